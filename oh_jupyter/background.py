@@ -1,4 +1,4 @@
-"""Work beside the caller: tasks that nobody awaits, threads with or without a loop, watchers."""
+"""Background work: tasks that nobody awaits, threads with or without a loop, watchers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ P = ParamSpec("P")
 logger = logging.getLogger(__name__)
 
 _tasks: set[asyncio.Task[Any]] = set()
-"""Held until they end: an asyncio loop holds its tasks weakly."""
+"""Strong references: an asyncio loop holds its tasks weakly."""
 
 
 def run_in_background(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-    """Start a task whose failure nobody needs to hear of; it is logged for debugging."""
+    """Start a task whose failure is only logged for debugging."""
     task = asyncio.get_running_loop().create_task(work)
     _tasks.add(task)
     task.add_done_callback(_ended)
@@ -35,18 +35,18 @@ def _ended(task: asyncio.Task[Any]) -> None:
 
 
 class Watchers(Generic[P]):
-    """Callbacks that are told of something, on the thread on which it happens."""
+    """Callbacks, called on the thread of the event."""
 
     def __init__(self) -> None:
         self._callbacks: list[Callable[P, object]] = []
 
     def add(self, callback: Callable[P, object]) -> Callable[[], None]:
-        """Have it told from now on; what is returned ends that."""
+        """Add a callback; return a function that removes it."""
         self._callbacks.append(callback)
         return lambda: self._callbacks.remove(callback)
 
     def tell(self, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Tell all."""
+        """Call all callbacks."""
         for callback in list(self._callbacks):
             callback(*args, **kwargs)
 
@@ -56,14 +56,14 @@ async def wait_while(
     is_old: Callable[[], bool],
     timeout_seconds: float,
 ) -> None:
-    """Wait until something is new, or the time is over; whom it subscribes to may tell anywhere."""
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
-    unsubscribe = subscribe(lambda *_: loop.call_soon_threadsafe(told.set))
+    """Wait until something has changed or the time is over; any thread may notify."""
+    loop, changed = asyncio.get_running_loop(), asyncio.Event()
+    unsubscribe = subscribe(lambda *_: loop.call_soon_threadsafe(changed.set))
     try:
         async with asyncio.timeout(timeout_seconds):
             while is_old():
-                await told.wait()
-                told.clear()
+                await changed.wait()
+                changed.clear()
     except TimeoutError:
         pass
     finally:
@@ -71,13 +71,13 @@ async def wait_while(
 
 
 def exempt_from_debugger(thread: threading.Thread) -> None:
-    """Keep a thread running at breakpoints, as ipykernel does its own; call it before the start."""
+    """Keep a thread running at breakpoints, like ipykernel's own; call it before the start."""
     thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
     thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
 
 
 def start_thread(target: Callable[..., object], name: str, *args: Any) -> threading.Thread:
-    """Start a daemon thread that a debugger leaves alone when it stops all others."""
+    """Start a daemon thread that keeps running when a debugger stops all others."""
     thread = threading.Thread(target=target, name=name, args=args, daemon=True)
     exempt_from_debugger(thread)
     thread.start()
@@ -87,7 +87,7 @@ def start_thread(target: Callable[..., object], name: str, *args: Any) -> thread
 def try_start_thread(
     target: Callable[..., object], name: str, *args: Any
 ) -> threading.Thread | None:
-    """Start a daemon thread, or return None: from Python 3.12 on none can be started at exit."""
+    """Start a daemon thread, or return None: Python 3.12 cannot start one at exit."""
     try:
         return start_thread(target, name, *args)
     except RuntimeError:
@@ -95,9 +95,9 @@ def try_start_thread(
 
 
 class QueueThread(ABC):
-    """A daemon thread that takes from a queue, begun with the first item and woken by others.
+    """A daemon thread that processes a queue; the first item starts it.
 
-    Where no thread can be started, as at exit, `_wait_for` does the work.
+    If no thread can be started, as at exit, `_wait_for` does the work.
     """
 
     def __init__(self, name: str) -> None:
@@ -107,11 +107,11 @@ class QueueThread(ABC):
 
     @abstractmethod
     def _has_work(self) -> bool:
-        """Tell whether there is something to do; ``_changed`` is held."""
+        """Return whether the queue has an item; ``_changed`` is held."""
 
     @abstractmethod
     def _work(self) -> None:
-        """Take one item from the queue."""
+        """Process one item."""
 
     def _run(self) -> None:
         while True:
@@ -122,7 +122,7 @@ class QueueThread(ABC):
             self._work()
 
     def _wait_for(self, is_done: Callable[[], bool], timeout_seconds: float | None) -> bool:
-        """Wait until the thread has done something; False if the time is over before."""
+        """Wait until a condition holds; return False after the timeout."""
         with self._changed:
             if self._thread is not None or is_done():
                 return self._changed.wait_for(is_done, timeout_seconds)
@@ -132,7 +132,7 @@ class QueueThread(ABC):
         return is_done()
 
     def _wake(self) -> None:
-        """Tell the thread, and who waits for it, of a change; ``_changed`` is held."""
+        """Notify the thread and its waiters of a change; ``_changed`` is held."""
         if self._thread is None:
             self._thread = try_start_thread(self._run, self._name)
         self._changed.notify_all()
@@ -141,14 +141,14 @@ class QueueThread(ABC):
         return self._thread is not threading.current_thread()
 
     def stop(self) -> None:
-        """End the thread after the item that it is at. A later one starts it again."""
+        """Stop the thread after its current item. A later item starts it again."""
         with self._changed:
             self._thread = None
             self._changed.notify_all()
 
 
 class LoopThread:
-    """A daemon thread that runs an asyncio loop until it is stopped; ``loop`` is the loop."""
+    """A daemon thread that runs an asyncio loop until it is stopped."""
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
@@ -162,9 +162,9 @@ class LoopThread:
             self.loop.close()
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start a coroutine on the loop, from any thread; cancelling the future cancels it.
+        """Start a coroutine on the loop from any thread, with the caller's context variables.
 
-        Context variables of the caller are visible in it.
+        Cancelling the future cancels it.
         """
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
@@ -174,6 +174,6 @@ class LoopThread:
         self.join()
 
     def join(self, timeout_seconds: float | None = None) -> None:
-        """Wait until the loop was stopped, unless this is its thread."""
+        """Wait for the end of the loop, unless this is its thread."""
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout_seconds)

@@ -1,8 +1,8 @@
-"""What an operator sets, as plain data: ``Settings`` and where its values come from.
+"""The operator's settings as plain data: ``Settings``, and the sources of its values.
 
-In order of precedence: explicit values (traits, arguments), environment variables, the
-``[core]`` table of an OpenHands ``config.toml``, defaults. The traits themselves are in
-``oh_jupyter.traits``, so that nothing below the kernel needs traitlets.
+In order of precedence: explicit values (traits, arguments), environment variables, the ``[core]``
+table of an OpenHands ``config.toml``, defaults. The traits are in ``oh_jupyter.traits``, so that
+nothing below the kernel needs traitlets.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ __all__ = [
 ]
 
 OUTPUT_LIMIT = 30_000
-"""Characters that an Observation holds of a cell's output; of a shell's it is as many."""
+"""Characters of a cell's or a shell's output in an Observation."""
 
 SESSION_KEY_VARIABLE = "SESSION_API_KEY"
-"""Environment variable of the key that clients of OpenHands' protocol send."""
+"""Environment variable with the key of clients of OpenHands' protocol."""
 
 
 def _setting(
@@ -73,7 +73,7 @@ def _setting(
 
 
 def state_home() -> Path:
-    """Folder of what is kept for a user, which need not exist."""
+    """Return the directory of a user's state, which may not exist yet."""
     state = os.environ.get("XDG_STATE_HOME", "")
     home = Path(state) if os.path.isabs(state) else Path(os.path.expanduser("~"), ".local", "state")
     return home / "oh_jupyter"
@@ -81,87 +81,87 @@ def state_home() -> Path:
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that can be set. Each field's help is its documentation.
+    """All settings.
 
-    ``Settings.__dataclass_fields__[name].metadata`` holds the help and the names of
-    the environment variables that set it.
+    ``Settings.__dataclass_fields__[name].metadata`` holds the help text of each field, and the
+    names of its environment variables.
     """
 
     workspace_dir: str | None = _setting(
-        None, "Directory where the shell starts; the kernel's own when not set."
+        None, "Directory where the shell starts. Default: the kernel's working directory."
     )
     username: str | None = _setting(
         None,
-        "User that the shell runs as; another one than the kernel's needs root.",
+        "User of the shell; a different one than the kernel's needs root.",
         "RUNTIME_USERNAME",
     )
     su_to_user: bool = _setting(
-        True, "Whether the shell really changes to that user.", "SU_TO_USER"
+        True, "Whether the shell actually switches to that user.", "SU_TO_USER"
     )
     max_memory_gb: float | None = _setting(
         None,
-        "Memory that the processes of the shell may use together; more is killed.",
+        "Memory limit of all processes of the shell together; they are killed above it.",
         "RUNTIME_MAX_MEMORY_GB",
     )
     shell_kernel_python: bool = _setting(
         True,
-        "Whether the directory of the kernel's Python comes first on the shell's PATH, so that "
-        "python and pip are the kernel's there, too.",
+        "Whether the shell's PATH starts with the directory of the kernel's Python, so that python "
+        "and pip are the kernel's.",
         "OH_JUPYTER_SHELL_KERNEL_PYTHON",
     )
     server_url_file: str | None = _setting(
         None,
-        "File into which the server writes an address below which agents' browsers can view "
-        "files; OpenHands' agents look into /tmp/oh-server-url.",
+        "File in which the server publishes the address where agents' browsers can view files; "
+        "OpenHands' agents expect /tmp/oh-server-url.",
         "OH_JUPYTER_SERVER_URL_FILE",
     )
     enable_browser: bool = _setting(True, "Whether browser actions may start a browser.")
     browser_path: str | None = _setting(
         None,
-        "Chromium, Chrome or Edge to use. When not set, it is looked for.",
+        "Chromium, Chrome or Edge to use. Default: one that is installed.",
         "OH_JUPYTER_BROWSER",
     )
     browser_headless: bool = _setting(True, "Run the browser without a window.")
     browser_allowed_origins: tuple[str, ...] = _setting(
         (),
-        "The only origins that the browser may reach, such as https://*.example.org; all if empty.",
+        "Only origins that the browser may access, such as https://*.example.org; all if empty.",
         "OH_JUPYTER_BROWSER_ALLOWED_ORIGINS",
     )
     browser_blocked_origins: tuple[str, ...] = _setting(
         (),
-        "Origins that the browser may not reach.",
+        "Origins that the browser must not access.",
         "OH_JUPYTER_BROWSER_BLOCKED_ORIGINS",
     )
     browser_storage_state: str | None = _setting(
         None,
-        "File of cookies and local storage that a browser begins with, to be logged in.",
+        "File of cookies and local storage that a browser starts with, to be logged in.",
         "OH_JUPYTER_BROWSER_STORAGE_STATE",
     )
     browser_profile: str | None = _setting(
-        None, "Folder of a browser profile that is kept.", "OH_JUPYTER_BROWSER_PROFILE"
+        None, "Directory of a persistent browser profile.", "OH_JUPYTER_BROWSER_PROFILE"
     )
     browser_device: str | None = _setting(
-        None, "Device to be, from Playwright's list, such as iPhone 15."
+        None, "Device to emulate, from Playwright's list, such as iPhone 15."
     )
     browser_har: str | None = _setting(
         None,
-        "File to record all requests of a browser in when it closes, secrets too: ….har, or ….zip.",
+        "File that records a browser's requests, with secrets, when it closes: ….har or ….zip.",
         "OH_JUPYTER_BROWSER_HAR",
     )
     browser_video: str | None = _setting(
         None,
-        "File for a video of what a browser shows, ….webm; files that are there are kept.",
+        "File for a video of the browser's pages, ….webm; existing files are kept.",
         "OH_JUPYTER_BROWSER_VIDEO",
     )
     browser_idle_seconds: float = _setting(
         0.0,
-        "Seconds without an action after which a browser is closed until the next one, which finds "
-        "its tabs, cookies and local storage again; 0 for never.",
+        "Seconds without an action after which a browser is closed until the next one, which "
+        "restores its tabs, cookies and local storage; 0 for never.",
     )
     browser_freeze_seconds: float = _setting(
         0.0,
-        "Seconds without an action or a watcher after which the pages of a headless browser stand "
-        "still, as on a machine that sleeps, until the next one; 0 for never.",
+        "Seconds without an action or a watcher after which the pages of a headless browser "
+        "freeze, as on a sleeping machine, until the next one; 0 for never.",
     )
     browser_cdp_url: str | None = _setting(
         None,
@@ -170,118 +170,116 @@ class Settings:
     )
     browsergym_eval_env: str | None = _setting(
         None,
-        "Task that the browser is in evaluation mode for, such as browsergym/miniwob.click-test.",
+        "Task for the browser's evaluation mode, such as browsergym/miniwob.click-test.",
         "BROWSERGYM_EVAL_ENV",
     )
     no_change_timeout_seconds: float = _setting(
         10.0,
-        "Seconds without new output after which a running command is reported as such.",
+        "Seconds without new output after which a command is reported as running.",
         "NO_CHANGE_TIMEOUT_SECONDS",
     )
     cell_output_limit: int = _setting(
         OUTPUT_LIMIT,
-        "Characters of text that the Observation of a cell holds, as of a command; of more it "
-        "has the beginning and the end, and says how much is left out.",
+        "Characters of text in the Observation of a cell or a command; longer output is reduced to "
+        "its start and end, with a note about the omitted part.",
         "OH_JUPYTER_CELL_OUTPUT_LIMIT",
     )
     max_inline_chars: int = _setting(
         1024 * 1024,
-        "Characters of a text that an event's own file holds; a longer one, such as the content "
-        "of a file that was written, is a file of its own that the event refers to.",
+        "Characters of a text in an event's own file; a longer one, such as the content of a "
+        "written file, is stored in a separate file.",
         "OH_JUPYTER_MAX_INLINE_CHARS",
     )
     init_plugin_timeout: float = _setting(
-        120.0, "Seconds that a plugin may take to start.", "INIT_PLUGIN_TIMEOUT"
+        120.0, "Timeout for the start of a plugin in seconds.", "INIT_PLUGIN_TIMEOUT"
     )
     confirmation: str | None = _setting(
         None,
-        "Which actions of an agent wait for a person: never, risky or always. When not set, "
-        "never in the server's default kernel, risky in a kernel that a person started. Running a "
-        "notebook's cell is an action like any other; edits of a notebook's cells, which execute "
-        "nothing, do not wait. It is no sandbox: an agent's code that runs can do what it wants.",
+        "Which actions of an agent wait for a person: never, risky or always. Default: never in "
+        "the server's default kernel, risky in a kernel that a person started. Running a "
+        "notebook's cell is an action, too; edits of a notebook's cells execute nothing and do "
+        "not wait. This is not a sandbox: running code of an agent can do anything.",
         "OH_JUPYTER_CONFIRMATION",
         choices=("never", "risky", "always"),
     )
     confirmation_timeout: float = _setting(
-        300.0, "Seconds after which an action that nobody has confirmed is rejected."
+        300.0, "Seconds after which an unconfirmed action is rejected."
     )
     checkpoints: str = _setting(
         "auto",
-        "Whether the workspace is kept as it is when an agent's turn begins and ends, so that "
-        "%oh_rewind can go back: auto or off. It needs git; what .gitignore excludes is not kept.",
+        "Whether the workspace is saved at the start and end of an agent's turn, so that "
+        "%oh_rewind can undo it: auto or off. Needs git; ignored files are not saved.",
         "OH_JUPYTER_CHECKPOINTS",
         choices=("auto", "off"),
     )
     checkpoint_pause: float = _setting(
         60.0,
-        "Seconds without an Action after which the next Action of an agent begins a new turn.",
+        "Seconds without an Action after which an agent's next Action starts a new turn.",
     )
     agents: dict[str, str] | None = _setting(  # noqa: RUF009
         None,
-        "Agents of your own for %oh_agent, by name: the command line of each, which speaks the "
-        "Agent Client Protocol on its standard input and output; as JSON.",
+        "Your own agents for %oh_agent as JSON: names and command lines of programs that speak the "
+        "Agent Client Protocol on standard input and output.",
         "OH_JUPYTER_AGENTS",
         example='{"mine": "my-agent --acp"}',
     )
     agent_start_timeout: float = _setting(
         60.0,
-        "Seconds in which an agent must have started a session.",
+        "Timeout for the start of an agent's session in seconds.",
         "OH_JUPYTER_AGENT_START_TIMEOUT",
     )
     max_upload_mb: float = _setting(
-        4096.0, "Size that an upload may have, in MiB, and that a zip file may unpack to."
+        4096.0, "Size limit of an upload, and of the contents of a zip file, in MiB."
     )
     draft_model: str | None = _setting(
         None,
-        "Model that merges draft edits where the merge is in doubt, by the name that its "
-        "endpoint knows; needs the extra draft.",
+        "Name of the model that merges ambiguous draft edits; needs the extra draft.",
         "OH_JUPYTER_DRAFT_MODEL",
     )
     draft_base_url: str | None = _setting(
         None,
-        "Endpoint of that model, with OpenAI's chat API; $OPENAI_BASE_URL when not set.",
+        "Endpoint of that model, with OpenAI's chat API. Default: $OPENAI_BASE_URL.",
         "OH_JUPYTER_DRAFT_BASE_URL",
     )
     draft_api_key: str = _setting(
         "",
-        "Key of that endpoint; $OPENAI_API_KEY when not set. Secret: never logged.",
+        "Key of that endpoint; $OPENAI_API_KEY if empty. Secret: never logged.",
         "OH_JUPYTER_DRAFT_API_KEY",
         secret=True,
     )
     draft_correct_num: int = _setting(
         5,
-        "How often that model may correct what it broke before its edit is dropped.",
+        "Attempts of that model to correct its edit before the edit is dropped.",
         "OH_JUPYTER_DRAFT_CORRECT_NUM",
     )
     editor_history_limit: int = _setting(
-        100, "Edits of each file that can be undone.", "OH_JUPYTER_EDITOR_HISTORY_LIMIT"
+        100, "Undoable edits of each file.", "OH_JUPYTER_EDITOR_HISTORY_LIMIT"
     )
     editor_history_mb: float = _setting(
         256.0,
-        "Size in MiB of the edit history of a workspace; above it the oldest edits go first.",
+        "Size limit of a workspace's edit history in MiB; the oldest edits are dropped first.",
         "OH_JUPYTER_EDITOR_HISTORY_MB",
     )
     enable_auto_lint: bool = _setting(
-        False, "Whether edits report what they broke.", "ENABLE_AUTO_LINT"
+        False, "Whether edits report new lint errors.", "ENABLE_AUTO_LINT"
     )
     plugins: tuple[str, ...] = _setting(
         ("agent_skills", "jupyter"), "Plugins to load, by requirement name."
     )
     vscode_path: str | None = _setting(
         None,
-        "openvscode-server or code-server for the plugin vscode; looked for on the PATH "
-        "when not set.",
+        "openvscode-server or code-server for the plugin vscode. Default: found on the PATH.",
         "OH_JUPYTER_VSCODE",
     )
     vscode_base_url: str | None = _setting(
         None,
-        "Where browsers find the Jupyter server, such as /user/ann/, for that plugin; the "
-        "server tells its default kernel.",
+        "Base path of the Jupyter server, such as /user/ann/, for that plugin; the server sets it "
+        "in its default kernel.",
         "OH_JUPYTER_VSCODE_BASE_URL",
     )
     kernel_url: str | None = _setting(
         None,
-        "Jupyter server or Kernel Gateway for cells, where the runtime lives in no kernel.",
+        "Jupyter server or Kernel Gateway for cells, if the runtime is not in a kernel.",
         "OH_JUPYTER_KERNEL_URL",
     )
     kernel_token: str = _setting(
@@ -301,11 +299,11 @@ class Settings:
     )
     file_store_path: str | None = _setting(
         None,
-        "Root of a local store, ~/.openhands when not set; or bucket, or bucket/prefix.",
+        "Root of a local store (default: ~/.openhands), or bucket, or bucket/prefix.",
         "FILE_STORE_PATH",
     )
     file_store_web_hook_url: str | None = _setting(
-        None, "Where changes of the store are reported.", "FILE_STORE_WEB_HOOK_URL"
+        None, "Address to which changes of the store are reported.", "FILE_STORE_WEB_HOOK_URL"
     )
     file_store_web_hook_headers: dict[str, str] | None = _setting(  # noqa: RUF009
         None,
@@ -319,14 +317,14 @@ class Settings:
     )
     file_store_web_hook_outbox: str | None = _setting(
         None,
-        "Directory or SQLite file that keeps reports until they are accepted; one in the "
-        "user's state directory when not set, none if empty.",
+        "Directory or SQLite file that keeps reports until they are accepted; none if empty. "
+        "Default: in the user's state directory.",
         "FILE_STORE_WEB_HOOK_OUTBOX",
     )
     file_store_web_hook_secret: str | None = _setting(
         None,
         "Secret that signs the reports by the Standard Webhooks scheme (whsec_...); several, "
-        "with spaces between them, while it is being changed. Secret: never logged.",
+        "separated by spaces, during a rotation. Secret: never logged.",
         "FILE_STORE_WEB_HOOK_SECRET",
         secret=True,
     )
@@ -338,10 +336,10 @@ def load_settings(
     environ: Mapping[str, str] | None = None,
     config_file: str | os.PathLike[str] | None = None,
 ) -> Settings:
-    """Gather the settings from where they were given.
+    """Collect the settings from all sources.
 
     Args:
-        explicit: Values that win over all others, by field name.
+        explicit: Values with the highest precedence, by field name.
         environ: Environment variables; the process's own by default.
         config_file: An OpenHands TOML file; by default ``$OH_JUPYTER_CONFIG_FILE``, else
             ``config.toml`` in the working directory if it has a ``[core]`` table.
@@ -350,7 +348,7 @@ def load_settings(
         The settings.
 
     Raises:
-        ConfigError: A value cannot be used; the message names where it was given.
+        ConfigError: A value is invalid; the message names its source.
     """
     settings, faults = read_settings(explicit, environ=environ, config_file=config_file)
     if faults:
@@ -364,27 +362,27 @@ def read_settings(
     environ: Mapping[str, str] | None = None,
     config_file: str | os.PathLike[str] | None = None,
 ) -> tuple[Settings, list[ConfigError]]:
-    """The settings as ``load_settings`` has them, without those values that cannot be used."""
+    """Return the settings of ``load_settings`` without invalid values, and the errors of these."""
     environ = os.environ if environ is None else environ
     settings = Settings.__dataclass_fields__
     hints = get_type_hints(Settings)
     values: dict[str, Any] = {}
     faults: list[ConfigError] = []
-    given: list[tuple[str, Any, str]] = []
+    sources: list[tuple[str, Any, str]] = []
     try:
-        given += _from_toml(config_file, environ)
-    except ConfigError as problem:
-        faults.append(problem)
+        sources += _from_toml(config_file, environ)
+    except ConfigError as error:
+        faults.append(error)
     for name, setting in settings.items():
         for variable in setting.metadata["variables"]:
             if environ.get(variable):
-                given.append((name, environ[variable], f"environment variable {variable}"))
-    for name, value, where in given:
+                sources.append((name, environ[variable], f"environment variable {variable}"))
+    for name, value, where in sources:
         try:
             parsed = _parsed(value, hints[name], where, settings[name].metadata["example"])
             check_choice(name, parsed, where)
-        except ConfigError as problem:
-            faults.append(problem)
+        except ConfigError as error:
+            faults.append(error)
         else:
             values[name] = parsed
     for name, value in (explicit or {}).items():
@@ -396,7 +394,7 @@ def read_settings(
 
 
 def check_choice(name: str, value: Any, where: str = "") -> None:
-    """Refuse a value that is none of a setting's choices, if it has some (ConfigError)."""
+    """Raise ConfigError if a setting has choices and the value is not one of them."""
     choices = Settings.__dataclass_fields__[name].metadata["choices"]
     if choices and value is not None and value not in choices:
         where = where or f"The setting {name}"
@@ -404,13 +402,13 @@ def check_choice(name: str, value: Any, where: str = "") -> None:
 
 
 def secret_variables() -> set[str]:
-    """Names of the environment variables that set what is secret."""
+    """Return the names of the environment variables of secret settings."""
     secret = (setting.metadata for setting in fields(Settings) if setting.metadata["secret"])
     return {variable for metadata in secret for variable in metadata["variables"]}
 
 
 def environment_without_secrets() -> dict[str, str]:
-    """Our environment without what is the operator's secret; an agent's own keys are in it."""
+    """Return our environment without the operator's secrets; agents' own keys stay."""
     withheld = {SESSION_KEY_VARIABLE, *secret_variables()}
     return {name: value for name, value in os.environ.items() if name not in withheld}
 
@@ -418,7 +416,7 @@ def environment_without_secrets() -> dict[str, str]:
 def _from_toml(
     path: str | os.PathLike[str] | None, environ: Mapping[str, str]
 ) -> list[tuple[str, Any, str]]:
-    """Names, values and places of what is ours; other keys belong to OpenHands."""
+    """Return names, values and sources of our settings; other keys belong to OpenHands."""
     chosen = path or environ.get("OH_JUPYTER_CONFIG_FILE")
     source = Path(chosen or "config.toml").expanduser()
     try:
@@ -430,9 +428,9 @@ def _from_toml(
         if chosen:
             raise ConfigError(f"There is no config file {source}") from None
         return []
-    except (ValueError, OSError) as problem:  # no TOML, no UTF-8, no file
+    except (ValueError, OSError) as error:  # malformed, not UTF-8, or not a file
         if chosen:
-            raise ConfigError(f"Config file {source} cannot be read: {problem}") from problem
+            raise ConfigError(f"Config file {source} cannot be read: {error}") from error
         return []
     core = dict(table.get("core", {}))
     servers = table.get("mcp", {}).get("stdio_servers")
@@ -445,7 +443,7 @@ def _from_toml(
 
 
 def _parsed(value: Any, hint: Any, where: str, example: str) -> Any:
-    """A value as the field wants it, from TOML or from a variable's text."""
+    """Convert a value of TOML, or the text of a variable, to the type of its field."""
     options = get_args(hint) if get_origin(hint) is UnionType else (hint,)
     kind = options[0]
     try:
@@ -463,24 +461,24 @@ def _parsed(value: Any, hint: Any, where: str, example: str) -> Any:
         if get_origin(kind) is dict:
             parsed = _literal(value, where, example) if isinstance(value, str) else value
             return {str(name): str(text) for name, text in parsed.items()}
-    except (ValueError, TypeError, AttributeError) as problem:
-        raise ConfigError(f"{where} has an unusable value: {problem}") from problem
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{where} has an invalid value: {error}") from error
     if not isinstance(value, str):
         raise ConfigError(f"{where} must be a string, not {value!r}")
     return value
 
 
 def _literal(text: str, where: str, example: str) -> dict[str, Any]:
-    """A mapping as JSON, or as a Python literal as OpenHands reads it; its text may be secret."""
+    """Parse a mapping, as JSON or as a Python literal like OpenHands; the text may be secret."""
     for read in (json.loads, ast.literal_eval):
         try:
-            found = read(text)
+            value = read(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
-        if isinstance(found, dict):
-            return found
+        if isinstance(value, dict):
+            return value
     raise ConfigError(
-        f"{where} must be a mapping of names to texts, as JSON or as a Python literal such as "
+        f"{where} must be a mapping of names to strings, as JSON or a Python literal such as "
         f"{example}"
     )
 

@@ -1,4 +1,4 @@
-"""What of oh_jupyter works in this environment, and the command that mends what does not."""
+"""Diagnosis of an environment, with the command that fixes each problem."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from oh_jupyter.errors import ConfigError, OhJupyterError
 from oh_jupyter.vulnerabilities import installed_vulnerabilities
 
 PROGRAM_SECONDS = 20.0
-"""How long a program may take to tell its version."""
+"""Timeout for the version of a program."""
 
 MIN_NODE = 18
 
 MIN_JUPYTERLAB = "4.6"
-"""What the panel is built against."""
+"""Release that the panel is built for."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at.
+    """Result of one check.
 
     Attributes:
-        name: What was looked at.
-        status: ``ok``, ``missing`` (something optional is not there) or ``wrong``.
-        found: What was found.
-        mend: The command or setting that mends it; "" if there is nothing to mend.
+        name: Subject of the check.
+        status: ``ok``, ``missing`` (something optional is not installed) or ``wrong``.
+        found: The finding.
+        mend: The command or setting that fixes it; "" if nothing is broken.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Check:
     mend: str = ""
 
     def __str__(self) -> str:
-        """One line, and below it what mends it."""
+        """Format as one line, with the fix below it."""
         mark = {"ok": "ok     ", "missing": "missing", "wrong": "WRONG  "}[self.status]
         return f"{mark}  {self.name}: {self.found}" + (
             f"\n         {self.mend}" if self.mend else ""
@@ -55,23 +55,23 @@ class Check:
 
 
 def examine(settings: Settings, faults: Sequence[ConfigError] = ()) -> list[Check]:
-    """Look at everything; nothing is started but programs that tell their version.
+    """Run all checks; only programs that print their version are started.
 
     Args:
-        settings: What the operator set, for the store, the webhook and the agents.
-        faults: What was given for settings and cannot be used.
+        settings: The operator's settings, for the store, the webhook and the agents.
+        faults: Errors of invalid settings.
 
     Returns:
-        The checks. One that fails in an unexpected way is ``wrong``, with its error.
+        The results. A check that fails unexpectedly is ``wrong``, with its error.
     """
-    found = [_setting_fault(str(fault)) for fault in faults]
-    for look in _LOOKS:
+    results = [_setting_fault(str(fault)) for fault in faults]
+    for check in _CHECKS:
         try:
-            found += look(settings)
-        except Exception as problem:  # one broken part must not hide the others
-            name = look.__name__.strip("_").replace("_", " ")
-            found.append(Check(name, "wrong", f"{type(problem).__name__}: {problem}"))
-    return found
+            results += check(settings)
+        except Exception as error:  # one broken check must not hide the others
+            name = check.__name__.strip("_").replace("_", " ")
+            results.append(Check(name, "wrong", f"{type(error).__name__}: {error}"))
+    return results
 
 
 def _python(settings: Settings) -> Iterator[Check]:
@@ -80,7 +80,7 @@ def _python(settings: Settings) -> Iterator[Check]:
 
 
 def _requirements(settings: Settings) -> Iterator[Check]:
-    """Versions that clash with what the package needs."""
+    """Check for missing and incompatible packages."""
     from packaging.requirements import Requirement
 
     clashes, missing = [], []
@@ -97,11 +97,11 @@ def _requirements(settings: Settings) -> Iterator[Check]:
             clashes.append(f"{requirement.name} {version} (needed: {requirement.specifier})")
     if clashes or missing:
         words = [f"not installed: {', '.join(missing)}"] if missing else []
-        words += [f"other versions than needed: {', '.join(clashes)}"] if clashes else []
+        words += [f"incompatible: {', '.join(clashes)}"] if clashes else []
         command = f"{sys.executable} -m pip install --upgrade oh_jupyter"
         yield Check("packages", "wrong", "; ".join(words), command)
     else:
-        yield Check("packages", "ok", "all that is needed is there")
+        yield Check("packages", "ok", "all requirements are installed")
 
 
 def _vulnerabilities(settings: Settings) -> Iterator[Check]:
@@ -111,11 +111,11 @@ def _vulnerabilities(settings: Settings) -> Iterator[Check]:
         command = f"{sys.executable} -m pip install '{each.package}>={each.fixed_in}'"
         yield Check("security", "wrong", f"{each.package} {installed}: {each.summary}", command)
     if not vulnerable:
-        yield Check("security", "ok", "no release with a hole that this version knows of")
+        yield Check("security", "ok", "no release with a known vulnerability")
 
 
 def _kernel(settings: Settings) -> Iterator[Check]:
-    """Whether a notebook's kernel runs in this environment."""
+    """Check that notebooks' kernels run in this environment."""
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
     command = f"{sys.executable} -m ipykernel install --sys-prefix"
@@ -127,11 +127,11 @@ def _kernel(settings: Settings) -> Iterator[Check]:
     program = shutil.which(spec.argv[0]) or spec.argv[0]
     major, minor = sys.version_info[:2]
     if spec.argv[0] in ("python", f"python{major}", f"python{major}.{minor}"):
-        program = sys.executable  # as jupyter_client has it
+        program = sys.executable  # as in jupyter_client
     if os.path.realpath(program) == os.path.realpath(sys.executable):
         yield Check("kernel", "ok", f"python3 runs in {sys.prefix}")
     else:
-        found = f"python3 runs {program}, another environment than this one"
+        found = f"python3 runs {program}, in a different environment"
         yield Check("kernel", "wrong", found, f"{command}, or install oh_jupyter there")
 
 
@@ -155,22 +155,22 @@ def _lab_extension(settings: Settings) -> Iterator[Check]:
     from packaging.version import Version
 
     name = "oh-jupyter"
-    places = [Path(path, "labextensions", name, "package.json") for path in jupyter_path()]
+    manifests = [Path(path, "labextensions", name, "package.json") for path in jupyter_path()]
     try:
         lab = importlib.metadata.version("jupyterlab")
     except importlib.metadata.PackageNotFoundError:
         yield Check("JupyterLab", "missing", "not installed", "pip install 'oh_jupyter[lab]'")
         return
-    place = next((place for place in places if place.exists()), None)
+    manifest = next((path for path in manifests if path.exists()), None)
     if Version(lab) < Version(MIN_JUPYTERLAB):
         command = f"{sys.executable} -m pip install --upgrade jupyterlab"
         found = f"{lab}; the panel of oh_jupyter needs {MIN_JUPYTERLAB} or newer"
         yield Check("JupyterLab", "wrong", found, command)
-    elif place is None:
+    elif manifest is None:
         command = f"{sys.executable} -m pip install --force-reinstall --no-deps oh_jupyter"
         yield Check("JupyterLab", "wrong", f"{lab}, without the panel of oh_jupyter", command)
     else:
-        version = json.loads(place.read_text("utf-8"))["version"]
+        version = json.loads(manifest.read_text("utf-8"))["version"]
         yield Check("JupyterLab", "ok", f"{lab}, with the panel of oh_jupyter {version}")
 
 
@@ -182,15 +182,15 @@ def _browser(settings: Settings) -> Iterator[Check]:
         return
     try:
         yield Check("browser", "ok", find_executable(settings.browser_path))
-    except OhJupyterError as problem:
-        yield Check("browser", "wrong", str(problem), "oh-jupyter install-browser")
+    except OhJupyterError as error:
+        yield Check("browser", "wrong", str(error), "oh-jupyter install-browser")
 
 
 def _git(settings: Settings) -> Iterator[Check]:
     version = _version("git")
     if version is None:
         mend = "install git (Debian: apt-get install git; conda: conda install git)"
-        yield Check("git", "missing", "not on the PATH, so that %oh_rewind cannot go back", mend)
+        yield Check("git", "missing", "not on the PATH; %oh_rewind needs it", mend)
     else:
         yield Check("git", "ok", version)
 
@@ -199,9 +199,9 @@ def _agents(settings: Settings) -> Iterator[Check]:
     from oh_jupyter.agents import known_agents
 
     agents = known_agents(settings.agents)
-    there = [agent.name for agent in agents.values() if agent.is_installed]
-    if there:
-        yield Check("agents", "ok", ", ".join(there))
+    installed = [agent.name for agent in agents.values() if agent.is_installed]
+    if installed:
+        yield Check("agents", "ok", ", ".join(installed))
     else:
         mend = "for example npm install -g @agentclientprotocol/claude-agent-acp"
         yield Check("agents", "missing", f"none of {', '.join(agents)} is on the PATH", mend)
@@ -220,41 +220,41 @@ def _agents(settings: Settings) -> Iterator[Check]:
 
 
 def _settings(settings: Settings) -> Iterator[Check]:
-    """Whether a kernel's runtime starts with these settings."""
+    """Check that a kernel's runtime starts with these settings."""
     from oh_jupyter.runtime.runtime import setting_faults
 
-    for name, problem in setting_faults(settings):
-        yield _setting_fault(f"{name}: {problem}")
+    for name, fault in setting_faults(settings):
+        yield _setting_fault(f"{name}: {fault}")
 
 
 def _setting_fault(found: str) -> Check:
-    mend = "correct it where it is set, or take it out; until then no kernel loads oh_jupyter"
+    mend = "correct or remove it where it is set; until then no kernel loads oh_jupyter"
     return Check("settings", "wrong", found, mend)
 
 
 def _store(settings: Settings) -> Iterator[Check]:
-    """Whether a file can be written to the store, and read."""
+    """Check that the store can be written and read."""
     from oh_jupyter.storage.registry import make_file_store
 
     name, probe = settings.file_store, "oh_jupyter_doctor.txt"
     where = f"{name} {settings.file_store_path or ''}".strip()
     quiet = Settings(
         file_store=settings.file_store, file_store_path=settings.file_store_path
-    )  # whoever receives webhooks need not hear of this
+    )  # without a webhook: nobody needs to know about this file
     try:
         store = make_file_store(quiet)
         store.write(probe, __version__)
         assert store.read(probe) == __version__
         store.delete(probe)
-    except (OhJupyterError, OSError) as problem:
+    except (OhJupyterError, OSError) as error:
         mend = "set file_store and file_store_path, or the credentials that they need"
-        yield Check("store", "wrong", f"{where}: {problem}", mend)
+        yield Check("store", "wrong", f"{where}: {error}", mend)
     else:
         yield Check("store", "ok", where)
 
 
 def _webhook(settings: Settings) -> Iterator[Check]:
-    """Whether a connection to the receiver of webhooks can be made; nothing is sent."""
+    """Check that the receiver of webhooks accepts connections; send nothing."""
     import socket
 
     url = settings.file_store_web_hook_url
@@ -265,27 +265,27 @@ def _webhook(settings: Settings) -> Iterator[Check]:
     shown = f"{parts.scheme}://{parts.hostname}"
     try:
         socket.create_connection(address, timeout=PROGRAM_SECONDS).close()
-    except OSError as problem:
-        found = f"{shown} cannot be reached: {problem.strerror or problem}"
-        mend = "start the receiver, or correct file_store_web_hook_url; requests wait until then"
+    except OSError as error:
+        found = f"{shown} cannot be reached: {error.strerror or error}"
+        mend = "start the receiver, or correct file_store_web_hook_url; reports wait until then"
         yield Check("webhook", "wrong", found, mend)
     else:
         yield Check("webhook", "ok", f"{shown} answers")
 
 
-def _places(settings: Settings) -> Iterator[Check]:
-    """Whether the directories that are written to can be written to."""
+def _directories(settings: Settings) -> Iterator[Check]:
+    """Check that our directories are writable and have free space."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     workspace = settings.workspace_dir or os.getcwd()
-    places = {"state": state, "workspace": workspace, "temporary": tempfile.gettempdir()}
-    for name, place in places.items():
-        above = (Path(place), *Path(place).absolute().parents)
-        existing = next(path for path in above if path.exists())
+    directories = {"state": state, "workspace": workspace, "temporary": tempfile.gettempdir()}
+    for name, directory in directories.items():
+        ancestors = (Path(directory), *Path(directory).absolute().parents)
+        existing = next(path for path in ancestors if path.exists())
         try:
             with tempfile.TemporaryFile(dir=existing):
                 pass
-        except OSError as problem:
-            found = f"{place} cannot be written: {problem.strerror}"
+        except OSError as error:
+            found = f"{directory} cannot be written: {error.strerror}"
             mend = f"chown -R {os.environ.get('USER', '$USER')} {existing}"
             if name == "state":
                 mend += ", or set XDG_STATE_HOME to another directory"
@@ -293,14 +293,14 @@ def _places(settings: Settings) -> Iterator[Check]:
         else:
             free_mb = shutil.disk_usage(existing).free // 2**20
             if free_mb < 100:
-                found = f"{place}: {free_mb} MB left"
+                found = f"{directory}: {free_mb} MB left"
                 yield Check(f"{name} directory", "wrong", found, "free some space on that disk")
             else:
-                yield Check(f"{name} directory", "ok", place)
+                yield Check(f"{name} directory", "ok", directory)
 
 
 def _version(program: str) -> str | None:
-    """What a program says of its version; None if it is not on the PATH."""
+    """Return the version of a program, or None if it is not on the PATH."""
     path = shutil.which(program)
     if path is None:
         return None
@@ -310,7 +310,7 @@ def _version(program: str) -> str | None:
     return (done.stdout or done.stderr).strip().partition("\n")[0]
 
 
-_LOOKS: tuple[Callable[[Settings], Iterator[Check]], ...] = (
+_CHECKS: tuple[Callable[[Settings], Iterator[Check]], ...] = (
     _python,
     _requirements,
     _vulnerabilities,
@@ -323,5 +323,5 @@ _LOOKS: tuple[Callable[[Settings], Iterator[Check]], ...] = (
     _settings,
     _store,
     _webhook,
-    _places,
+    _directories,
 )

@@ -1,6 +1,6 @@
-"""Our log, in the server and in kernels: without secrets, as JSON lines where ``LOG_JSON`` asks.
+"""Our log in the server and in kernels: without secrets, as JSON lines if ``LOG_JSON`` is set.
 
-Only our own loggers are touched; how server and kernel log is their business.
+Only our own loggers are configured.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 from oh_jupyter.events.masking import HIDDEN, SecretMasker
 
 LOG_JSON_VARIABLE = "LOG_JSON"
-"""Environment variable that asks for JSON lines, as in OpenHands."""
+"""Environment variable that enables JSON lines, as in OpenHands."""
 
 PACKAGE_LOGGER = "oh_jupyter"
-"""The logger above all of our modules'."""
+"""Parent of all our loggers."""
 
 MIN_SECRET_CHARS = 4
-"""A shorter value is not taken for a secret: it would be in many words."""
+"""Shorter values are not masked: they occur in many words."""
 
 _CREDENTIALS = re.compile(
     r"(?P<name>\b(?:token|tkn|password|api[-_]?key)(?:=|['\"]\s*:\s*['\"])"
@@ -33,39 +33,39 @@ _CREDENTIALS = re.compile(
 )
 
 Secrets = Callable[[], Iterable[str]]
-"""The secrets that are known now."""
+"""Returns the currently known secrets."""
 
 
 class SecretFormatter(logging.Formatter):
-    """Lets another formatter write the line, and takes the secrets out of it."""
+    """Masks secrets in the output of another formatter."""
 
     def __init__(self, inner: logging.Formatter, secrets: Secrets) -> None:
-        """Wrap the formatter that writes the line; the secrets must not be in it."""
+        """Wrap the formatter that writes the lines."""
         super().__init__()
         self._inner = inner
         self._secrets = secrets
         self._masker = SecretMasker()
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line or lines of a record."""
+        """Format a record."""
         return self.masked(self._inner.format(record))
 
     def masked(self, text: str) -> str:
-        """The text with ``<secret_hidden>`` for secrets and whatever looks like credentials."""
+        """Replace secrets and apparent credentials by ``<secret_hidden>``."""
         self._masker.add(value for value in self._secrets() if len(value) >= MIN_SECRET_CHARS)
         return _CREDENTIALS.sub(rf"\g<name>{HIDDEN}", self._masker.masked_text(text))
 
 
 class JsonFormatter(SecretFormatter):
-    """Writes a record as one line of JSON: timestamp, level, logger, message, exception."""
+    """Formats a record as one line of JSON: timestamp, level, logger, message, exception."""
 
     def __init__(self, secrets: Secrets, fields: Mapping[str, str] | None = None) -> None:
-        """Make a formatter; the fields are in each line besides."""
+        """Take additional fields of each line."""
         super().__init__(logging.Formatter(), secrets)
         self._fields = dict(fields or {})
 
     def format(self, record: logging.LogRecord) -> str:
-        """The one line of a record."""
+        """Format a record."""
         line = {
             "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname,
@@ -81,12 +81,11 @@ class JsonFormatter(SecretFormatter):
 def set_up_logging(
     app_log: logging.Logger, secrets: Secrets, environ: Mapping[str, str] | None = None
 ) -> Callable[[], None]:
-    """Make the extension's loggers write without secrets, and as JSON if that is asked for.
+    """Send our modules' log to the application's handlers, masked, and as JSON if enabled.
 
-    What its modules log goes to the same places as its application's log from now on. The
-    function that is returned puts everything back.
+    Return a function that undoes this.
     """
-    as_json = _asked_for(environ)
+    as_json = _json_enabled(environ)
     modules = logging.getLogger(PACKAGE_LOGGER)
     before = [(handler, handler.formatter) for handler in app_log.handlers]
     for handler, formatter in before:
@@ -103,12 +102,12 @@ def set_up_logging(
 
 
 def log_json_lines(secrets: Secrets, fields: Mapping[str, str]) -> Callable[[], None]:
-    """Have our modules write JSON lines to standard error, if that is asked for.
+    """Have our modules write JSON lines with more fields to standard error, if enabled.
 
-    It is the process's real one, since that of a kernel belongs to its cells; the fields, such as
-    the kernel's id, are in each line. The function that is returned puts everything back.
+    This is the process's stream: a kernel's ``sys.stderr`` belongs to its cells. Return a function
+    that undoes this.
     """
-    if sys.__stderr__ is None or not _asked_for():
+    if sys.__stderr__ is None or not _json_enabled():
         return lambda: None
     modules = logging.getLogger(PACKAGE_LOGGER)
     handler = logging.StreamHandler(sys.__stderr__)
@@ -124,6 +123,6 @@ def log_json_lines(secrets: Secrets, fields: Mapping[str, str]) -> Callable[[], 
     return undo
 
 
-def _asked_for(environ: Mapping[str, str] | None = None) -> bool:
+def _json_enabled(environ: Mapping[str, str] | None = None) -> bool:
     environ = os.environ if environ is None else environ
     return environ.get(LOG_JSON_VARIABLE, "").strip().lower() in {"1", "true", "yes"}

@@ -1,7 +1,7 @@
-"""Moves of files that a person made in Jupyter.
+"""Moves of files by a person in Jupyter.
 
-The server notes them for the kernels of the same user, which would take them for an agent's
-deletions and new files otherwise.
+The server records them for the user's kernels, which would otherwise mistake them for an agent's
+deletions and new files.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ MAX_MOVES = 1000
 
 @dataclass(frozen=True)
 class Move:
-    """A file or directory that got another name.
+    """A renamed file or directory.
 
     Attributes:
-        time: When it was noted, in seconds since the epoch.
+        time: Time of the record in seconds since the epoch.
         source: Absolute path before.
         target: Absolute path after.
     """
@@ -36,7 +36,7 @@ class Move:
 
 
 def note_move(source: str, target: str) -> None:
-    """Append a move to the journal; at twice the limit the old ones are dropped."""
+    """Append a move to the journal, which is trimmed at twice the limit."""
     journal = _journal()
     line = json.dumps(asdict(Move(time(), _real(source), _real(target))))
     journal.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -51,7 +51,7 @@ def note_move(source: str, target: str) -> None:
 
 
 def moves(since: float) -> list[Move]:
-    """Return the moves after a moment, in seconds since the epoch, the oldest first."""
+    """Return the moves after a time in seconds since the epoch, oldest first."""
     journal = _journal()
     try:
         status = journal.stat()
@@ -63,15 +63,15 @@ def moves(since: float) -> list[Move]:
 
 @lru_cache(maxsize=1)
 def _load(journal: Path, *_version: int) -> list[Move]:
-    found = []
+    loaded = []
     for line in journal.read_text("utf-8").splitlines():
-        with suppress(ValueError, TypeError):  # the server died as it wrote
-            found.append(Move(**json.loads(line)))
-    return found
+        with suppress(ValueError, TypeError):  # the server died while it wrote
+            loaded.append(Move(**json.loads(line)))
+    return loaded
 
 
 def moved_to(path: str, moves: Sequence[Move]) -> str:
-    """Return where some moves, the oldest first, brought a path, or a directory above it."""
+    """Return the path after some moves, oldest first, of it or of a parent directory."""
     for move in moves:
         if path == move.source:
             path = move.target
@@ -81,7 +81,7 @@ def moved_to(path: str, moves: Sequence[Move]) -> str:
 
 
 def _real(path: str) -> str:
-    # A link is a file of its own.
+    # A link itself can be moved.
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 

@@ -1,4 +1,4 @@
-"""Type hints and docstrings as JSON schemas: of types, dataclasses, arguments of functions."""
+"""JSON schemas of types, dataclasses and functions, from type hints and docstrings."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 Schema = dict[str, Any]
-"""A JSON schema (2020-12, as OpenAPI 3.1 and MCP have it)."""
+"""A JSON schema (2020-12, as in OpenAPI 3.1 and MCP)."""
 
 Reference = Callable[[type], Schema]
-"""The schema that stands for a dataclass, such as a ``$ref`` to a component."""
+"""Returns the schema that replaces a dataclass, such as a ``$ref`` to a component."""
 
 _JSON_TYPES: dict[Any, str] = {
     str: "string",
@@ -31,9 +31,9 @@ _ENTRY = re.compile(r"^(\s+)\*{0,2}(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
 def type_schema(
     hint: Any, *, reference: Reference | None = None, merge_unions: bool = False
 ) -> Schema:
-    """The schema of a type hint; ``{}``, which takes anything, where there is none.
+    """Return the schema of a type hint, ``{}`` for an unknown one.
 
-    With ``merge_unions``, a union of simple types is a list of types instead of ``anyOf``.
+    ``merge_unions`` makes a union of simple types a list of types instead of ``anyOf``.
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if hint in _JSON_TYPES:
@@ -80,9 +80,9 @@ def fields_schema(
     reference: Reference | None = None,
     merge_unions: bool = False,
 ) -> Schema:
-    """The schema of an object with fields of a dataclass (all by default), described as it is.
+    """Return the schema of an object with fields of a dataclass, by default all.
 
-    With ``complete`` none of them is ever left out, so that all are required.
+    ``complete`` makes all of them required.
     """
     known = {f.name: f for f in fields(cls)}
     texts = documented_names(*reversed(cls.__mro__))
@@ -103,21 +103,21 @@ def fields_schema(
 
 @cache
 def field_types(cls: Any) -> dict[str, Any]:
-    """Resolved type hint of each field of a dataclass that its constructor takes."""
+    """Return the resolved type hints of a dataclass's constructor arguments."""
     hints = get_type_hints(cls)
     return {f.name: hints[f.name] for f in fields(cls) if f.init}
 
 
 def is_required(field: Any) -> bool:
-    """Whether a field of a dataclass has no default."""
+    """Return whether a field of a dataclass has no default."""
     return field.default is MISSING and field.default_factory is MISSING
 
 
 def parameters_schema(function: Callable[..., Any]) -> Schema:
-    """The schema of an object with the arguments of a function."""
+    """Return the schema of an object with the arguments of a function."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # a function in C that does not tell
+    except (TypeError, ValueError):  # a C function without a signature
         return {"type": "object", "properties": {}}
     try:
         hints = get_type_hints(function)
@@ -150,7 +150,7 @@ def parameters_schema(function: Callable[..., Any]) -> Schema:
 
 
 def summary(documented: Any) -> str:
-    """The docstring of a function or class up to its section on arguments or attributes."""
+    """Return a docstring up to its section on arguments or attributes."""
     lines = []
     for line in (inspect.getdoc(documented) or "").splitlines():
         if _SECTION.match(line):
@@ -174,10 +174,10 @@ def documented_names(*documented: Any) -> dict[str, str]:
             if not depth:
                 inside = False
                 continue
-            found = _ENTRY.match(line)
-            if found is not None and (not indent or depth == indent):
-                indent, name = depth, found[2]
-                texts[name] = found[3].strip()
+            entry = _ENTRY.match(line)
+            if entry is not None and (not indent or depth == indent):
+                indent, name = depth, entry[2]
+                texts[name] = entry[3].strip()
             elif name:
                 texts[name] = f"{texts[name]} {line.strip()}".strip()
     return texts

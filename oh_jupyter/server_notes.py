@@ -11,15 +11,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ServerNote:
-    """What a server of this user has noted of itself.
+    """Note of a running server of this user.
 
     Attributes:
-        url: Its address, without a slash at the end.
-        token: Its token; where it has none, as with a password or behind JupyterHub, the key
-            that our extension has left for this user's programs; or "".
+        url: Address without a slash at the end.
+        token: Token; for a server without one, as with a password or behind JupyterHub, the key
+            that our extension has written for this user's programs; or "".
         root: Directory that it serves, or "".
         file: Name of the note.
-        modified: When it was written, in seconds since the epoch.
+        modified: Time of the note in seconds since the epoch.
     """
 
     url: str
@@ -30,12 +30,12 @@ class ServerNote:
 
 
 def key_note_name(pid: int | str) -> str:
-    """Name the file in which a server without a token leaves its key."""
+    """Return the name of the file with the key of a server without a token."""
     return f"oh_jupyter-{pid}.key"
 
 
 def server_notes() -> Iterator[ServerNote]:
-    """Yield the notes of this user's servers; one that was killed may have left its own."""
+    """Yield the notes of this user's servers; a killed one may have left its own."""
     # jupyter_server's own function takes seconds to import.
     from jupyter_core.paths import jupyter_runtime_dir
 
@@ -44,7 +44,7 @@ def server_notes() -> Iterator[ServerNote]:
             info: dict[str, Any] = json.loads(path.read_text("utf-8"))
             modified = path.stat().st_mtime
         except (OSError, ValueError):
-            continue  # the server has ended meanwhile, or is writing it
+            continue  # the server has ended, or is writing it
         if not isinstance(info, dict) or not str(info.get("url", "")).startswith("http"):
             continue
         if info.get("sock"):

@@ -1,4 +1,4 @@
-"""The settings as traits: ``c.OhJupyter.<name>`` in kernel and server alike."""
+"""The settings as traits: ``c.OhJupyter.<name>`` in kernel and server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from oh_jupyter.errors import OhJupyterError
 
 
 def _trait(hint: Any, help: str, choices: tuple[str, ...]) -> TraitType[Any, Any]:
-    """The trait of a field: None means that it was not set here."""
+    """Return the trait of a field; its value None means not set."""
     optional: dict[str, Any] = {"allow_none": True, "default_value": None, "help": help}
     options = get_args(hint) if get_origin(hint) is UnionType else (hint,)
     kind = get_origin(options[0]) or options[0]
@@ -52,13 +52,14 @@ def _namespace() -> dict[str, Any]:
 
 
 def _help(setting: Any) -> str:
-    default = setting.default if setting.default is not MISSING else None
+    default = setting.default
+    shown = "" if default is None or default is MISSING else f" Default: {default!r}."
     variables = ", ".join(setting.metadata["variables"])
-    also = f" Also by the environment: {variables}." if variables else ""
-    return f"{setting.metadata['help']} Default: {default!r}.{also}"
+    also = f" Environment: {variables}." if variables else ""
+    return f"{setting.metadata['help']}{shown}{also}"
 
 
-# Made from the fields, so that a setting is described in one place only.
+# Generated, so that each setting is described only once.
 SettingsTraits: type[HasTraits] = type("SettingsTraits", (HasTraits,), _namespace())
 """A mixin with one trait for each field of ``Settings``."""
 
@@ -67,24 +68,24 @@ class _KernelTraits(SettingsTraits, Configurable):  # type: ignore[valid-type, m
     """Settings of oh_jupyter in this kernel."""
 
     check: Callable[[str, Any], None] = staticmethod(lambda name, value: None)
-    """Raises an OhJupyterError for a value that cannot be used; set by who loads them."""
+    """Raises an OhJupyterError for an invalid value; set by the extension."""
 
     @validate(*Settings.__dataclass_fields__)
     def _usable(self, proposal: Any) -> Any:
         try:
             self.check(proposal["trait"].name, proposal["value"])
-        except OhJupyterError as problem:
-            raise TraitError(str(problem)) from None
+        except OhJupyterError as error:
+            raise TraitError(str(error)) from None
         return proposal["value"]
 
 
-# Traitlets takes the section of a config file from the class's name.
+# The class name is the section of a config file.
 KernelTraits: type[Configurable] = type("OhJupyter", (_KernelTraits,), {"__module__": __name__})
-"""The Configurable that a kernel makes of ``c.OhJupyter``."""
+"""The Configurable of a kernel for ``c.OhJupyter``."""
 
 
 def explicit_settings(traits: HasTraits) -> dict[str, Any]:
-    """The values of the traits that were set, by field name."""
+    """Return the values of the traits that are set, by field name."""
     values = {setting.name: getattr(traits, setting.name) for setting in fields(Settings)}
     return {
         name: tuple(value) if isinstance(value, list) else value
@@ -94,12 +95,12 @@ def explicit_settings(traits: HasTraits) -> dict[str, Any]:
 
 
 def settings_from_traits(traits: HasTraits) -> Settings:
-    """All settings, those of the traits first; a ConfigError if a value cannot be used."""
+    """Return all settings, those of the traits first, or raise ConfigError."""
     return load_settings(explicit_settings(traits))
 
 
 def show_settings(traits: HasTraits, settings: Settings) -> None:
-    """Have the traits show what is set, wherever it was given; secrets and passwords left out."""
+    """Copy all settings to the traits, except secrets and passwords."""
     for setting in fields(Settings):
         value = getattr(settings, setting.name)
         has_password = isinstance(value, str) and "://" in value and "@" in value

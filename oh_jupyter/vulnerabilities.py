@@ -1,4 +1,4 @@
-"""Known vulnerabilities of installed packages that the requirements cannot or did not exclude."""
+"""Known vulnerabilities of packages that our requirements cannot exclude."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 @dataclass(frozen=True)
 class Vulnerability:
-    """A hole in the releases of a package before one that fixes it."""
+    """A vulnerability in the releases of a package before its fix."""
 
     package: str
     fixed_in: str
@@ -17,14 +17,14 @@ class Vulnerability:
 
 
 KNOWN = (
-    # Another package can have held these below our own lower bounds; pip only warns of that.
+    # Another package may pin these below our lower bounds; pip only warns about that.
     Vulnerability(
         "jupyter_server", "2.20.0", "CVE-2026-44727, a stored XSS that runs code with the token"
     ),
     Vulnerability(
         "tornado", "6.5.3", "CVE-2025-67724 to 67726, header injection and denial of service"
     ),
-    # Too many packages hold Pillow below 12 for a lower bound.
+    # Too many packages need Pillow below 12 for a lower bound.
     Vulnerability("pillow", "12.1.1", "CVE-2026-25990, memory corruption by a crafted PSD file"),
 )
 

@@ -34,7 +34,7 @@ def test_a_version_that_clashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "requires", lambda name: needed)
     check = find("packages")
     assert check.status == "wrong"
-    assert "not installed: no-such-package>=1; other versions than needed: fsspec " in check.found
+    assert "not installed: no-such-package>=1; incompatible: fsspec " in check.found
     assert "pandas" not in check.found
     assert check.mend.endswith("-m pip install --upgrade oh_jupyter")
 
@@ -50,7 +50,7 @@ def test_a_release_with_a_known_vulnerability(monkeypatch: pytest.MonkeyPatch) -
 def test_nothing_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find("git").status == "missing"
-    assert "%oh_rewind cannot go back" in find("git").found
+    assert "%oh_rewind needs it" in find("git").found
     assert find("agents").status == "missing"
     assert "nodejs.org" in find("Node.js").mend
 
@@ -106,7 +106,7 @@ def test_other_environments_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     check = find("kernel")
     assert check.status == "wrong"
-    assert "another environment than this one" in check.found
+    assert "in a different environment" in check.found
 
 
 def test_one_broken_look_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ def test_from_a_terminal(
 ) -> None:
     assert main(["doctor"]) == 0
     shown = capsys.readouterr().out
-    assert "ok       packages: all that is needed is there" in shown
+    assert "ok       packages: all requirements are installed" in shown
     assert "missing  running server: No Jupyter server is running here." in shown
     monkeypatch.setenv("FILE_STORE", "no-such")
     assert main(["doctor", "--json"]) == 1

@@ -5,8 +5,8 @@
     with RuntimeClient("http://127.0.0.1:8888", token) as runtime:
         print(runtime.execute(CmdRunAction("ls")).content)
 
-``AsyncRuntimeClient`` has the same methods, to be awaited. A ``Fleet`` is several kernels of a
-server that share the items of some work.
+``AsyncRuntimeClient`` has the same methods as coroutines. A ``Fleet`` distributes the items of a
+task over several kernels of a server.
 """
 
 from oh_jupyter.client.async_client import AsyncRuntimeClient

@@ -1,4 +1,4 @@
-"""The client to be awaited, which does the work."""
+"""The asynchronous client, which implements all methods."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import os
 import tempfile
 import zipfile
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Self
 from urllib.parse import quote
 
 import anyio
 
-from oh_jupyter.client.http import BROKEN, Connection, SentEvents, new_request_id, parsed
+from oh_jupyter.client.http import BROKEN, EventReader, HttpConnection, new_request_id, parsed
 from oh_jupyter.errors import KernelNotFoundError, ServerError, WireError
 from oh_jupyter.events import (
     Action,
@@ -33,7 +34,7 @@ from oh_jupyter.events.wire import from_wire, observation_from_wire, to_wire
 class AsyncRuntimeClient:
     """`RuntimeClient` for an event loop: the same methods, arguments, results and errors.
 
-    A task that is cancelled takes its Action back.
+    Cancelling a task cancels its Action.
     """
 
     def __init__(
@@ -47,22 +48,22 @@ class AsyncRuntimeClient:
     ) -> None:
         """See ``RuntimeClient``."""
         self.kernel_id = kernel_id
-        self._connection = Connection(url, token, kernel_id, session_api_key, timeout)
+        self._connection = HttpConnection(url, token, kernel_id, session_api_key, timeout)
 
     async def __aenter__(self) -> Self:
-        """Begin an ``async with`` block."""
+        """Enter an ``async with`` block."""
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        """Close at its end."""
+        """Close the connections."""
         await self.close()
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         await self._connection.close()
 
     async def execute(self, action: Action | dict[str, Any]) -> Observation:
-        """Carry out an Action."""
+        """Execute an Action."""
         wire = to_wire(action) if isinstance(action, Action) else action
         request_id = new_request_id()
         try:
@@ -71,7 +72,7 @@ class AsyncRuntimeClient:
             )
         except asyncio.CancelledError:
             with anyio.CancelScope(shield=True):
-                await self._connection.take_back(request_id)
+                await self._connection.cancel(request_id)
             raise
         return observation_from_wire(parsed(body))
 
@@ -97,7 +98,7 @@ class AsyncRuntimeClient:
         return await self.execute(FileWriteAction(path, content, **args))
 
     async def edit(self, command: str, path: str, **args: Any) -> Observation:
-        """Have the editor do something."""
+        """Run a command of the editor."""
         return await self.execute(FileEditAction(path, command=command, **args))
 
     async def browse(self, url: str) -> Observation:
@@ -109,29 +110,29 @@ class AsyncRuntimeClient:
         return await self.execute(BrowseInteractiveAction(actions, return_axtree=return_axtree))
 
     async def alive(self) -> bool:
-        """Ask whether the server answers, and has the kernel; nothing is started."""
+        """Return whether the server responds and has the kernel; start nothing."""
         try:
             return bool((await self._get("alive")).get("status") == "ok")
         except (ServerError, KernelNotFoundError):
             return False
 
     async def server_info(self) -> dict[str, Any]:
-        """Ask how the server does."""
-        found: dict[str, Any] = await self._get("server_info")
-        return found
+        """Return figures of the server and the runtime."""
+        info: dict[str, Any] = await self._get("server_info")
+        return info
 
     async def generation(self) -> str:
-        """Ask which runtime it is; another answer later tells that its state is lost."""
+        """Return the id of the runtime; it changes when its state is lost."""
         return str((await self._get("events", limit="0"))["generation"])
 
     async def list_files(self, path: str | None = None) -> list[str]:
         """List a directory of the kernel's machine."""
-        asked = {} if path is None else {"path": path}
-        names: list[str] = parsed(await self._connection.send("POST", "list_files", json=asked))
+        body = {} if path is None else {"path": path}
+        names: list[str] = parsed(await self._connection.send("POST", "list_files", json=body))
         return names
 
     async def upload(self, source: str | os.PathLike[str], destination: str) -> None:
-        """Copy a file, or a directory with all that is in it, to the kernel's machine."""
+        """Copy a file or a whole directory to the kernel's machine."""
         path = Path(source).resolve()
         recursive = path.is_dir()
         name = f"{path.name}.zip" if recursive else path.name
@@ -145,44 +146,44 @@ class AsyncRuntimeClient:
 
     async def download(self, path: str, target: str | os.PathLike[str]) -> Path:
         """Fetch a file or directory as a zip file."""
-        asked = {"path": path}
-        async with self._connection.stream("GET", "download_files", params=asked) as answer:
+        stream = self._connection.stream("GET", "download_files", params={"path": path})
+        async with stream as response:
             with Path(target).open("wb") as sink:
-                async for piece in answer.aiter_bytes():
+                async for piece in response.aiter_bytes():
                     sink.write(piece)
         return Path(target)
 
     async def history(self, start: int = 0, limit: int = 1000) -> list[Event]:
         """List recorded Actions and Observations."""
-        found = await self._get("events", start_id=str(start), limit=str(limit), whole="true")
-        return _known_events(found["events"])
+        log = await self._get("events", start_id=str(start), limit=str(limit), whole="true")
+        return _known_events(log["events"])
 
     async def events(self, start: int = 0) -> AsyncGenerator[Event, None]:
-        """Follow Actions and Observations: those recorded, then each new one as it comes."""
-        sent = SentEvents()
+        """Yield recorded Actions and Observations, then each new one."""
+        reader = EventReader()
         params = {"start_id": str(start), "whole": "true"}
         while True:
             headers = {"Accept": "text/event-stream"}
-            if sent.last:
-                headers["Last-Event-ID"] = sent.last
+            if reader.last_id:
+                headers["Last-Event-ID"] = reader.last_id
             stream = self._connection.stream("GET", "events", headers=headers, params=params)
             try:
-                async with stream as answer:
-                    async for line in answer.aiter_lines():
-                        for event in sent.feed(line):
+                async with stream as response:
+                    async for line in response.aiter_lines():
+                        for event in reader.feed(line):
                             yield event
             except BROKEN:
                 continue
 
     async def skills(self) -> list[dict[str, str]]:
         """List the agent skills."""
-        found: list[dict[str, str]] = await self._get("skills")
-        return found
+        skills: list[dict[str, str]] = await self._get("skills")
+        return skills
 
     async def waiting(self) -> list[dict[str, Any]]:
         """List the Actions that wait for a person."""
-        found: list[dict[str, Any]] = await self._get("confirmations")
-        return found
+        waiting: list[dict[str, Any]] = await self._get("confirmations")
+        return waiting
 
     async def confirm(
         self, id: int, *, approve: bool = True, why: str = "", for_session: bool = False
@@ -212,18 +213,16 @@ class AsyncRuntimeClient:
 
 
 def _known_events(wires: list[dict[str, Any]]) -> list[Event]:
-    found = []
+    events = []
     for wire in wires:
-        try:
-            found.append(from_wire(wire))
-        except WireError:
-            continue  # of a type that a newer runtime knows
-    return found
+        with suppress(WireError):  # of a newer runtime's type
+            events.append(from_wire(wire))
+    return events
 
 
 def _zipped(source: Path) -> IO[bytes]:
-    """A directory as a zip file, with its own name as the first part of all members."""
-    sink = tempfile.TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
+    """Zip a directory; its own name is the first part of all members."""
+    sink = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
         for parent, directories, files in os.walk(source):
             empty = [] if directories or files else [Path(parent)]

@@ -1,6 +1,6 @@
-"""Several kernels of one Jupyter server that share the items of some work.
+"""Several kernels of one Jupyter server that share the items of a task.
 
-Jupyter starts, places and ends the kernels: on its own machine, or where its gateway does.
+Jupyter starts and ends the kernels, on its own machine or through its gateway.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from oh_jupyter.client.async_client import AsyncRuntimeClient
-from oh_jupyter.client.http import Connection, parsed
+from oh_jupyter.client.http import HttpConnection, parsed
 from oh_jupyter.client.sync_client import RuntimeClient, wait_in
 from oh_jupyter.errors import (
     ConfigError,
@@ -35,33 +35,33 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 MAX_ATTEMPTS = 2
-"""An item whose kernel died is begun once more, and no more: it may be what kills them."""
+"""Attempts for an item whose kernel died; the item itself may kill kernels."""
 
 MAX_UNREAD_EVENTS = 1000
 LAST_EVENTS_SECONDS = 10.0
-"""How long a fleet that has ended waits for each further event of its kernels."""
+"""Time that a closing fleet waits for each further event of its kernels."""
 
 CONNECT_SECONDS = 10.0
 END_SECONDS = 60.0
-"""How long a server may take to end a kernel, before the others go on without."""
+"""Timeout of the server for ending a kernel."""
 
 SESSION_TYPE = "fleet"
-"""By what the panel tells the sessions of fleets from those of notebooks."""
+"""Type by which the panel recognizes the sessions of fleets."""
 
 LOST = (KernelDiedError, KernelNotFoundError, KernelTimeoutError, ExtensionMissingError)
-"""What says that a kernel which had a runtime is no more, has none any more, or is silent."""
+"""Errors of a kernel that is gone, has lost its runtime, or is silent."""
 
 
 @dataclass(frozen=True)
 class FleetResult(Generic[T, R]):
-    """What became of an item.
+    """Result of an item.
 
     Attributes:
         item: The item.
-        value: What the function returned for it, or None.
-        error: What it raised, or how its kernel was lost; None if all went well.
-        attempts: How often it was begun: twice if its first kernel was lost.
-        kernel_id: The kernel that had it last; None if there was none.
+        value: The function's result, or None.
+        error: The function's error, or the loss of the kernel; None on success.
+        attempts: Number of attempts: 2 if the first kernel was lost.
+        kernel_id: The last kernel that worked on it; None if there was none.
     """
 
     item: T
@@ -86,14 +86,14 @@ class FleetEvent:
 
 @dataclass(frozen=True)
 class Member:
-    """A kernel with a client of it, and the generation of its runtime."""
+    """A kernel with its client, and the generation of its runtime."""
 
     kernel_id: str
     runtime: AsyncRuntimeClient
     generation: str
 
-    async def is_the_same(self) -> bool:
-        """Whether the runtime is the one that was started, with the state it had."""
+    async def is_same_runtime(self) -> bool:
+        """Return whether the runtime still has its state."""
         try:
             return await self.runtime.generation() == self.generation
         except LOST:
@@ -101,35 +101,35 @@ class Member:
 
 
 class KernelStarter:
-    """Starts and ends kernels by Jupyter's own REST interface, as sessions of a fleet's name."""
+    """Starts and ends kernels through Jupyter's REST interface, as sessions of a fleet."""
 
     def __init__(
         self, url: str, token: str, name: str, kernel: str | None, path: str | None
     ) -> None:
         self.url, self.token, self.name = url, token, name
         self._kernel, self._path = kernel, path
-        self._connection = Connection(url, token, None, None, CONNECT_SECONDS)
+        self._connection = HttpConnection(url, token, None, None, CONNECT_SECONDS)
 
-    async def start(self, place: int) -> Member:
-        """Start a kernel with a runtime for a place; OhJupyterError if it cannot be."""
-        wanted = {
+    async def start(self, slot: int) -> Member:
+        """Start a kernel with a runtime, or raise OhJupyterError."""
+        model = {
             "type": SESSION_TYPE,
-            "name": f"Fleet {self.name} {place + 1}",
-            # No two sessions have one path; a kernel starts in what is above it.
+            "name": f"Fleet {self.name} {slot + 1}",
+            # Paths of sessions are unique; a kernel starts in the parent directory.
             "path": "/".join(filter(None, [(self._path or "").strip("/"), uuid.uuid4().hex])),
             "kernel": {"name": self._kernel} if self._kernel else {},
         }
         try:
-            session = parsed(await self._connection.send("POST", "/api/sessions", json=wanted))
-        except ServerError as problem:
+            session = parsed(await self._connection.send("POST", "/api/sessions", json=model))
+        except ServerError as error:
             kernel = self._kernel or "the server's default"
             raise ServerError(
-                f"No kernel ({kernel}) can be started: {problem}", problem.status
+                f"No kernel ({kernel}) can be started: {error}", error.status
             ) from None
         kernel_id = str(session["kernel"]["id"])
         runtime = AsyncRuntimeClient(self.url, self.token, kernel_id)
         try:
-            await runtime.list_files()  # which loads oh_jupyter
+            await runtime.list_files()  # loads oh_jupyter
             return Member(kernel_id, runtime, await runtime.generation())
         except BaseException:
             with anyio.CancelScope(shield=True):
@@ -137,13 +137,13 @@ class KernelStarter:
             raise
 
     async def end(self, kernel_id: str, runtime: AsyncRuntimeClient) -> None:
-        """End a kernel, if it is still there."""
+        """Shut a kernel down if it still exists."""
         try:
             await self._delete(kernel_id)
-        except ServerError as problem:
-            if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR:
-                return  # it is gone
-            with suppress(OhJupyterError):  # Jupyter fails to end a kernel that it is restarting
+        except ServerError as error:
+            if error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                return  # it is gone already
+            with suppress(OhJupyterError):  # Jupyter cannot end a kernel while it restarts it
                 await runtime.generation()
             with suppress(OhJupyterError):
                 await self._delete(kernel_id)
@@ -151,19 +151,19 @@ class KernelStarter:
             await runtime.close()
 
     async def _delete(self, kernel_id: str) -> None:
-        where = f"/api/kernels/{quote(kernel_id)}"
-        await self._connection.send("DELETE", where, timeout=END_SECONDS)
+        path = f"/api/kernels/{quote(kernel_id)}"
+        await self._connection.send("DELETE", path, timeout=END_SECONDS)
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         await self._connection.close()
 
 
 class AsyncFleetKernels:
-    """The kernels of a fleet, to be awaited.
+    """The kernels of a fleet, with asynchronous methods.
 
     Attributes:
-        size: How many there are.
+        size: Number of kernels.
     """
 
     def __init__(self, starter: KernelStarter, size: int) -> None:
@@ -175,128 +175,128 @@ class AsyncFleetKernels:
 
     @property
     def kernel_ids(self) -> list[str]:
-        """Ids of the kernels that are there now."""
+        """Ids of the current kernels."""
         return [member.kernel_id for member in self._members if member]
 
     async def start(self) -> None:
-        """Start all kernels; OhJupyterError if one cannot be."""
-        starting = [self._member(place) for place in range(self.size)]
-        for problem in await asyncio.gather(*starting, return_exceptions=True):
-            if isinstance(problem, BaseException):
-                raise problem
+        """Start all kernels, or raise OhJupyterError."""
+        starting = [self._member(slot) for slot in range(self.size)]
+        for outcome in await asyncio.gather(*starting, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     async def close(self) -> None:
-        """End all kernels, whatever becomes of the caller meanwhile."""
+        """Shut all kernels down, even if the caller is cancelled."""
         self._closing.set()
         with anyio.CancelScope(shield=True):
-            await asyncio.gather(*(self._end(place) for place in range(self.size)))
+            await asyncio.gather(*(self._end(slot) for slot in range(self.size)))
             await self._starter.close()
 
     async def map(
         self, function: Callable[[AsyncRuntimeClient, T], Awaitable[R]], items: Iterable[T]
     ) -> list[FleetResult[T, R]]:
-        """Have every item done in one of the kernels, as many at a time as there are kernels.
+        """Process every item in one of the kernels, one per kernel at a time.
 
-        A kernel that dies, or does not answer, is replaced by a fresh one, and its item begun
-        once more. What the function raises is in the result; the other items go on.
+        A kernel that dies or stops responding is replaced, and its item is retried once. Errors
+        of the function are in the results; the other items continue.
 
         Args:
-            function: Is awaited with a client of a kernel, and an item.
+            function: Coroutine function of a kernel's client and an item.
             items: The items.
 
         Returns:
-            What became of each, in their order.
+            The results in the order of the items.
         """
         results: list[FleetResult[T, R]] = [FleetResult(item) for item in items]
-        left = iter(range(len(results)))
+        remaining = iter(range(len(results)))
 
-        async def work(place: int) -> None:
-            for number in left:
-                results[number] = await self._carry_out(place, function, results[number].item)
+        async def work(slot: int) -> None:
+            for number in remaining:
+                results[number] = await self._process(slot, function, results[number].item)
 
-        workers = [asyncio.ensure_future(work(place)) for place in range(self.size)]
+        workers = [asyncio.ensure_future(work(slot)) for slot in range(self.size)]
         try:
             await asyncio.gather(*workers)
         finally:
             await _cancelled(*workers)
         return results
 
-    async def _carry_out(
-        self, place: int, function: Callable[[AsyncRuntimeClient, T], Awaitable[R]], item: T
+    async def _process(
+        self, slot: int, function: Callable[[AsyncRuntimeClient, T], Awaitable[R]], item: T
     ) -> FleetResult[T, R]:
         result: FleetResult[T, R] = FleetResult(item)
         while result.attempts < MAX_ATTEMPTS:
-            value, error, begun = None, None, result.attempts + 1
+            value, error, attempts = None, None, result.attempts + 1
             try:
-                member = await self._member(place)
-            except OhJupyterError as problem:
-                return FleetResult(item, None, problem, result.attempts, result.kernel_id)
+                member = await self._member(slot)
+            except OhJupyterError as failure:
+                return FleetResult(item, None, failure, result.attempts, result.kernel_id)
             try:
                 value = await function(member.runtime, item)
-            except Exception as problem:
-                error = problem
-            # Asked even where it is known: Jupyter cannot end a kernel that it is restarting.
-            if await member.is_the_same() and not isinstance(error, LOST):
-                return FleetResult(item, value, error, begun, member.kernel_id)
+            except Exception as failure:
+                error = failure
+            # Even if the loss is known: Jupyter cannot end a kernel while it restarts it.
+            if await member.is_same_runtime() and not isinstance(error, LOST):
+                return FleetResult(item, value, error, attempts, member.kernel_id)
             lost = error if isinstance(error, LOST) else _lost(member.kernel_id)
-            result = FleetResult(item, None, lost, begun, member.kernel_id)
-            await self._end(place)
+            result = FleetResult(item, None, lost, attempts, member.kernel_id)
+            await self._end(slot)
         return result
 
-    async def _member(self, place: int) -> Member:
-        """The kernel of a place, which is started if there is none."""
-        member = self._members[place]
+    async def _member(self, slot: int) -> Member:
+        """Return the kernel of a slot, starting it if necessary."""
+        member = self._members[slot]
         if member is None:
-            member = self._members[place] = await self._starter.start(place)
+            member = self._members[slot] = await self._starter.start(slot)
             for follow in self._followers:
                 follow(member.kernel_id)
         return member
 
-    async def _end(self, place: int) -> None:
-        member, self._members[place] = self._members[place], None
+    async def _end(self, slot: int) -> None:
+        member, self._members[slot] = self._members[slot], None
         if member is not None:
             await self._starter.end(member.kernel_id, member.runtime)
 
     async def events(self) -> AsyncGenerator[FleetEvent, None]:
-        """Follow the events of all kernels, also of those that are started later, as they come.
+        """Yield the events of all kernels, including those that start later.
 
         Yields:
-            The events, those of one kernel in their order, until the fleet ends.
+            The events until the fleet ends, in order for each kernel.
         """
-        found: asyncio.Queue[FleetEvent] = asyncio.Queue(MAX_UNREAD_EVENTS)
+        queue: asyncio.Queue[FleetEvent] = asyncio.Queue(MAX_UNREAD_EVENTS)
         pumps: set[asyncio.Future[None]] = set()
 
         def follow(kernel_id: str) -> None:
-            pumps.add(asyncio.ensure_future(self._pump(kernel_id, found)))
+            pumps.add(asyncio.ensure_future(self._pump(kernel_id, queue)))
 
         self._followers.append(follow)
         for kernel_id in self.kernel_ids:
             follow(kernel_id)
         closing = asyncio.ensure_future(self._closing.wait())
-        coming = asyncio.ensure_future(found.get())
+        following = asyncio.ensure_future(queue.get())
         try:
             while True:
                 pumping = {pump for pump in pumps if not pump.done()}
-                if closing.done() and not pumping and not coming.done():
+                if closing.done() and not pumping and not following.done():
                     return
                 ends, limit = (
                     (pumping, LAST_EVENTS_SECONDS) if closing.done() else ({closing}, None)
                 )
                 done, _ = await asyncio.wait(
-                    {coming, *ends}, timeout=limit, return_when=asyncio.FIRST_COMPLETED
+                    {following, *ends}, timeout=limit, return_when=asyncio.FIRST_COMPLETED
                 )
-                if not done:  # a stream that a server leaves open says no more
+                if not done:  # an idle stream that the server has left open
                     return
-                if coming.done():
-                    yield coming.result()
-                    coming = asyncio.ensure_future(found.get())
-                    await asyncio.sleep(0)  # so that it is done if there is another one
+                if following.done():
+                    yield following.result()
+                    following = asyncio.ensure_future(queue.get())
+                    await asyncio.sleep(0)  # lets it finish if there is another event
         finally:
             self._followers.remove(follow)
-            await _cancelled(closing, coming, *pumps)
+            await _cancelled(closing, following, *pumps)
 
     async def _pump(self, kernel_id: str, sink: asyncio.Queue[FleetEvent]) -> None:
-        """Pass on the events of a kernel until it is gone."""
+        """Forward the events of a kernel until it is gone."""
         async with AsyncRuntimeClient(self._starter.url, self._starter.token, kernel_id) as runtime:
             with suppress(OhJupyterError):
                 async with aclosing(runtime.events()) as events:
@@ -312,13 +312,13 @@ async def _cancelled(*tasks: asyncio.Future[Any]) -> None:
 
 def _lost(kernel_id: str) -> KernelDiedError:
     return KernelDiedError(
-        f"Kernel {kernel_id} died or was restarted while it was at work on the item; the state of "
-        "its runtime is lost"
+        f"Kernel {kernel_id} died or was restarted while it processed the item; the state of its "
+        "runtime is lost"
     )
 
 
 class FleetKernels:
-    """The kernels of a fleet, for code that waits."""
+    """The kernels of a fleet, with blocking methods."""
 
     def __init__(
         self,
@@ -330,25 +330,25 @@ class FleetKernels:
 
     @property
     def size(self) -> int:
-        """How many kernels there are."""
+        """Number of kernels."""
         return self._kernels.size
 
     @property
     def kernel_ids(self) -> list[str]:
-        """Ids of the kernels that are there now."""
+        """Ids of the current kernels."""
         return self._kernels.kernel_ids
 
     def map(
         self, function: Callable[[RuntimeClient, T], R], items: Iterable[T]
     ) -> list[FleetResult[T, R]]:
-        """Have every item done in one of the kernels, see ``AsyncFleetKernels.map``.
+        """Process every item in one of the kernels, see ``AsyncFleetKernels.map``.
 
         Args:
-            function: Is called with a client of a kernel, and an item, in a thread.
+            function: Function of a kernel's client and an item, called in a thread.
             items: The items.
 
         Returns:
-            What became of each, in their order.
+            The results in the order of the items.
         """
 
         def call(kernel_id: str | None, item: T) -> R:
@@ -368,33 +368,33 @@ class FleetKernels:
         return wait_in(self._portal, work)
 
     def events(self) -> Iterator[FleetEvent]:
-        """Follow the events of all kernels, see ``AsyncFleetKernels.events``.
+        """Yield the events of all kernels, see ``AsyncFleetKernels.events``.
 
         Yields:
             The events.
         """
         events = self._kernels.events()
 
-        async def following() -> FleetEvent | None:
+        async def next_event() -> FleetEvent | None:
             return await anext(events, None)
 
         try:
-            while (event := wait_in(self._portal, following)) is not None:
+            while (event := wait_in(self._portal, next_event)) is not None:
                 yield event
         finally:
             wait_in(self._portal, events.aclose)
 
 
 class Fleet:
-    """Kernels of a Jupyter server that live as long as a block, and share the items of some work.
+    """Kernels of a Jupyter server that live as long as a block, and share the items of a task.
 
     ::
 
         async with Fleet("http://127.0.0.1:8888", token, 8) as kernels:
             results = await kernels.map(function, items)
 
-    A plain ``with`` gives the same with functions that wait. What is done in these kernels waits
-    for a person where the server's ``confirmation`` says so.
+    A plain ``with`` gives the same with blocking functions. Actions in these kernels wait for a
+    person according to the server's ``confirmation``.
     """
 
     def __init__(
@@ -407,28 +407,28 @@ class Fleet:
         path: str | None = None,
         name: str | None = None,
     ) -> None:
-        """Start nothing yet.
+        """Describe the fleet; entering the block starts it.
 
         Args:
             url: The Jupyter server's address, such as ``http://127.0.0.1:8888``.
             token: The server's token.
-            size: How many kernels.
+            size: Number of kernels.
             kernel: Name of their kernelspec; None for the server's default.
-            path: Where they start, relative to the server's root.
-            name: What it is called in JupyterLab; None for a name that is made up.
+            path: Directory where they start, relative to the server's root.
+            name: Name in JupyterLab; None for a random one.
 
         Raises:
-            ConfigError: The size is no positive number.
+            ConfigError: The size is not positive.
         """
         if size < 1:
-            raise ConfigError(f"A fleet has at least one kernel, not {size}")
+            raise ConfigError(f"A fleet needs at least one kernel, not {size}")
         self._url, self._token, self._size = url.partition("/oh_jupyter")[0], token, size
         self._kernel, self._path, self._name = kernel, path, name or uuid.uuid4().hex[:4]
         self._kernels: AsyncFleetKernels | None = None
         self._opened = ExitStack()
 
     async def __aenter__(self) -> AsyncFleetKernels:
-        """Start the kernels; OhJupyterError if one of them cannot be."""
+        """Start the kernels, or raise OhJupyterError."""
         starter = KernelStarter(self._url, self._token, self._name, self._kernel, self._path)
         self._kernels = AsyncFleetKernels(starter, self._size)
         try:
@@ -439,12 +439,12 @@ class Fleet:
         return self._kernels
 
     async def __aexit__(self, *exc_info: object) -> None:
-        """End the kernels."""
+        """Shut the kernels down."""
         if self._kernels is not None:
             await self._kernels.close()
 
     def __enter__(self) -> FleetKernels:
-        """Start the kernels; OhJupyterError if one of them cannot be."""
+        """Start the kernels, or raise OhJupyterError."""
         with ExitStack() as opened:
             portal = opened.enter_context(start_blocking_portal())
             kernels = opened.enter_context(portal.wrap_async_context_manager(self))
@@ -452,7 +452,7 @@ class Fleet:
         return FleetKernels(kernels, portal, self._client)
 
     def __exit__(self, *exc_info: object) -> None:
-        """End the kernels."""
+        """Shut the kernels down."""
         self._opened.close()
 
     def _client(self, kernel_id: str | None) -> RuntimeClient:

@@ -1,4 +1,4 @@
-"""HTTP to one runtime: requests whose answers survive broken connections, streams, errors."""
+"""HTTP to one runtime: requests whose responses survive broken connections, streams, errors."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from oh_jupyter.events import Event
 from oh_jupyter.events.wire import from_wire
 
 BROKEN = (httpx.RemoteProtocolError, httpx.ReadError)
-"""What the HTTP library raises when a connection breaks while an answer is waited for."""
+"""Errors of a connection that breaks before the response."""
 
 MAX_FETCHES = 3
-"""How often an answer is fetched whose connection broke."""
+"""Failures in a row after which the response of a broken connection is given up."""
 
 FETCH_WAIT_SECONDS = 15
-"""How long the server holds a fetch back while there is no answer; proxies wait longer."""
+"""Time that the server delays a fetch while there is no response; proxies wait longer."""
 
 PROXY_FAILURES = (502, 503, 504)
-"""Statuses by which a proxy on the way says that it has waited long enough, or got nothing."""
+"""Statuses of a proxy that has timed out, or got no response."""
 
 STILL_RUNNING = 202
-"""Status of a request that has no answer yet."""
+"""Status of a request without a response yet."""
 
 ID_HEADER = "X-Request-ID"
-"""Names a request, so that its answer can be fetched after a broken connection."""
+"""Identifies a request, so that its response can be fetched after a broken connection."""
 
 
 def new_request_id() -> str:
-    """An id that no other request has."""
+    """Return a unique id."""
     return uuid.uuid4().hex
 
 
-class Connection:
-    """Connections to the server of one runtime.
+class HttpConnection:
+    """HTTP connections to one runtime.
 
-    Paths are those below the runtime's address; one that begins with a slash is Jupyter's own.
+    Paths are relative to the runtime's address; one with a leading slash is Jupyter's own.
     """
 
     def __init__(
@@ -73,86 +73,85 @@ class Connection:
         self._http = httpx.AsyncClient(headers=headers, timeout=timeout)
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def send(
         self, method: str, path: str, *, request_id: str | None = None, **options: Any
     ) -> bytes:
-        """The body of the answer, with an id not lost to a broken connection; OhJupyterError."""
+        """Return the body of the response; one with an id survives a broken connection."""
         if request_id is not None:
             options["headers"] = {ID_HEADER: request_id}
         try:
-            answer = await self._http.request(method, self._full(path), **options)
-            if request_id is not None and _is_of_proxy(answer):
-                answer = await self._fetch(request_id)
-        except BROKEN as problem:
+            response = await self._http.request(method, self._url(path), **options)
+            if request_id is not None and _is_from_proxy(response):
+                response = await self._fetch(request_id)
+        except BROKEN as error:
             if request_id is None:
-                raise self._unreachable(problem) from problem
-            answer = await self._fetch(request_id)
-        except httpx.HTTPError as problem:
-            raise self._unreachable(problem) from problem
-        if answer.status_code >= 300:
-            raise _failure(answer.status_code, answer.content)
-        return answer.content
+                raise self._unreachable(error) from error
+            response = await self._fetch(request_id)
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        if response.status_code >= 300:
+            raise _failure(response.status_code, response.content)
+        return response.content
 
-    async def take_back(self, request_id: str) -> None:
-        """Cancel a request that has an id."""
+    async def cancel(self, request_id: str) -> None:
+        """Cancel a request with an id."""
         try:
-            await self._http.delete(self._result_address(request_id))
-        except httpx.HTTPError as problem:
-            raise self._unreachable(problem) from problem
+            await self._http.delete(self._result_url(request_id))
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
 
     @asynccontextmanager
     async def stream(self, method: str, path: str, **options: Any) -> AsyncIterator[httpx.Response]:
-        """An answer that is read bit by bit, once its head is there; errors as those of send."""
-        sent = self._http.stream(method, self._full(path), **options)
+        """Stream a response; raises the errors of ``send`` for its status."""
         try:
-            async with sent as answer:
-                if answer.status_code >= 300:
-                    raise _failure(answer.status_code, await answer.aread())
-                yield answer
-        except httpx.ConnectError as problem:
-            raise self._unreachable(problem) from problem
+            async with self._http.stream(method, self._url(path), **options) as response:
+                if response.status_code >= 300:
+                    raise _failure(response.status_code, await response.aread())
+                yield response
+        except httpx.ConnectError as error:
+            raise self._unreachable(error) from error
 
     async def _fetch(self, request_id: str) -> httpx.Response:
-        """The answer of a request whose connection broke; the work itself has gone on."""
+        """Fetch the response to a request whose connection broke; the work has continued."""
         params = {"wait": FETCH_WAIT_SECONDS}
-        broken = 0
+        failures = 0
         while True:
             try:
-                answer = await self._http.get(self._result_address(request_id), params=params)
-            except httpx.HTTPError as problem:
-                broken += 1
-                if broken == MAX_FETCHES:
-                    raise self._unreachable(problem) from problem
+                response = await self._http.get(self._result_url(request_id), params=params)
+            except httpx.HTTPError as error:
+                failures += 1
+                if failures == MAX_FETCHES:
+                    raise self._unreachable(error) from error
                 continue
-            broken = broken + 1 if _is_of_proxy(answer) else 0
-            if broken == MAX_FETCHES or (not broken and answer.status_code != STILL_RUNNING):
-                return answer
+            failures = failures + 1 if _is_from_proxy(response) else 0
+            if failures == MAX_FETCHES or (not failures and response.status_code != STILL_RUNNING):
+                return response
 
-    def _full(self, path: str) -> str:
+    def _url(self, path: str) -> str:
         return self._jupyter + path if path.startswith("/") else f"{self._address}/{path}"
 
-    def _result_address(self, request_id: str) -> str:
+    def _result_url(self, request_id: str) -> str:
         return f"{self.server_address}/requests/{request_id}"
 
-    def _unreachable(self, problem: Exception) -> ServerError:
+    def _unreachable(self, error: Exception) -> ServerError:
         return ServerError(
-            f"{self.server_address} cannot be reached: {problem}. Is the Jupyter server running, "
+            f"{self.server_address} cannot be reached: {error}. Is the Jupyter server running, "
             "with oh_jupyter in its environment?"
         )
 
 
-class SentEvents:
-    """Reads server-sent events line by line; ``last`` is the id to go on from."""
+class EventReader:
+    """Parser of server-sent events; ``last_id`` is where a new stream continues."""
 
     def __init__(self) -> None:
-        self.last = ""
+        self.last_id = ""
         self._fields: dict[str, str] = {}
 
     def feed(self, line: str) -> Iterator[Event]:
-        """The event that a line, without its end, completes; ServerError if the kernel is gone."""
+        """Yield the event that a line completes; raise ServerError if the kernel is gone."""
         if line:
             name, _, value = line.partition(":")
             self._fields[name] = value.removeprefix(" ")
@@ -161,29 +160,29 @@ class SentEvents:
         if fields.get("event") == "gone":
             raise ServerError(str(json.loads(fields["data"]).get("detail")), 503)
         if "id" in fields:
-            self.last = fields["id"]
+            self.last_id = fields["id"]
             try:
                 yield from_wire(json.loads(fields["data"]))
             except WireError:
-                return  # of a type that a newer runtime knows
+                return  # of a newer runtime's type
 
 
-def _is_of_proxy(answer: httpx.Response) -> bool:
-    """Whether a proxy on the way has answered, and not the server: all of its errors are JSON."""
-    of_server = answer.headers.get("Content-Type", "").startswith("application/json")
-    return answer.status_code in PROXY_FAILURES and not of_server
+def _is_from_proxy(response: httpx.Response) -> bool:
+    """Return whether a proxy has failed: all errors of the server are JSON."""
+    is_json = response.headers.get("Content-Type", "").startswith("application/json")
+    return response.status_code in PROXY_FAILURES and not is_json
 
 
 def parsed(body: bytes) -> Any:
-    """The JSON of an answer."""
+    """Parse the JSON of a response."""
     try:
         return json.loads(body)
     except ValueError:
-        raise ServerError("The server's answer is not JSON: is the address right?") from None
+        raise ServerError("The server's response is not JSON: is the address right?") from None
 
 
 def _failure(status: int, body: bytes) -> OhJupyterError:
-    """The error that an answer tells of, of the same class as in the runtime if it is known."""
+    """Return the error of a response, with the class that it has in the runtime if known."""
     try:
         data = json.loads(body)
     except ValueError:
@@ -192,7 +191,7 @@ def _failure(status: int, body: bytes) -> OhJupyterError:
     detail = str(data.get("detail") or data.get("message") or f"The server answered {status}")
     if known := error_from_fields(str(data.get("error")), detail, data):
         return known
-    # Jupyter asks for an XSRF token where the other one is wrong.
+    # Jupyter demands an XSRF token if the other one is wrong.
     if status == 403 and (detail.endswith(("Forbidden", "Invalid API Key")) or "_xsrf" in detail):
         detail += ". Check the token"
     return ServerError(detail, status)

@@ -1,4 +1,4 @@
-"""The client that waits: a face over the one to be awaited."""
+"""The blocking client: a facade of the asynchronous one."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ T = TypeVar("T")
 def wait_in(
     portal: BlockingPortal, work: Callable[..., Awaitable[T]], *args: Any, **options: Any
 ) -> T:
-    """The result of what is awaited in a portal's thread; an interrupt cancels it first."""
+    """Await something in a portal's thread and return the result; an interrupt cancels it."""
     ended = threading.Event()
-    begun: list[CancelScope] = []
+    scopes: list[CancelScope] = []
 
     async def run() -> T:
         with CancelScope() as scope:
-            begun.append(scope)
+            scopes.append(scope)
             try:
                 return await work(*args, **options)
             finally:
                 ended.set()
-        raise InterruptedError("Nobody waits for the result any more")
+        raise InterruptedError("The wait for the result was interrupted")
 
     def cancel() -> None:
-        for scope in begun:
+        for scope in scopes:
             scope.cancel()
 
     try:
         return portal.start_task_soon(run).result()
     except KeyboardInterrupt:
-        # It may come before there is a future; what was started begins before this is called.
+        # It may come before there is a future; the task has started when this call runs.
         portal.call(cancel)
-        if begun:
+        if scopes:
             ended.wait()
         raise
 
@@ -53,7 +53,7 @@ def wait_in(
 class RuntimeClient:
     """A runtime in a Jupyter kernel, reached through the server extension.
 
-    It may be used from several threads. A broken connection loses no answer.
+    It is thread-safe. A broken connection loses no result.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class RuntimeClient:
             token: The server's token.
             kernel_id: An open kernel; None for the default one, which is started when needed.
             session_api_key: OpenHands' session key, in place of a token.
-            timeout: Seconds to connect; the server itself sees to it that answers come.
+            timeout: Seconds to connect; the server itself bounds the time of a response.
         """
         self.kernel_id = kernel_id
         self._client = AsyncRuntimeClient(
@@ -82,37 +82,37 @@ class RuntimeClient:
         self._open = ExitStack()
         self._starting = threading.Lock()
         self._portal: BlockingPortal | None = None
-        # A client that nobody closes must not keep its thread.
+        # The thread of a client that nobody closes must end.
         self._finalizer = weakref.finalize(self, self._open.close)
 
     def __enter__(self) -> Self:
-        """Begin a ``with`` block."""
+        """Enter a ``with`` block."""
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Close at its end."""
+        """Close the connections."""
         self.close()
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._finalizer()
 
     def _running_portal(self) -> BlockingPortal:
-        """The way to the thread in which the client lives; started when it is first needed."""
+        """Return the portal to the client's thread, starting it if necessary."""
         with self._starting:
             if not self._finalizer.alive:
-                raise ServerError("This client is closed; make another one")
+                raise ServerError("This client is closed; create a new one")
             if self._portal is None:
                 self._portal = self._open.enter_context(start_blocking_portal())
                 self._open.callback(self._portal.call, self._client.close)
             return self._portal
 
     def _wait(self, work: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> T:
-        """The result of a method of the client; an interrupt takes back what was asked."""
+        """Call a method of the client and return its result; an interrupt cancels the request."""
         return wait_in(self._running_portal(), work, *args, **options)
 
     def execute(self, action: Action | dict[str, Any]) -> Observation:
-        """Carry out an Action.
+        """Execute an Action.
 
         Args:
             action: The Action, or its wire form.
@@ -121,7 +121,7 @@ class RuntimeClient:
             Its Observation.
 
         Raises:
-            OhJupyterError: The server or the kernel refused, as the error raised there.
+            OhJupyterError: The server or the kernel rejected it; the error raised there.
             ServerError: The server cannot be reached.
         """
         return self._wait(self._client.execute, action)
@@ -155,7 +155,7 @@ class RuntimeClient:
         """Read a file.
 
         Args:
-            path: Which.
+            path: The file.
             **args: Other arguments of ``FileReadAction``.
 
         Returns:
@@ -167,7 +167,7 @@ class RuntimeClient:
         """Write a file.
 
         Args:
-            path: Which.
+            path: The file.
             content: Its text.
             **args: Other arguments of ``FileWriteAction``.
 
@@ -177,7 +177,7 @@ class RuntimeClient:
         return self._wait(self._client.write, path, content, **args)
 
     def edit(self, command: str, path: str, **args: Any) -> Observation:
-        """Have the editor do something.
+        """Run a command of the editor.
 
         Args:
             command: A command of the editor, such as ``str_replace``.
@@ -213,15 +213,15 @@ class RuntimeClient:
         return self._wait(self._client.interact, actions, return_axtree)
 
     def alive(self) -> bool:
-        """Ask whether the server answers, and has the kernel; nothing is started.
+        """Return whether the server responds and has the kernel; start nothing.
 
         Returns:
-            Whether it does.
+            True if both are there.
         """
         return self._wait(self._client.alive)
 
     def server_info(self) -> dict[str, Any]:
-        """Ask how the server does.
+        """Return figures of the server and the runtime.
 
         Returns:
             Uptime, idle time and resources of the server, and the runtime's own figures.
@@ -229,13 +229,13 @@ class RuntimeClient:
         return self._wait(self._client.server_info)
 
     def generation(self) -> str:
-        """Ask which runtime it is; another answer later tells that its state is lost.
+        """Return the id of the runtime; it changes when its state is lost.
 
         Returns:
             Its id.
 
         Raises:
-            ExtensionMissingError: The kernel has none, since nothing was asked of it yet.
+            ExtensionMissingError: The kernel has none, because it has not been used yet.
         """
         return self._wait(self._client.generation)
 
@@ -243,22 +243,22 @@ class RuntimeClient:
         """List a directory of the kernel's machine.
 
         Args:
-            path: Which; None for the workspace.
+            path: The directory; None for the workspace.
 
         Returns:
-            Names, directories with a slash at the end.
+            Names; those of directories end in a slash.
         """
         return self._wait(self._client.list_files, path)
 
     def upload(self, source: str | os.PathLike[str], destination: str) -> None:
-        """Copy a file, or a directory with all that is in it, to the kernel's machine.
+        """Copy a file or a whole directory to the kernel's machine.
 
         Args:
             source: What to copy.
-            destination: Absolute path of the directory where it arrives.
+            destination: Absolute path of the target directory.
 
         Raises:
-            TransferError: It cannot be kept there.
+            TransferError: It cannot be stored there.
             OSError: The source cannot be read.
         """
         self._wait(self._client.upload, source, destination)
@@ -274,7 +274,7 @@ class RuntimeClient:
             The target.
 
         Raises:
-            TransferError: There is nothing, or it cannot be read.
+            TransferError: The path does not exist, or cannot be read.
         """
         return self._wait(self._client.download, path, target)
 
@@ -283,7 +283,7 @@ class RuntimeClient:
 
         Args:
             start: Id of the first.
-            limit: How many at most.
+            limit: Maximum number.
 
         Returns:
             The events.
@@ -291,9 +291,9 @@ class RuntimeClient:
         return self._wait(self._client.history, start, limit)
 
     def events(self, start: int = 0) -> Iterator[Event]:
-        """Follow Actions and Observations: those recorded, then each new one as it comes.
+        """Yield recorded Actions and Observations, then each new one.
 
-        It goes on after a broken connection, and with the events of a restarted kernel.
+        Continues after a broken connection, and with the events of a restarted kernel.
 
         Args:
             start: Id of the first.
@@ -323,7 +323,7 @@ class RuntimeClient:
         """List the Actions that wait for a person.
 
         Returns:
-            Id, message, reasons, the diff of an edit, and the seconds that are left, of each.
+            Id, message, reasons, diff of an edit, and remaining seconds of each.
         """
         return self._wait(self._client.waiting)
 
@@ -334,14 +334,14 @@ class RuntimeClient:
 
         Args:
             id: Its id.
-            approve: Whether it may begin.
-            why: What the agent is told about a rejection.
-            for_session: Let later Actions of its type begin, too, that wait for the same reasons.
+            approve: Whether it may start.
+            why: Reason of a rejection, for the agent.
+            for_session: Also approve later Actions of its type that wait for the same reasons.
 
         Raises:
-            ConfirmationError: It does not wait.
-            ServerError: 403: nothing is approved over REST, unless the server's
-                ``confirmation_over_rest`` is set; rejecting is always possible.
+            ConfirmationError: It is not waiting.
+            ServerError: 403: approval over REST needs the server's ``confirmation_over_rest``;
+                rejecting is always possible.
         """
         self._wait(self._client.confirm, id, approve=approve, why=why, for_session=for_session)
 
@@ -349,10 +349,10 @@ class RuntimeClient:
         """List a directory of the file store.
 
         Args:
-            path: Which.
+            path: The directory.
 
         Returns:
-            Paths, directories with a slash at the end.
+            Paths; those of directories end in a slash.
         """
         return self._wait(self._client.store_list, path)
 
@@ -360,18 +360,18 @@ class RuntimeClient:
         """Read a file of the store.
 
         Args:
-            path: Which.
+            path: The file.
 
         Returns:
             Its contents.
 
         Raises:
-            TransferNotFoundError: It is not there.
+            TransferNotFoundError: The file does not exist.
         """
         return self._wait(self._client.store_read, path)
 
     def store_write(self, path: str, contents: bytes) -> None:
-        """Write a file of the store: its path, and its contents."""
+        """Write a file of the store."""
         self._wait(self._client.store_write, path, contents)
 
     def store_delete(self, path: str) -> None:

@@ -1,9 +1,8 @@
-"""The official MCP SDK, of either major version, and the only place that imports it.
+"""The official MCP SDK, in either major version; only this package imports it.
 
-Other packages hold an installation to one major of it, so we work with both: ``server``
-offers tools, ``client`` uses those of a server, ``messages`` carries messages
-as they are. What they take and give is MCP's JSON as plain data, the same with both.
-Importing the SDK takes half a second, so do that where it is first used.
+Other packages pin an installation to one of the majors. ``server`` offers tools, ``client`` uses
+those of a server, ``messages`` carries messages unchanged. The interface is MCP's JSON as plain
+data with both. Importing the SDK takes half a second, so do that where it is first used.
 """
 
 from __future__ import annotations
@@ -16,6 +15,6 @@ __all__ = ["major"]
 
 @cache
 def major() -> int:
-    """Major version of the SDK that is installed, 1 or 2."""
-    # A package of major 2 that major 1 has replaced may have left its types behind.
+    """Return the major version of the installed SDK, 1 or 2."""
+    # Not by its modules: an uninstalled major 2 may leave its types behind.
     return int(version("mcp").partition(".")[0])

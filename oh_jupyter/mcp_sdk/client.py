@@ -1,4 +1,4 @@
-"""A session with an MCP server, by streams."""
+"""A session with an MCP server over streams."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ else:
 LIST_CHANGED = "notifications/tools/list_changed"
 
 CANCEL_SECONDS = 2.0
-"""Seconds that a server has to take the news that a call is cancelled."""
+"""Timeout for notifying a server of a cancelled call."""
 
 GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError)
-"""What a stream raises whose other end is closed."""
+"""Errors of a stream whose other end is closed."""
 
 logger = logging.getLogger(__name__)
 
 
 class Session:
-    """A session, from ``async with`` to its end."""
+    """A session as an asynchronous context manager."""
 
     def __init__(
         self,
@@ -41,10 +41,10 @@ class Session:
         version: str,
         tools_changed: Callable[[], Awaitable[None]],
     ) -> None:
-        """Prepare; ``tools_changed`` is called, one call at a time, when the server says so."""
+        """Take the streams; ``tools_changed`` is awaited once for each change of the tools."""
         client = types.Implementation(name=name, version=version)
         self._session = ClientSession(
-            reading, writing, client_info=client, message_handler=self._heard
+            reading, writing, client_info=client, message_handler=self._receive
         )
         self._tools_changed = tools_changed
         self._stack = AsyncExitStack()
@@ -52,7 +52,7 @@ class Session:
         self._ended = False
 
     async def __aenter__(self) -> Self:
-        """Begin: the server is told who we are."""
+        """Initialize the session."""
         async with AsyncExitStack() as stack:
             send, changes = anyio.create_memory_object_stream[None](1)
             self._changes = stack.enter_context(send)
@@ -61,19 +61,19 @@ class Session:
             stack.callback(group.cancel_scope.cancel)
             await stack.enter_async_context(self._session)
             await self._session.initialize()
-            # Major 1 reads no further while a handler works.
+            # Major 1 reads no messages while a handler runs.
             group.start_soon(self._follow, changes)
             self._stack = stack.pop_all()
         return self
 
-    async def __aexit__(self, *problem: Any) -> bool | None:
-        """End, and with it the calls that have no answer: major 1 would let them wait."""
+    async def __aexit__(self, *error: Any) -> bool | None:
+        """End the session and its pending calls: major 1 would leave them waiting."""
         self._ended = True
         for scope in list(self._calls):
             scope.cancel()
-        return await self._stack.__aexit__(*problem)
+        return await self._stack.__aexit__(*error)
 
-    async def _heard(self, message: Any) -> None:
+    async def _receive(self, message: Any) -> None:
         notification = getattr(message, "root", message)
         if getattr(notification, "method", "") == LIST_CHANGED:
             with suppress(anyio.WouldBlock, anyio.ClosedResourceError):
@@ -83,11 +83,11 @@ class Session:
         async for _ in changes:
             try:
                 await self._tools_changed()
-            except Exception as problem:
-                logger.warning("Changed tools cannot be listed: %s", problem)
+            except Exception as error:
+                logger.warning("Changed tools cannot be listed: %s", error)
 
     async def tools(self) -> list[dict[str, Any]]:
-        """All tools of the server, page by page."""
+        """Return all tools of the server."""
         tools: list[dict[str, Any]] = []
         cursor: str | None = None
         while True:
@@ -99,7 +99,7 @@ class Session:
                 return tools
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Call a tool; when this is cancelled, so is the call."""
+        """Call a tool; cancelling this coroutine cancels the call."""
         with anyio.CancelScope() as scope:
             self._calls.add(scope)
             try:
@@ -113,7 +113,7 @@ class Session:
         try:
             return _wire(await self._session.call_tool(tool, arguments))
         except anyio.get_cancelled_exc_class():
-            # Major 1 leaves it to whoever calls to tell the server.
+            # With major 1, the caller must notify the server.
             if major() == 1 and not self._ended:
                 await self._cancel(request_id)
             raise
@@ -126,11 +126,11 @@ class Session:
 
 
 def _wire(model: Any) -> dict[str, Any]:
-    found: dict[str, Any] = model.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return found
+    wire: dict[str, Any] = model.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return wire
 
 
 def default_environment() -> dict[str, str]:
-    """What of our environment a server that we start may see."""
+    """Return the part of our environment that a server we start inherits."""
     environment: dict[str, str] = get_default_environment()
     return environment

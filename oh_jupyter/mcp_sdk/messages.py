@@ -22,21 +22,21 @@ else:
 
 
 def decode(line: bytes) -> Any:
-    """A message of one line of JSON for a session to read, or the error that it is none."""
+    """Parse a line of JSON as a message for a session; return the error of a malformed one."""
     try:
         return SessionMessage(_parse(line))
-    except ValueError as problem:
-        return problem
+    except ValueError as error:
+        return error
 
 
 def encode(message: Any) -> bytes:
-    """A message of a session as one line of JSON."""
+    """Serialize a message of a session as one line of JSON."""
     line: str = message.message.model_dump_json(by_alias=True, exclude_unset=True)
     return line.encode() + b"\n"
 
 
 def content_objects(blocks: list[dict[str, Any]]) -> list[Any]:
-    """The objects of texts, pictures and resources."""
+    """Return the SDK's objects for texts, pictures and resources."""
     kinds: dict[str, Any] = {
         "text": types.TextContent,
         "image": types.ImageContent,

@@ -1,4 +1,4 @@
-"""What a server offers, in terms of neither major version, and who hears of changes."""
+"""Interface of a server's tools for both major versions, and notification of their changes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import anyio.lowlevel
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call of a tool, with the ASGI scope of the request that brought it.
+    """A call of a tool, with the ASGI scope of its request.
 
-    ``report_progress`` tells a number that grows and a text; None if the client is not interested.
+    ``report_progress`` takes a growing number and a text; None if the client wants no progress.
     """
 
     name: str
@@ -25,42 +25,42 @@ class ToolCall:
 
 
 class OfferedTools(Protocol):
-    """What a server is asked for."""
+    """Tools that a server offers."""
 
     async def list_tools(self) -> list[dict[str, Any]]:
         """List the tools; an ``OhJupyterError`` becomes an error of the protocol."""
         ...
 
     async def call_tool(self, call: ToolCall) -> dict[str, Any]:
-        """Carry a call out, and give its ``CallToolResult``."""
+        """Execute a call and return its ``CallToolResult``."""
         ...
 
-    async def begin_task(self, call: ToolCall, delay_seconds: float) -> dict[str, Any]:
-        """Begin a call that outlives its client: its result if it is quick, or its task.
+    async def start_task(self, call: ToolCall, delay_seconds: float) -> dict[str, Any]:
+        """Start a call that outlives its client; return its result if it is quick, else its task.
 
-        Tasks are told as the extension io.modelcontextprotocol/tasks does.
+        Tasks have the format of the extension io.modelcontextprotocol/tasks.
         """
         ...
 
     async def task(
         self, scope: Mapping[str, Any], id: str, *, cancel: bool = False, wait: bool = False
     ) -> dict[str, Any]:
-        """Look at a task, cancelled or over if that is asked; ``OhJupyterError`` for none."""
+        """Return a task, optionally cancelled or awaited, or raise ``OhJupyterError``."""
         ...
 
 
 class ChangeBus:
-    """Passes events on to whoever listens; the SDK's ``SubscriptionBus`` where it has one."""
+    """Passes events to listeners; implements the SDK's ``SubscriptionBus`` in major 2."""
 
     def __init__(self) -> None:
         self._listeners: dict[object, Callable[[Any], None]] = {}
 
     def __len__(self) -> int:
-        """How many listen."""
+        """Return the number of listeners."""
         return len(self._listeners)
 
     def subscribe(self, listener: Callable[[Any], None]) -> Callable[[], None]:
-        """Listen, until the function that is returned is called."""
+        """Add a listener; return a function that removes it."""
         token = object()
         self._listeners[token] = listener
 
@@ -70,23 +70,23 @@ class ChangeBus:
         return unsubscribe
 
     async def publish(self, event: Any) -> None:
-        """Tell an event to all."""
+        """Pass an event to all listeners."""
         for listener in list(self._listeners.values()):
             listener(event)
         await anyio.lowlevel.checkpoint()
 
-    async def follow(self, tell: Callable[[], Awaitable[None]]) -> None:
-        """Tell one session of every change until this is cancelled."""
+    async def follow(self, notify: Callable[[], Awaitable[None]]) -> None:
+        """Notify one session of every change until cancelled."""
         send, receive = anyio.create_memory_object_stream[Any](1)
 
         def changed(event: Any) -> None:
-            with suppress(anyio.WouldBlock):  # one that it has not heard of yet will do
+            with suppress(anyio.WouldBlock):  # one pending notification is enough
                 send.send_nowait(event)
 
         unsubscribe = self.subscribe(changed)
         try:
             with send, receive:
                 async for _ in receive:
-                    await tell()
+                    await notify()
         finally:
             unsubscribe()

@@ -25,8 +25,8 @@ Send = Callable[[Any], Awaitable[None]]
 class ToolServer:
     """Sessions that all see the same tools.
 
-    With major 2 of the SDK it also answers the requests of 2026-07-28, which need no session;
-    major 1 tells such clients that a session is missing.
+    With major 2 of the SDK it also serves the sessionless requests of 2026-07-28; major 1 rejects
+    them for the missing session.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class ToolServer:
         messages_path: str,
         max_body_bytes: int,
     ) -> None:
-        """Prepare; it serves while ``running`` is entered.
+        """Make a server that serves while ``running`` is entered.
 
         Clients of SSE send messages to ``messages_path``, below the scope's root path.
         """
@@ -49,28 +49,28 @@ class ToolServer:
         )
         limit = {"max_request_body_size": max_body_bytes}
         self._manager = StreamableHTTPSessionManager(
-            self._server, **_known(StreamableHTTPSessionManager, limit)
+            self._server, **_supported(StreamableHTTPSessionManager, limit)
         )
-        self._sse = SseServerTransport(messages_path, **_known(SseServerTransport, limit))
+        self._sse = SseServerTransport(messages_path, **_supported(SseServerTransport, limit))
 
     @property
     def listeners(self) -> int:
-        """How many sessions want to hear of other tools."""
+        """Number of sessions that follow changes of the tools."""
         return len(self._changes)
 
     async def announce_change(self) -> None:
-        """Tell every session that the tools are others now."""
+        """Notify every session that the tools have changed."""
         await self._changes.publish(TOOLS_CHANGED)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Hold the sessions of streamable HTTP."""
-        _keep_quiet()
+        """Keep the sessions of streamable HTTP open."""
+        _disable_exit_watcher()
         async with self._manager.run():
             yield
 
     async def http(self, scope: Any, receive: Receive, send: Send) -> None:
-        """Answer a request of streamable HTTP."""
+        """Serve a request of streamable HTTP."""
         await self._manager.handle_request(scope, receive, send)
 
     async def messages(self, scope: Any, receive: Receive, send: Send) -> None:
@@ -78,22 +78,22 @@ class ToolServer:
         await self._sse.handle_post_message(scope, receive, send)
 
     async def sse(self, scope: Any, receive: Receive, send: Send) -> None:
-        """Hold a session of SSE for as long as the client stays."""
+        """Serve a session of SSE until the client disconnects."""
         async with self._sse.connect_sse(scope, receive, send) as (receiving, sending):
             options = self._server.create_initialization_options()
             await self._server.run(receiving, sending, options)
 
 
-def _known(function: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
-    """The options that a function takes; older releases know fewer."""
+def _supported(function: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that a function takes; older releases have fewer."""
     names = inspect.signature(function).parameters
     return {name: value for name, value in options.items() if name in names}
 
 
-def _keep_quiet() -> None:
-    """Keep sse_starlette from asking twice a second whether uvicorn stops: there is none.
+def _disable_exit_watcher() -> None:
+    """Keep sse_starlette from polling twice a second whether uvicorn stops: there is none.
 
-    Its responses share one watcher for each thread, which is started unless it is there.
+    Its responses share a watcher per thread, which they start unless it exists.
     """
     from sse_starlette import sse
 

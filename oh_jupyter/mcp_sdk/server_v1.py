@@ -1,4 +1,4 @@
-"""A low-level server of major 1: sessions only, and tasks as 2025-11-25 has them."""
+"""A low-level server of major 1: sessions only, and tasks of 2025-11-25."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, ToolCall
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
-"""The notification that says that there are other tools."""
+"""Notification of changed tools."""
 
 MAX_TTL_MS = 2**31 - 1
-"""What stands for no limit: the SDK leaves null out, without which clients refuse the task."""
+"""Stands for no limit: the SDK omits null, and clients reject a task without the field."""
 
 _initialized: ContextVar[anyio.Event] = ContextVar("_initialized")
-"""Set when the client of a session is ready: notifications do not say whose they are."""
+"""Set when the client of a session is ready: notifications do not name their session."""
 
 
 class _Server(Server):
-    """A server that tells its sessions of other tools."""
+    """A server that notifies its sessions of changed tools."""
 
     changes: ChangeBus
 
@@ -33,23 +33,23 @@ class _Server(Server):
         return super().create_initialization_options(NotificationOptions(tools_changed=True))
 
     def get_capabilities(self, *args: Any, **kwargs: Any) -> Any:
-        found = super().get_capabilities(*args, **kwargs)
-        found.tasks = types.ServerTasksCapability.model_validate(
+        capabilities = super().get_capabilities(*args, **kwargs)
+        capabilities.tasks = types.ServerTasksCapability.model_validate(
             {"cancel": {}, "requests": {"tools": {"call": {}}}}
         )
-        return found
+        return capabilities
 
     async def run(self, read_stream: Any, write_stream: Any, *args: Any, **kwargs: Any) -> None:
         ready = anyio.Event()
         _initialized.set(ready)
 
-        async def tell() -> None:
+        async def notify() -> None:
             notification = types.JSONRPCNotification(jsonrpc="2.0", method=TOOLS_CHANGED)
             await write_stream.send(SessionMessage(types.JSONRPCMessage(notification)))
 
         async def follow() -> None:
             await ready.wait()
-            await self.changes.follow(tell)
+            await self.changes.follow(notify)
 
         async with anyio.create_task_group() as group:
             group.start_soon(follow)
@@ -58,25 +58,25 @@ class _Server(Server):
 
 
 def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> Any:
-    """A server of tools; ``changes`` are passed on to its clients."""
+    """Make a server of tools that passes ``changes`` on to its clients."""
     server = _Server(**description)
     server.changes = changes
 
     async def list_tools(request: Any) -> Any:
         try:
             listed = await tools.list_tools()
-        except OhJupyterError as problem:
-            error = types.ErrorData(code=types.INTERNAL_ERROR, message=str(problem))
-            raise McpError(error) from problem
-        able = [{**tool, "execution": {"taskSupport": "optional"}} for tool in listed]
-        return types.ServerResult(types.ListToolsResult.model_validate({"tools": able}))
+        except OhJupyterError as error:
+            data = types.ErrorData(code=types.INTERNAL_ERROR, message=str(error))
+            raise McpError(data) from error
+        described = [{**tool, "execution": {"taskSupport": "optional"}} for tool in listed]
+        return types.ServerResult(types.ListToolsResult.model_validate({"tools": described}))
 
     async def call_tool(request: Any) -> Any:
         context, params = server.request_context, request.params
         token = context.meta.progressToken if context.meta else None
 
         async def report(progress: float, message: str) -> None:
-            # The request's id must not be 0, which would count as none.
+            # As a string, since the id 0 would count as none.
             await context.session.send_progress_notification(
                 token, progress, None, message, related_request_id=str(context.request_id)
             )
@@ -84,44 +84,44 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
         arguments, scope = dict(params.arguments or {}), context.request.scope
         call = ToolCall(params.name, arguments, scope, None if token is None else report)
         if params.task is not None:
-            begun = await tools.begin_task(call, delay_seconds=0)
-            if "taskId" in begun:
-                created = types.CreateTaskResult.model_validate({"task": _task(begun)})
+            result = await tools.start_task(call, delay_seconds=0)
+            if "taskId" in result:
+                created = types.CreateTaskResult.model_validate({"task": _task(result)})
                 return types.ServerResult(created)
         else:
-            begun = await tools.call_tool(call)
-        return types.ServerResult(types.CallToolResult.model_validate(begun))
+            result = await tools.call_tool(call)
+        return types.ServerResult(types.CallToolResult.model_validate(result))
 
     async def task(request: Any, **look: bool) -> dict[str, Any]:
         scope, id = server.request_context.request.scope, request.params.taskId
         try:
             return await tools.task(scope, id, **look)
-        except OhJupyterError as problem:
-            error = types.ErrorData(code=types.INVALID_PARAMS, message=str(problem))
-            raise McpError(error) from problem
+        except OhJupyterError as error:
+            data = types.ErrorData(code=types.INVALID_PARAMS, message=str(error))
+            raise McpError(data) from error
 
     async def get_task(request: Any) -> Any:
-        found = _task(await task(request))
-        return types.ServerResult(types.GetTaskResult.model_validate(found))
+        model = types.GetTaskResult.model_validate(_task(await task(request)))
+        return types.ServerResult(model)
 
     async def task_result(request: Any) -> Any:
-        found = await task(request, wait=True)
-        result = found.get("result") or {
-            "content": [{"type": "text", "text": found["statusMessage"]}],
+        ended = await task(request, wait=True)
+        result = ended.get("result") or {
+            "content": [{"type": "text", "text": ended["statusMessage"]}],
             "isError": True,
         }
-        related = {"io.modelcontextprotocol/related-task": {"taskId": found["taskId"]}}
-        told = {**result, "_meta": {**(result.get("_meta") or {}), **related}}
-        return types.ServerResult(types.GetTaskPayloadResult.model_validate(told))
+        related = {"io.modelcontextprotocol/related-task": {"taskId": ended["taskId"]}}
+        payload = {**result, "_meta": {**(result.get("_meta") or {}), **related}}
+        return types.ServerResult(types.GetTaskPayloadResult.model_validate(payload))
 
     async def cancel_task(request: Any) -> Any:
-        found = _task(await task(request, cancel=True))
-        return types.ServerResult(types.CancelTaskResult.model_validate(found))
+        model = types.CancelTaskResult.model_validate(_task(await task(request, cancel=True)))
+        return types.ServerResult(model)
 
     async def initialized(notification: Any) -> None:
         _initialized.get().set()
 
-    # The decorators for these would list all tools before a call.
+    # The SDK's decorators would list all tools before a call.
     server.request_handlers[types.ListToolsRequest] = list_tools
     server.request_handlers[types.CallToolRequest] = call_tool
     server.request_handlers[types.GetTaskRequest] = get_task
@@ -131,8 +131,9 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
     return server
 
 
-def _task(found: dict[str, Any]) -> dict[str, Any]:
-    """A task as 2025-11-25 tells it: its result is asked for by itself."""
-    told = {name: value for name, value in found.items() if name not in ("result", "inputRequests")}
-    ttl_ms = told.pop("ttlMs") or MAX_TTL_MS
-    return {**told, "ttl": ttl_ms, "pollInterval": told.pop("pollIntervalMs")}
+def _task(details: dict[str, Any]) -> dict[str, Any]:
+    """Convert a task to the format of 2025-11-25, where the result is requested separately."""
+    separate = ("result", "inputRequests")
+    task = {name: value for name, value in details.items() if name not in separate}
+    ttl_ms = task.pop("ttlMs") or MAX_TTL_MS
+    return {**task, "ttl": ttl_ms, "pollInterval": task.pop("pollIntervalMs")}

@@ -1,8 +1,8 @@
-"""Contracts and fixtures for tests of what builds on oh_jupyter.
+"""Contracts and fixtures for tests of packages that build on oh_jupyter.
 
 In a ``conftest.py``, ``pytest_plugins = ["oh_jupyter.testing"]`` gives the fixtures
-``live_server`` and ``live_kernel``, one for each module of tests. Needs pytest, which
-``pip install oh_jupyter[test]`` brings along.
+``live_server`` and ``live_kernel``, one for each test module. Needs pytest, which
+``pip install oh_jupyter[test]`` installs.
 """
 
 from __future__ import annotations
@@ -37,65 +37,65 @@ __all__ = [
 
 T = TypeVar("T")
 
-_LOOK_INTERVAL_SECONDS = 0.01
+_POLL_INTERVAL_SECONDS = 0.01
 
 
 def wait_until(condition: Callable[[], T], *, timeout_seconds: float = 60, what: str = "it") -> T:
     """Wait until a condition holds.
 
     Args:
-        condition: Is asked again and again, a hundred times a second.
-        timeout_seconds: How long to wait before the test fails. A generous limit costs nothing
-            where the condition comes true.
-        what: What is waited for, for the message of the failure.
+        condition: Function that is polled a hundred times a second.
+        timeout_seconds: Seconds until the test fails. A generous limit costs nothing if the
+            condition comes true.
+        what: Name of the condition in the failure message.
 
     Returns:
-        The first value of the condition that is true.
+        The first true value of the condition.
 
     Raises:
-        AssertionError: It did not come true in time.
+        AssertionError: The condition did not come true in time.
     """
     deadline = time.monotonic() + timeout_seconds
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < deadline, f"{what} did not happen within {timeout_seconds:g} s"
-        threading.Event().wait(_LOOK_INTERVAL_SECONDS)
-    return found
+        threading.Event().wait(_POLL_INTERVAL_SECONDS)
+    return value
 
 
 def descendants(
     is_wanted: Callable[[psutil.Process], object], *, of: int | None = None
 ) -> list[psutil.Process]:
-    """Find processes below another one.
+    """Find descendants of a process.
 
     Args:
-        is_wanted: Whether a process is one of them; one that ends while it is asked about is not.
-        of: The id of the process above them, which must be there; None for this process.
+        is_wanted: Predicate; processes that end during the call are skipped.
+        of: Id of the ancestor, which must exist; None for this process.
 
     Returns:
-        Those that are wanted; any of them may have ended by now.
+        The matching processes; any of them may have ended by now.
     """
-    found = []
+    matches = []
     for process in psutil.Process(of).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             if is_wanted(process):
-                found.append(process)
-    return found
+                matches.append(process)
+    return matches
 
 
 @contextmanager
 def suspended(*processes: psutil.Process) -> Iterator[None]:
     """Suspend processes for the block.
 
-    The system carries the signal out some time after it was sent: the block begins when it has.
+    The block starts when the system has executed the signals.
 
     Args:
-        processes: Those that stand still; any of them may be ended in the block.
+        processes: The processes; any of them may be ended in the block.
     """
     for process in processes:
         process.suspend()
     try:
         for process in processes:
-            wait_until(partial(_stands_still, process), what=f"the stop of {process.pid}")
+            wait_until(partial(_is_stopped, process), what=f"the stop of {process.pid}")
         yield
     finally:
         for process in processes:
@@ -103,5 +103,5 @@ def suspended(*processes: psutil.Process) -> Iterator[None]:
                 process.resume()
 
 
-def _stands_still(process: psutil.Process) -> bool:
+def _is_stopped(process: psutil.Process) -> bool:
     return bool(process.status() == psutil.STATUS_STOPPED)

@@ -1,4 +1,4 @@
-"""What all that runs cells promises."""
+"""Contract of everything that runs cells."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ display(Image(bytes.fromhex(
 
 
 class CellRunnerContract:
-    """Tests of all that a ``CellRunner`` promises.
+    """Tests of the contract of ``CellRunner``.
 
     Inherit it in a test module, and define a fixture ``run_cell`` that runs a cell to its end::
 

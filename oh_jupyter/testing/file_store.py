@@ -1,4 +1,4 @@
-"""What every file store promises."""
+"""Contract of every file store."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ AWKWARD_CONTENTS = {
 
 
 class FileStoreContract:
-    """Tests of all that a ``FileStore`` promises.
+    """Tests of the contract of ``FileStore``.
 
-    Inherit it in a test module, and define a fixture ``store`` that gives an empty store::
+    Inherit it in a test module, and define a fixture ``store`` that returns an empty store::
 
         class TestMyStore(FileStoreContract):
             @pytest.fixture
@@ -53,10 +53,10 @@ class FileStoreContract:
 
     Attributes:
         missing_directory_is_an_error: Listing a missing directory raises ``FileNotFoundError``, as
-            it does where directories exist; otherwise the list is empty.
-        creates_in_one_step: Of several who create a file at once only one succeeds, on the server
-            that stands in for the real one in tests.
-        names_the_test_server_cuts: Names of files that this server gets wrong; their tests are
+            in a store with real directories; otherwise the list is empty.
+        creates_in_one_step: Only one of several concurrent creations of a file succeeds on the
+            test server of the backend.
+        names_the_test_server_cuts: Names of files that the test server corrupts; their tests are
             skipped.
     """
 
@@ -374,7 +374,7 @@ class FileStoreContract:
             assert store.read("claim") == str(winners[0])
 
     def read_while_written(self, store: FileStore, path: str) -> bytes | None:
-        """A read beside a writer; None where the backend's own server mixed two versions up."""
+        """Read a file while it is written; None if the test server has mixed two versions."""
         return store.read_bytes(path)
 
     def test_a_reader_never_sees_half_a_file(self, store: FileStore) -> None:

@@ -1,4 +1,4 @@
-"""A kernel in a process of its own, and a client that asks as the server does."""
+"""A kernel in its own process, and a client that sends requests like the server."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 REPLY_TIMEOUT_SECONDS = 120.0
-"""How long a test waits for a kernel, on however busy a machine."""
+"""Time that a test waits for a kernel, also on a busy machine."""
 
 _EXTENSION = ("--ext", "oh_jupyter")
 
 
 class LiveKernel:
-    """A kernel in a process of its own, its client, and the requests of oh_jupyter.
+    """A kernel in its own process, its client, and the requests of oh_jupyter.
 
     Attributes:
-        directory: Where it runs.
+        directory: Working directory.
         manager: Jupyter's manager of the process.
         client: Jupyter's client, with all channels open.
     """
@@ -32,11 +32,11 @@ class LiveKernel:
         """Start a kernel and wait until it is ready.
 
         Args:
-            directory: Where it runs.
-            arguments: Command-line options of the kernel; oh_jupyter is loaded if there are none.
+            directory: Working directory.
+            arguments: Command-line options of the kernel; by default they load oh_jupyter.
         """
         self.directory = directory
-        # Free ports that are chosen now may be taken by others before the kernel binds them.
+        # Other processes may take chosen TCP ports before the kernel binds them.
         self._sockets = tempfile.TemporaryDirectory(prefix="live_kernel")
         self.manager = KernelManager(
             kernel_name="python3", transport="ipc", ip=str(Path(self._sockets.name) / "channel")
@@ -51,7 +51,7 @@ class LiveKernel:
 
         Args:
             operation: Its name, such as ``"execute_action"``.
-            body: What goes with it: bytes, or what becomes JSON.
+            body: Bytes, or a value that becomes JSON.
             fields: Further fields of the message.
 
         Returns:
@@ -73,7 +73,7 @@ class LiveKernel:
         """Wait for the reply to a request.
 
         Args:
-            msg_id: The id that ``send`` gave.
+            msg_id: The id returned by ``send``.
             timeout: Seconds to wait.
 
         Returns:
@@ -90,11 +90,11 @@ class LiveKernel:
         return self.reply(self.send(operation, body, **fields))
 
     def act(self, kind: str, timeout: float | None = None, **args: Any) -> dict[str, Any]:
-        """Carry out an Action.
+        """Execute an Action.
 
         Args:
             kind: Its name, such as ``"run"``.
-            timeout: Its time limit in seconds.
+            timeout: Its timeout in seconds.
             args: Its arguments.
 
         Returns:
@@ -110,7 +110,7 @@ class LiveKernel:
     def execute(
         self, code: str, timeout: float = REPLY_TIMEOUT_SECONDS, *, allow_stdin: bool = False
     ) -> str:
-        """Run a cell as a person does.
+        """Run a cell like a person.
 
         Args:
             code: The cell.
@@ -135,7 +135,7 @@ class LiveKernel:
         reply = self.client.execute_interactive(
             code, output_hook=collect, timeout=timeout, allow_stdin=allow_stdin
         )
-        if reply["content"]["status"] == "aborted":  # it came while a failed cell was cleared up
+        if reply["content"]["status"] == "aborted":  # sent while a failed cell aborts others
             return self.execute(code, timeout, allow_stdin=allow_stdin)
         return output
 
@@ -159,7 +159,7 @@ class LiveKernel:
         """Wait for the reply to a cell.
 
         Args:
-            msg_id: The id that ``start`` gave.
+            msg_id: The id returned by ``start``.
             timeout: Seconds to wait.
 
         Returns:
@@ -173,14 +173,14 @@ class LiveKernel:
     def close(self) -> None:
         """End the kernel at once."""
         self.client.stop_channels()
-        # One that is killed cannot write what coverage has measured in it.
+        # A killed kernel cannot write its coverage data.
         self.manager.shutdown_kernel(now="COVERAGE_PROCESS_CONFIG" not in os.environ)
         self.manager.cleanup_resources()
         self._sockets.cleanup()
 
 
 def text_at_end(client: BlockingKernelClient, code: str) -> str:
-    """Run a cell by a client of a kernel; what it shows at its end, as text."""
+    """Run a cell and return what it shows at its end as text."""
     shown: dict[str, str] = {}
 
     def collect(message: dict[str, Any]) -> None:
@@ -198,7 +198,7 @@ def text_at_end(client: BlockingKernelClient, code: str) -> str:
 
 @pytest.fixture(scope="module")
 def live_kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveKernel]:
-    """Give the tests of a module one kernel with oh_jupyter.
+    """Provide one kernel with oh_jupyter per test module.
 
     Yields:
         The kernel.

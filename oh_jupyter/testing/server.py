@@ -1,4 +1,4 @@
-"""A Jupyter server in a process of its own, as people start it."""
+"""A Jupyter server in its own process, as people start it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from urllib3 import Retry
 
 TOKEN = "live-token"
 TOKEN_OPTION = "--IdentityProvider.token="
-"""What clients of these servers must send."""
+"""Token of these servers, and the option that sets it."""
 
 _ANNOUNCEMENT = re.compile("is (running|available) at")
 _ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+[^\s?]*?)/?(?:\?\S*)?\s")
@@ -30,14 +30,14 @@ _MAX_PAUSE_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class LiveServer:
-    """A Jupyter server that answers.
+    """A running Jupyter server.
 
     Attributes:
         url: Its address with its base path, without a slash at the end.
-        token: What clients must send.
-        directory: What it was given for its files; notebooks are below ``root`` in it.
+        token: The server's token.
+        directory: Directory of its files; notebooks are below ``root`` in it.
         pid: Its process id.
-        log: Lines that it has written so far; the list grows.
+        log: Lines of its log; the list grows.
     """
 
     url: str
@@ -64,29 +64,29 @@ def run_server(
     """Run a Jupyter server until the block ends.
 
     Args:
-        directory: Where all its files are: home, configuration, runtime files and store.
+        directory: Directory of all its files: home, configuration, runtime files and store.
         options: Further command-line options, such as ``"--OhJupyter.enable_browser=False"``.
-        environment: Variables beside those of the test; those that are None are not there.
-        base: Path below which it answers.
-        port: Where it listens; 0 for any that is free.
-        with_extension: Load oh_jupyter, whose Actions then ask nobody for confirmation. Other
-            extensions of the environment are not loaded.
+        environment: Variables in addition to those of the test; None unsets one.
+        base: Base path.
+        port: TCP port; 0 for any free one.
+        with_extension: Load oh_jupyter, whose Actions then need no confirmation. Other extensions
+            of the environment are not loaded.
 
     Yields:
-        The server; it answers.
+        The running server.
     """
     directory = directory.resolve()
     (directory / "root").mkdir(exist_ok=True)
     variables: dict[str, str | None] = {
         **os.environ,
-        # The start-up files of whoever runs the tests take their time.
+        # The start-up files of the user who runs the tests are slow.
         "HOME": str(directory),
         "FILE_STORE_PATH": str(directory / "store"),
         "JUPYTER_CONFIG_DIR": str(directory / "config"),
         "JUPYTER_RUNTIME_DIR": str(directory / "run"),
-        # JupyterLab and whatever else is installed would take longer to load than all of ours.
+        # JupyterLab and other installed extensions are slow to load.
         "JUPYTER_NO_CONFIG": "1",
-        # Nobody is there to confirm anything.
+        # Nobody can confirm anything.
         "OH_JUPYTER_CONFIRMATION": "never",
         **(environment or {}),
     }
@@ -98,8 +98,8 @@ def run_server(
         *(["--ServerApp.jpserver_extensions={'oh_jupyter': True}"] if with_extension else []),
         *options,
     ]
-    given = {name: value for name, value in variables.items() if value is not None}
-    with run_command(command, directory, given) as server:
+    environ = {name: value for name, value in variables.items() if value is not None}
+    with run_command(command, directory, environ) as server:
         yield server
 
 
@@ -110,13 +110,13 @@ def run_command(
     """Run a program that serves Jupyter's API until the block ends.
 
     Args:
-        command: The program and its arguments; it logs to its standard error where it is.
-        directory: Where it is started, and its files are.
+        command: The program and its arguments; it logs its address to standard error.
+        directory: Working directory, and directory of its files.
         environment: All of its variables.
-        token: What it wants of its clients.
+        token: The server's token.
 
     Yields:
-        The server; it answers.
+        The running server.
     """
     process = subprocess.Popen(
         command, cwd=directory, env=dict(environment), stderr=subprocess.PIPE, text=True
@@ -138,10 +138,10 @@ def run_command(
 
 
 def end_server(process: subprocess.Popen[str]) -> None:
-    """End a server.
+    """Stop a server.
 
-    A signal that interrupts Jupyter's own handling of another event can be lost, so it is told
-    again; one that does not end then is killed, and that is an error.
+    A signal during Jupyter's handling of another event can be lost, so it is repeated. A server
+    that still runs then is killed, and an error is raised.
     """
     for _ in range(3):
         process.terminate()
@@ -150,22 +150,22 @@ def end_server(process: subprocess.Popen[str]) -> None:
             return
     process.kill()
     process.wait()
-    raise RuntimeError("The server did not end within 90 s of being told to; it was killed.")
+    raise RuntimeError("The server did not stop within 90 s of the signal, and was killed.")
 
 
 def _address(process: subprocess.Popen[str], log: list[str]) -> str:
-    """Read the log up to the address; one before the announcement is that of another server."""
+    """Read the log up to the address after the announcement; earlier ones are another server's."""
     is_announced = False
     for line in process.stderr or ():
         log.append(line)
         is_announced = is_announced or _ANNOUNCEMENT.search(line) is not None
-        if is_announced and (found := _ADDRESS.search(line)):
-            return found[1].removesuffix("/lab")
+        if is_announced and (match := _ADDRESS.search(line)):
+            return match[1].removesuffix("/lab")
     pytest.fail("the server did not start:\n" + "".join(log))
 
 
 def _wait_for_answer(server: LiveServer) -> None:
-    """Ask until there is an answer: the address is in the log before the server listens there."""
+    """Retry until the server responds: it logs the address before it listens."""
     retries = Retry(
         connect=_CONNECTION_ATTEMPTS,
         total=_CONNECTION_ATTEMPTS,
@@ -174,13 +174,13 @@ def _wait_for_answer(server: LiveServer) -> None:
     )
     with requests.Session() as session:
         session.mount("http://", HTTPAdapter(max_retries=retries))
-        answer = session.get(f"{server.url}/api", headers=server.headers, timeout=60)
-        answer.raise_for_status()
+        response = session.get(f"{server.url}/api", headers=server.headers, timeout=60)
+        response.raise_for_status()
 
 
 @pytest.fixture(scope="module")
 def live_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """Give the tests of a module one Jupyter server with oh_jupyter.
+    """Provide one Jupyter server with oh_jupyter per test module.
 
     Yields:
         The server.

@@ -330,5 +330,5 @@ def test_variables_come_back_if_they_were_copied(kernel) -> None:
 @pytest.mark.browser
 def test_the_doctor_looks_at_this_environment(kernel) -> None:
     shown = kernel.execute("%oh_doctor")
-    assert "all that is needed is there" in shown
+    assert "all requirements are installed" in shown
     assert "wrong" not in shown

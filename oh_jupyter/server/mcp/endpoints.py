@@ -147,7 +147,7 @@ class McpEndpoint:
         current_looks.set(looks)
         return await _while_connected(call, self._work(call), looks)
 
-    async def begin_task(self, call: ToolCall, delay_seconds: float) -> Result:
+    async def start_task(self, call: ToolCall, delay_seconds: float) -> Result:
         """Start a call that outlives its client, see ``OfferedTools``."""
         try:
             task = self._tasks.start(call.scope[CALLER].principal, self._work(call))
