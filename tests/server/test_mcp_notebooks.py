@@ -304,7 +304,7 @@ async def test_a_file_that_cannot_be_saved_is_told(
         (HTTPError(507, "the disk is full"), "insert_cell: the disk is full"),
         (
             RuntimeError("odd"),
-            "Internal error in 'insert_cell': RuntimeError: odd. The server goes",
+            "Internal error in 'insert_cell': RuntimeError: odd. The server still",
         ),
     ):
 

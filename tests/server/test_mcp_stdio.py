@@ -161,7 +161,7 @@ def test_why_it_does_not_work_is_said_to_people_and_to_the_client(server, places
     done = failing(places, "--url", gone, "--token", TOKEN)
     assert "no kernel" in done.stderr.lower()
     done = failing(places, "--url", "localhost:8888")
-    assert "is no address" in done.stderr
+    assert "is not the address" in done.stderr
 
 
 def test_the_address_that_jupyter_prints_will_do(server, places) -> None:

@@ -60,7 +60,7 @@ async def test_what_a_stopped_kernel_did_not_receive_is_withdrawn(
         status, answer = await act("run", plain_kernel, **appending(file, "once"))
     assert (status, answer["withdrawn"]) == (504, True)
     assert "has not answered" in answer["detail"]
-    assert "Nothing was done" in answer["detail"]
+    assert "Nothing was executed" in answer["detail"]
     status, _ = await act("run", plain_kernel, **appending(file, "again"))
     assert status == 200
     assert file.read_text() == "again\n"
@@ -185,7 +185,7 @@ async def test_what_was_received_and_given_up_is_cancelled(
     async with stopped(pid):
         status, answer = await posted
     assert (status, answer["withdrawn"]) == (504, False)
-    assert "see the event log" in answer["detail"]
+    assert "check the event log" in answer["detail"]
     status, answer = await act("run", plain_kernel, command="echo free")
     assert (status, answer["content"]) == (200, "free")
 
