@@ -19,8 +19,7 @@ from jupyter_server.gateway.managers import GatewayMappingKernelManager
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import KernelDiedError, KernelError
 
-MAX_PAUSE_SECONDS = 60.0
-"""Longest pause between two attempts; the first is one second."""
+MAX_PAUSE_SECONDS = 60.0  # longest pause between two attempts; the first is one second
 
 
 class DefaultKernel:

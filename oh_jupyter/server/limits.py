@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 
 from oh_jupyter.errors import LimitExceededError, TransferTooLargeError
 
-BURST_SECONDS = 1.0
-"""Burst allowance, in seconds of the allowed rate."""
+BURST_SECONDS = 1.0  # burst allowance, in seconds of the allowed rate
 
 RETRY_AFTER_SECONDS = 2
 """Suggested delay of a retry while the end of the running actions is unknown."""
 
-MAX_INPUT_BYTES = 64 * 1024
-"""Largest action that is inspected for input to a command."""
+MAX_INPUT_BYTES = 64 * 1024  # largest action that is inspected for input to a command
 
 
 def is_input(body: bytes | None) -> bool:

@@ -13,9 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 from oh_jupyter.errors import KernelNotFoundError, OhJupyterError, ServerError, ServerNotFoundError
 from oh_jupyter.server_notes import server_notes
 
-PROBE_SECONDS = 5.0
-"""Timeout for the list of a server's open notebooks."""
-
+PROBE_SECONDS = 5.0  # timeout for the list of a server's open notebooks
 NOT_RUNNING = "No Jupyter server is running here. Start one with: jupyter lab"
 
 

@@ -13,14 +13,10 @@ from oh_jupyter.background import Watchers
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.server.links import KernelLink
 
-MAX_EVENTS = 2000
-"""Events remembered of a kernel; the oldest are dropped first."""
+MAX_EVENTS = 2000  # events remembered of a kernel; the oldest are dropped first
+NO_EXIT_CODE = -1  # exit code of a command that was stopped, timed out, or was rejected
 
-NO_EXIT_CODE = -1
-"""Exit code of a command that was stopped, timed out, or was rejected."""
-
-Event = dict[str, Any]
-"""A ``BashCommand`` or ``BashOutput`` of the SDK, as JSON."""
+Event = dict[str, Any]  # A ``BashCommand`` or ``BashOutput`` of the SDK, as JSON
 
 
 async def run_static_command(

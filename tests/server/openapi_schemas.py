@@ -1,30 +1,49 @@
-"""JSON schemas of all Actions and Observations, for ``openapi.yaml``.
+"""Generated parts of ``openapi.yaml``: paths, and schemas of all Actions and Observations.
 
-``python tests/server/openapi_schemas.py`` writes them into the file again, and its addresses below
-``kernels/{kernel_id}``, which are those of the default kernel once more. The rest of the file is
-written by hand.
+``python tests/server/openapi_schemas.py`` writes them into the file. The paths come from the route
+tables, and from the descriptions in ``openapi_operations.yaml`` beside this file.
 """
 
 from __future__ import annotations
 
 import copy
 import inspect
+import re
 import textwrap
 from collections.abc import Iterable
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from oh_jupyter.events import ACTIONS, OBSERVATIONS, Action, CmdOutputMetadata, Event, Observation
 from oh_jupyter.events.wire import EXTENSION_KEY
 from oh_jupyter.schema import Schema, documented_names, field_types, fields_schema
+from oh_jupyter.server.handlers import KERNEL_TABLES, SERVER_TABLES
 from oh_jupyter.server.handlers.info import OPENAPI
+from oh_jupyter.server.handlers.routes import Route
 
-OF_THE_SERVER = "server"
-"""Tag of the operations that belong to no kernel."""
+OPERATIONS = Path(__file__).with_name("openapi_operations.yaml")
+
+ERRORS = {
+    400: "BadRequest",
+    403: "Forbidden",
+    404: "NotFound",
+    410: "Cancelled",
+    413: "TooLarge",
+    422: "Invalid",
+    424: "NotLoaded",
+    429: "TooMany",
+    500: "InternalError",
+    502: "BadGateway",
+    503: "KernelDied",
+    504: "KernelSilent",
+}
+"""Components that describe errors, by status."""
+
+KERNEL_ERRORS = (424, 500, 502, 503, 504)
 
 _ENVELOPE = set(field_types(Event))
 _EVENT = {"$ref": "#/components/schemas/Event"}
-_METHODS = ("get", "put", "post", "delete", "patch")
 
 
 def event_schemas() -> dict[str, Schema]:
@@ -45,28 +64,56 @@ def event_schemas() -> dict[str, Schema]:
     return found
 
 
-def kernel_paths(document: dict[str, Any]) -> dict[str, Any]:
-    """Path items of an open kernel's addresses, which are those of the default one once more."""
-    found = {}
-    for path, item in document["paths"].items():
-        operations = {name: item[name] for name in _METHODS if name in item}
-        tags = {tag for operation in operations.values() for tag in operation["tags"]}
-        if OF_THE_SERVER in tags or "{kernel_id}" in path:
-            continue
-        parameters = [{"$ref": "#/components/parameters/kernel_id"}, *item.get("parameters", [])]
-        found[path.replace("/oh_jupyter/", "/oh_jupyter/kernels/{kernel_id}/", 1)] = {
-            "parameters": parameters,
-            **{name: _on_kernel(operation) for name, operation in operations.items()},
-        }
-    return found
+def paths() -> dict[str, Any]:
+    """Path items of all routes, those of a kernel also below ``kernels/{kernel_id}``."""
+    import yaml
+
+    described = yaml.safe_load(OPERATIONS.read_text(encoding="utf-8"))
+    parameters = described.pop("path_parameters")
+    items: dict[str, Any] = {}
+    of_kernels: dict[str, Any] = {}
+    for table in (*SERVER_TABLES, *KERNEL_TABLES):
+        for route in table.routes:
+            path, names = path_of(route.pattern)
+            in_path = [parameters[name] for name in names]
+            operation = _operation(route, described[route.name], table in KERNEL_TABLES)
+            _add(items, f"/oh_jupyter{path}", in_path, route.method, operation)
+            if table in KERNEL_TABLES:
+                in_path = [{"$ref": "#/components/parameters/kernel_id"}, *in_path]
+                path = f"/oh_jupyter/kernels/{{kernel_id}}{path}"
+                _add(of_kernels, path, in_path, route.method, _on_kernel(operation))
+    return items | of_kernels
+
+
+def path_of(pattern: str) -> tuple[str, list[str]]:
+    """A route's pattern as OpenAPI writes it, and the names of its parameters."""
+    group = r"\(\?P<(\w+)>[^)]*\)"
+    return re.sub(group, r"{\1}", pattern).replace("\\.", "."), re.findall(group, pattern)
+
+
+def _add(items: dict[str, Any], path: str, in_path: list[Any], method: str, operation: Any) -> None:
+    item = items.setdefault(path, {"parameters": in_path} if in_path else {})
+    item[method] = operation
+
+
+def _operation(route: Route, described: dict[str, Any], in_kernel: bool) -> dict[str, Any]:
+    described = dict(described)
+    refusals = described.pop("refusals", [])
+    statuses = [403, 429, *described.pop("errors", [])]
+    statuses += described.pop("kernel_errors", KERNEL_ERRORS if in_kernel else ())
+    if route.method in ("post", "put") and not refusals:
+        statuses.append(413)
+    named = {status: ERRORS[status] for status in statuses}
+    named |= dict.fromkeys(refusals, "McpRefusal")
+    errors = {str(status): {"$ref": f"#/components/responses/{named[status]}"} for status in named}
+    responses = dict(sorted({**described.pop("responses"), **errors}.items()))
+    tags = {"tags": described.pop("tags"), "operationId": route.name}
+    return {**tags, **described, "responses": responses}
 
 
 def updated(text: str) -> str:
     """The description with its generated parts as they should be."""
-    import yaml
-
-    document = yaml.safe_load(text)
-    text = _replaced(text, "paths", kernel_paths(document), 2)
+    text = _replaced(text, "paths", paths(), 2)
     return _replaced(text, "schemas", event_schemas(), 4)
 
 
@@ -187,7 +234,7 @@ def _replaced(text: str, name: str, content: dict[str, Any], indent: int) -> str
     dumped = yaml.dump(content, Dumper=Dumper, sort_keys=False, width=92, allow_unicode=True)
     space = " " * indent
     lines = textwrap.indent(dumped, space)
-    begin, end = (f"{space}# {word} of what is generated: {name}\n" for word in ("Begin", "End"))
+    begin, end = (f"{space}# {word} of the generated part: {name}\n" for word in ("Begin", "End"))
     head, found, rest = text.partition(begin)
     _, closed, tail = rest.partition(end)
     if not found or not closed:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shlex
 from dataclasses import MISSING, fields
 from typing import Any
@@ -16,7 +15,7 @@ import yaml
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from openapi_schemas import updated
+from openapi_schemas import path_of, updated
 from openapi_spec_validator import validate
 from schemathesis import GenerationMode, checks
 
@@ -41,12 +40,6 @@ def test_the_generated_parts_are_those_of_the_code() -> None:
     assert updated(text) == text, "run python tests/server/openapi_schemas.py"
 
 
-def path_of(pattern: str) -> str:
-    """A handler's pattern as OpenAPI writes it."""
-    kinds = r"\(\?P<kind>screenshot\|set_of_marks\)"
-    return re.sub(rf"{kinds}|\(\?P<(\w+)>[^)]*\)", lambda m: f"{{{m[1] or 'kind'}}}", pattern)
-
-
 def methods_of(handler: type[OhHandler]) -> set[str]:
     inherited = {name: getattr(OhHandler, name) for name in METHODS}
     return {name for name in METHODS if getattr(handler, name) is not inherited[name]}
@@ -54,7 +47,7 @@ def methods_of(handler: type[OhHandler]) -> set[str]:
 
 def test_handlers_and_addresses_agree() -> None:
     served = {
-        path_of(pattern).replace("\\.", "."): methods_of(handler)
+        path_of(pattern)[0]: methods_of(handler)
         for pattern, handler in HANDLERS
         if handler is not NotFoundHandler
     }

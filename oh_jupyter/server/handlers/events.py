@@ -13,11 +13,8 @@ from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.routes import READ_EVENTS, RouteTable
 from oh_jupyter.server.links import KernelLink
 
-HEARTBEAT_SECONDS = 15.0
-"""Silence after which the stream sends a keep-alive comment."""
-
-MAX_BATCH_EVENTS = 200
-"""Events requested from a kernel at once."""
+HEARTBEAT_SECONDS = 15.0  # silence after which the stream sends a keep-alive comment
+MAX_BATCH_EVENTS = 200  # events requested from a kernel at once
 
 routes = RouteTable()
 

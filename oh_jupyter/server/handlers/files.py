@@ -30,12 +30,8 @@ from oh_jupyter.server.handlers.routes import (
 )
 from oh_jupyter.server.links import KernelTransfer
 
-PIECE_BYTES = 1024 * 1024
-"""Bytes sent to the kernel in one message."""
-
-FORM_OVERHEAD_BYTES = 64 * 1024
-"""Upper bound for the bytes of a form beside the file."""
-
+PIECE_BYTES = 1024 * 1024  # bytes sent to the kernel in one message
+FORM_OVERHEAD_BYTES = 64 * 1024  # upper bound for the bytes of a form beside the file
 BINARY = "application/octet-stream"
 
 routes = RouteTable()

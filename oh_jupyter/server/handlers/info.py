@@ -15,11 +15,8 @@ from oh_jupyter.errors import KernelError
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.routes import READ_ACTIONS, RouteTable
 
-OPENAPI = Path(__file__).parent.with_name("openapi.yaml")
-"""Description of the REST interface."""
-
-STATUS_TIMEOUT_SECONDS = 1.0
-"""Time that a busy kernel gets to report its status."""
+OPENAPI = Path(__file__).parent.with_name("openapi.yaml")  # description of the REST interface
+STATUS_TIMEOUT_SECONDS = 1.0  # time that a busy kernel gets to report its status
 
 routes = RouteTable()
 server_routes = RouteTable()

@@ -15,8 +15,7 @@ from oh_jupyter.server.links import Reply
 Respond = Callable[..., Awaitable[None]]
 """Coroutine function of a handler and the groups of its pattern."""
 
-Permission = tuple[str, str]
-"""Action and resource that Jupyter's authorizer is asked about."""
+Permission = tuple[str, str]  # action and resource that Jupyter's authorizer is asked about
 
 READ_ACTIONS = ("read", "oh_jupyter:actions")
 EXECUTE_ACTIONS = ("execute", "oh_jupyter:actions")

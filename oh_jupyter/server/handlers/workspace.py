@@ -29,9 +29,7 @@ from oh_jupyter.server.handlers.routes import EXECUTE_ACTIONS, READ_EVENTS, Rout
 from oh_jupyter.server.state import state_of
 from oh_jupyter.server.workspace import CommandLog, run_static_command
 
-COMMAND_SECONDS = 300.0
-"""Default timeout of a command, as in the SDK."""
-
+COMMAND_SECONDS = 300.0  # default timeout of a command, as in the SDK
 GIT_SECONDS = 60.0
 MAX_COMMAND_SECONDS = 1_000_000
 MAX_PAGE_EVENTS = 100
@@ -39,12 +37,8 @@ MAX_PAGE_EVENTS = 100
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """Stands for HEAD in a repository without a commit."""
 
-SEPARATOR = "--"
-"""Line between two texts in base64."""
-
-_EXISTS = "echo +;"
-"""Marks an existing file, which may be empty."""
-
+SEPARATOR = "--"  # line between two texts in base64
+_EXISTS = "echo +;"  # marks an existing file, which may be empty
 _STATUS = {"A": "ADDED", "C": "ADDED", "D": "DELETED", "R": "MOVED"}
 
 routes = RouteTable()

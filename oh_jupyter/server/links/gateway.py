@@ -46,14 +46,9 @@ from oh_jupyter.errors import (
 )
 from oh_jupyter.server.links.kernel_link import LOAD_EXTENSION, Buffers, KernelLink
 
-MAX_CONNECTION_ATTEMPTS = 3
-"""Attempts for a connection that breaks while it is made."""
-
-EXISTENCE_CHECK_SECONDS = 3.0
-"""Pause between checks that the kernel still exists, while connecting."""
-
-RECONNECT_SECONDS = 5.0
-"""Time to restore a broken connection before pending requests fail."""
+MAX_CONNECTION_ATTEMPTS = 3  # attempts for a connection that breaks while it is made
+EXISTENCE_CHECK_SECONDS = 3.0  # pause between checks that the kernel still exists, while connecting
+RECONNECT_SECONDS = 5.0  # time to restore a broken connection before pending requests fail
 
 IDLE_DISCONNECT_SECONDS = 60.0
 """Time without a request until the websocket is closed: gateways do not cull connected kernels."""
@@ -61,8 +56,7 @@ IDLE_DISCONNECT_SECONDS = 60.0
 MAX_SENT_BYTES = 10 * 1024 * 1024
 """Largest message that a gateway accepts: tornado's default, which gateways keep."""
 
-MAX_RECEIVED_BYTES = 1024 * 1024 * 1024
-"""Largest message that we accept."""
+MAX_RECEIVED_BYTES = 1024 * 1024 * 1024  # largest message that we accept
 
 _log = logging.getLogger(__name__)
 
@@ -333,9 +327,7 @@ def _acknowledge_at_once(connection: WebSocketClientConnection) -> None:
         stream.socket.setsockopt(socket.IPPROTO_TCP, option, 1)
 
 
-V1 = "v1.kernel.websocket.jupyter.org"
-"""Subprotocol of a kernel's websocket."""
-
+V1 = "v1.kernel.websocket.jupyter.org"  # subprotocol of a kernel's websocket
 _LIFECYCLE_STATES = ("restarting", "dead")
 _REPLY_CHANNELS = ("control", "shell")
 

@@ -35,18 +35,13 @@ from oh_jupyter.server.links.pending import RECEIVED_GRACE_SECONDS, PendingRepli
 LOAD_EXTENSION = "%load_ext oh_jupyter"
 """Cell that loads oh_jupyter into a kernel that was started without it."""
 
-FREE_SHELL_SECONDS = 1.0
-"""Time in which an idle main shell replies."""
-
-PING_GRACE_SECONDS = 6.0
-"""Time that a kernel may leave a ping unanswered."""
+FREE_SHELL_SECONDS = 1.0  # time in which an idle main shell replies
+PING_GRACE_SECONDS = 6.0  # time that a kernel may leave a ping unanswered
 
 START_GRACE_SECONDS = 60.0
 """Silence allowed before the first reply: the kernel may still be starting."""
 
-MAX_SENDS = 3
-"""Attempts for a request that expired before the kernel received it, or was dropped."""
-
+MAX_SENDS = 3  # attempts for a request that expired before the kernel received it, or was dropped
 INFO_REQUEST = "kernel_info_request"
 
 current_actor: ContextVar[Mapping[str, str] | None] = ContextVar("current_actor", default=None)
@@ -58,8 +53,7 @@ RECORDED_OPERATIONS = {"execute_action", "run_cell", "record_edit"}
 LONG_OPERATIONS = {"execute_action", "run_cell"}
 """Operations that may take long, which the concurrency limit applies to."""
 
-Buffers = list[Any]
-"""Bytes and memory views of bytes."""
+Buffers = list[Any]  # bytes and memory views of bytes
 
 
 class KernelLink(ABC):

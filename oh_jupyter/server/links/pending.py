@@ -9,8 +9,7 @@ from typing import Any
 
 from oh_jupyter.messages import RECEIVED_MESSAGE
 
-PING_INTERVAL_SECONDS = 2.0
-"""Pause between pings while requests are pending."""
+PING_INTERVAL_SECONDS = 2.0  # pause between pings while requests are pending
 
 RECEIVED_GRACE_SECONDS = 30.0
 """Silence allowed to a kernel that has received a request: it may be executing it."""

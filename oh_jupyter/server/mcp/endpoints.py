@@ -33,17 +33,10 @@ T = TypeVar("T")
 
 CALLER = "oh_jupyter.caller"
 EXCHANGE = "oh_jupyter.exchange"
-"""Entries of an ASGI scope with a tool call's caller and exchange."""
-
-PROGRESS_INTERVAL_SECONDS = 1.0
-"""Pause between two progress reports of a call."""
-
-CLOSE_TIMEOUT_SECONDS = 2.0
-"""Time that sessions get to end by themselves."""
-
-MAX_BODY_BYTES = 64 * 1024**2
-"""Largest message, such as a file to write."""
-
+"""Entries of an ASGI scope with the caller and the exchange of a tool call."""
+PROGRESS_INTERVAL_SECONDS = 1.0  # pause between two progress reports of a call
+CLOSE_TIMEOUT_SECONDS = 2.0  # time that sessions get to end by themselves
+MAX_BODY_BYTES = 64 * 1024**2  # largest message, such as a file to write
 MESSAGES_PATH = "/mcp/messages/"
 
 SDK = "oh_jupyter.mcp_sdk.server"

@@ -16,8 +16,7 @@ from oh_jupyter.server.mcp.results import Result, of_observation, result, text, 
 from oh_jupyter.server.mcp.toolbox import Caller, Tool, schema, skills_listed
 from oh_jupyter.server.router import Router
 
-WATCH_INTERVAL_SECONDS = 60.0
-"""Interval in which a watch checks that somebody still listens."""
+WATCH_INTERVAL_SECONDS = 60.0  # interval in which a watch checks that somebody still listens
 
 Look = Callable[[], Awaitable[tuple[str, str]]]
 """Returns the state of an Action, such as waiting, and its last lines of output."""
@@ -25,11 +24,8 @@ Look = Callable[[], Awaitable[tuple[str, str]]]
 current_looks: ContextVar[list[Look] | None] = ContextVar("current_looks", default=None)
 """Collects how to poll the Actions of the current tool call."""
 
-SKILL_PREFIX = "skill_"
-"""Prefix of skills' names: agents may have tools with the same names."""
-
-DEFAULT_EVENT_COUNT = 20
-"""Events listed by default."""
+SKILL_PREFIX = "skill_"  # prefix of skills' names: agents may have tools with the same names
+DEFAULT_EVENT_COUNT = 20  # events listed by default
 
 
 class Kernel:

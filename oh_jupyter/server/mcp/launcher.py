@@ -25,15 +25,9 @@ from oh_jupyter.errors import OhJupyterError, ServerError
 from oh_jupyter.messages import GUEST_HEADER, GUEST_VARIABLE
 from oh_jupyter.server.running import RunningServer, describe_failure, is_local
 
-CONNECT_SECONDS = 30.0
-"""Timeout of a connection to the server."""
-
-ENDING_SECONDS = 2.0
-"""Time that pending requests get when the client has closed our standard input."""
-
-STEADY_SECONDS = 1.0
-"""Time that a stream of notifications must last to be reopened."""
-
+CONNECT_SECONDS = 30.0  # timeout of a connection to the server
+ENDING_SECONDS = 2.0  # time that pending requests get when the client has closed our standard input
+STEADY_SECONDS = 1.0  # time that a stream of notifications must last to be reopened
 STANDARD_INPUT = 0
 READ_BYTES = 65536
 
@@ -50,8 +44,7 @@ NAMED_BY = {
 }
 """Parameter that routes a sessionless request."""
 
-SERVER_LOST = -32000
-"""JSON-RPC code of our own errors."""
+SERVER_LOST = -32000  # JSON-RPC code of our own errors
 
 
 def run(find: Callable[[], RunningServer]) -> int:

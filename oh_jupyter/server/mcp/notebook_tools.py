@@ -146,8 +146,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
     ]
 
 
-MAX_DIFF_CHARS = 2000
-"""Characters of the diff in the result of an edit."""
+MAX_DIFF_CHARS = 2000  # characters of the diff in the result of an edit
 
 
 @dataclass(frozen=True)

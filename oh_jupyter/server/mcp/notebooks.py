@@ -17,11 +17,9 @@ from oh_jupyter.server.collaboration import SharedDocuments
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.saves import OrderedSaves
 
-MAX_SEEN_CELLS = 10_000
-"""Remembered texts of cells, for all notebooks and agents together."""
+MAX_SEEN_CELLS = 10_000  # remembered texts of cells, for all notebooks and agents together
 
-Cell = dict[str, Any]
-"""A cell of the notebook format."""
+Cell = dict[str, Any]  # A cell of the notebook format
 
 
 @dataclass(frozen=True)
@@ -114,8 +112,7 @@ class Notebooks:
         return StoredDocument(notebook.path, contents, self._saves)
 
 
-Reference = int | str
-"""A cell: its id, or its position from 0 or from the end."""
+Reference = int | str  # A cell: its id, or its position from 0 or from the end
 
 
 def new_cell(kind: str, source: str) -> Cell:
@@ -309,8 +306,7 @@ class LiveDocument:
         await self.insert(index, cell)
 
 
-Document = StoredDocument | LiveDocument
-"""The cells of one notebook."""
+Document = StoredDocument | LiveDocument  # the cells of one notebook
 
 
 def _of_kind(cell: Cell, kind: str) -> Cell:

@@ -14,17 +14,13 @@ from oh_jupyter.ansi import strip_ansi
 from oh_jupyter.messages import RUNNING_HINT
 from oh_jupyter.server.mcp.notebooks import Cell
 
-Result = dict[str, Any]
-"""A ``CallToolResult`` of the MCP specification, as JSON."""
+Result = dict[str, Any]  # A ``CallToolResult`` of the MCP specification, as JSON
 
 MAX_TEXT_CHARS = 30_000
 """Characters of text in a result; of a longer one, only start and end are shown."""
 
-NOTE_CHARS = 500
-"""Characters reserved for the note about the omitted part."""
-
-WHOLE_LINES_CHARS = 500
-"""Characters that start and end may each lose to consist of whole lines."""
+NOTE_CHARS = 500  # characters reserved for the note about the omitted part
+WHOLE_LINES_CHARS = 500  # characters that start and end may each lose to consist of whole lines
 
 
 _DATA_URL = re.compile(r"data:(?P<kind>[\w.+/-]+);base64,(?P<data>[A-Za-z0-9+/=\s]+)")
@@ -224,9 +220,7 @@ def _without(content: list[dict[str, Any]], start: int, end: int, note: str) -> 
     return blocks
 
 
-MAX_OUTPUT_CHARS = 10_000
-"""Characters shown of one output."""
-
+MAX_OUTPUT_CHARS = 10_000  # characters shown of one output
 _TEXT_TYPES = ("text/plain", "text/markdown", "text/latex", "application/json", "text/html")
 _IMAGE_TYPES = ("image/png", "image/jpeg")
 

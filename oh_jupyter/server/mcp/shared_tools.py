@@ -18,9 +18,7 @@ from oh_jupyter.server.mcp.results import Result
 from oh_jupyter.server.mcp.toolbox import Tool, Toolbox
 from oh_jupyter.server.state import state_of
 
-PREFIX = "oh_"
-"""Prefix of our names: other packages' tools are in the same list."""
-
+PREFIX = "oh_"  # prefix of our names: other packages' tools are in the same list
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 _KERNEL = "Id of the kernel to work in, from list_notebooks. Default: a kernel of its own."

@@ -17,15 +17,9 @@ from oh_jupyter.server.mcp.kernel import Look, current_looks
 from oh_jupyter.server.mcp.results import Result, failure
 from oh_jupyter.server.result_store import RETENTION_SECONDS, ResultStore, StoredResult
 
-POLL_INTERVAL_MS = 1000
-"""Suggested pause between two polls of a client."""
-
-MAX_STATUS_LINES = 3
-"""Lines of output in a status message."""
-
-MAX_ARGUMENT_CHARS = 100
-"""Characters of a waiting call's first argument in its progress message."""
-
+POLL_INTERVAL_MS = 1000  # suggested pause between two polls of a client
+MAX_STATUS_LINES = 3  # lines of output in a status message
+MAX_ARGUMENT_CHARS = 100  # characters of a waiting call's first argument in its progress message
 NEEDS_APPROVAL = "Waiting for a person to approve it in the notebook."
 
 
