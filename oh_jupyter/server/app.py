@@ -171,16 +171,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         key = state_of(self.settings).view_key
         address = f"{base.partition('?')[0].rstrip('/')}/oh_jupyter/viewer/{key}"
         try:
-            # A new file, which nobody has open; a mount point cannot be replaced.
-            try:
-                target.unlink(missing_ok=True)
-                mode = "x"
-            except OSError as error:
-                if error.errno != errno.EBUSY:
-                    raise
-                mode = "w"
-            with open(target, mode, opener=partial(os.open, mode=0o600)) as opened:
-                opened.write(address)
+            _write_private(target, address)
         except OSError as error:
             self.log.warning("server_url_file %s cannot be written: %s", target, error.strerror)
 
@@ -193,10 +184,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
             return
         self._key_note = Path(serverapp.info_file).with_name(key_note_name(os.getpid()))
         try:
-            # A killed server with the same process id may have left one.
-            self._key_note.unlink(missing_ok=True)
-            with open(self._key_note, "x", opener=partial(os.open, mode=0o600)) as opened:
-                opened.write(state_of(self.settings).own_key)
+            _write_private(self._key_note, state_of(self.settings).own_key)
         except OSError as error:
             self.log.warning("%s cannot be written: %s", self._key_note, error.strerror)
 
@@ -237,6 +225,19 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
             value = getattr(self, setting.name) if setting.metadata["secret"] else None
             secrets += value.values() if isinstance(value, dict) else [value or ""]
         return [value for value in secrets if isinstance(value, str)]
+
+
+def _write_private(target: Path, text: str) -> None:
+    """Write a new file for this user only, which nobody else has open."""
+    try:
+        target.unlink(missing_ok=True)
+        mode = "x"
+    except OSError as error:
+        if error.errno != errno.EBUSY:  # a mount point, which cannot be replaced
+            raise
+        mode = "w"
+    with open(target, mode, opener=partial(os.open, mode=0o600)) as opened:
+        opened.write(text)
 
 
 def _keep_kernels_busy(server: Any) -> None:

@@ -42,19 +42,14 @@ class DefaultKernel:
         self._name = name
         self._path = path
         self._clock = clock
-        self._failures = 0
+        self.failures = 0  # consecutive deaths before the first reply
         self._problem = ""
         self._not_before = 0.0
-
-    @property
-    def failures(self) -> int:
-        """Number of consecutive deaths before the first reply."""
-        return self._failures
 
     async def start(self, *, retry: bool = False) -> str:
         """Start it and return its id, or raise KernelError if it fails or has just died."""
         pause_seconds = self._not_before - self._clock()
-        if pause_seconds > 0 and not (retry and self._failures == 1):
+        if pause_seconds > 0 and not (retry and self.failures == 1):
             raise self._died(pause_seconds)
         try:
             self.id = await self._kernels.start_kernel(path=self._path, **await self._arguments())
@@ -79,20 +74,20 @@ class DefaultKernel:
 
     def answered(self) -> None:
         """Reset the failures after a reply."""
-        self._failures = 0
+        self.failures = 0
 
     def failed(self, how: str) -> KernelDiedError:
         """Note a death before the first reply, e.g. "ended with exit code 1"; return the error."""
         self.id = None
-        self._failures += 1
-        times = "" if self._failures == 1 else f", {self._failures} times in a row"
+        self.failures += 1
+        times = "" if self.failures == 1 else f", {self.failures} times in a row"
         where = "gateway" if self._remote else "server"
         self._problem = (
             f"The default kernel ({self._name or self._kernels.default_kernel_name}) {how} before "
             f"it answered anything{times}. Its output is in the {where}'s log; fix its kernelspec, "
             "or choose another with c.OhJupyter.default_kernel_name"
         )
-        pause_seconds = min(2.0 ** (self._failures - 1), MAX_PAUSE_SECONDS)
+        pause_seconds = min(2.0 ** (self.failures - 1), MAX_PAUSE_SECONDS)
         self._not_before = self._clock() + pause_seconds
         return self._died(pause_seconds)
 

@@ -13,10 +13,7 @@ from dataclasses import dataclass, field
 from oh_jupyter.errors import LimitExceededError, TransferTooLargeError
 
 BURST_SECONDS = 1.0  # burst allowance, in seconds of the allowed rate
-
-RETRY_AFTER_SECONDS = 2
-"""Suggested delay of a retry while the end of the running actions is unknown."""
-
+RETRY_AFTER_SECONDS = 2  # suggested while the end of the running actions is unknown
 MAX_INPUT_BYTES = 64 * 1024  # largest action that is inspected for input to a command
 
 

@@ -19,9 +19,7 @@ from oh_jupyter.errors import (
 )
 from oh_jupyter.server.links import Reply
 
-ID_HEADER = "X-Request-ID"
-"""Header by which a client identifies its request, repeated in the response."""
-
+ID_HEADER = "X-Request-ID"  # a client's id of its request, repeated in the response
 RETENTION_SECONDS = 900.0
 MAX_RESULTS = 1000
 MAX_BYTES = 256 * 1024**2

@@ -19,17 +19,11 @@ NOT_RUNNING = "No Jupyter server is running here. Start one with: jupyter lab"
 
 @dataclass(frozen=True)
 class RunningServer:
-    """Address of the extension on a server, or of one kernel below it.
-
-    Attributes:
-        url: The address.
-        token: The server's token or key, or "".
-        notebook: The open notebook chosen as the only one, or "".
-    """
+    """Address of the extension on a server, or of one kernel below it."""
 
     url: str
-    token: str
-    notebook: str = ""
+    token: str  # or key, or ""
+    notebook: str = ""  # the open notebook chosen as the only one
 
     @property
     def headers(self) -> dict[str, str]:

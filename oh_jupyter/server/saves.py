@@ -16,9 +16,9 @@ from tornado import web
 
 from oh_jupyter.edit_lock import held_by_saver
 
-EXPECTED_HASH = "oh_jupyter_expected_hash"
-"""Field of a PUT to /api/contents: hash of the file that it replaces."""
-
+EXPECTED_HASH = (
+    "oh_jupyter_expected_hash"  # in a PUT to /api/contents: of the file that it replaces
+)
 EDIT_TIMEOUT_SECONDS = 5.0  # time that a save waits for an edit, which takes milliseconds
 
 

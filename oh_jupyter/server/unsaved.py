@@ -10,9 +10,7 @@ from typing import Any
 
 DOCUMENTS_EVENT = "urn:oh-jupyter:documents:v1"
 
-SAVE_TIMEOUT_SECONDS = 10.0
-"""Time that a window gets to save; a silent one is skipped until it reports again."""
-
+SAVE_TIMEOUT_SECONDS = 10.0  # a silent window is skipped until it reports again
 _SCHEMA = {
     "$id": DOCUMENTS_EVENT,
     "version": "1",

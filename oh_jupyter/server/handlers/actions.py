@@ -86,12 +86,7 @@ def _directory(handler: OhHandler) -> dict[str, Any]:
 
 
 routes.forward(
-    "POST /list_files",
-    READ_ACTIONS,
-    "listFiles",
-    "list_files",
-    send_field("names"),
-    fields=_directory,
+    "POST /list_files", READ_ACTIONS, "listFiles", "list_files", send_field("names"), _directory
 )
 
 

@@ -10,7 +10,7 @@ from tornado.iostream import StreamClosedError
 
 from oh_jupyter.errors import OhJupyterError, WireError
 from oh_jupyter.server.handlers.base import OhHandler
-from oh_jupyter.server.handlers.routes import READ_EVENTS, RouteTable
+from oh_jupyter.server.handlers.routes import READ_EVENTS, RouteTable, send_body
 from oh_jupyter.server.links import KernelLink
 
 HEARTBEAT_SECONDS = 15.0  # silence after which the stream sends a keep-alive comment
@@ -102,11 +102,9 @@ def _position(last_event_id: str) -> tuple[str | None, int]:
     return generation, int(number)
 
 
-routes.forward(
-    r"GET /events/(?P<event_id>\d{1,15})",
-    READ_EVENTS,
-    "getEvent",
-    "event",
-    fields=lambda handler, event_id: {"id": int(event_id)},
-    load=False,
-)
+def _event(handler: OhHandler, event_id: str) -> dict[str, Any]:
+    return {"id": int(event_id)}
+
+
+_EVENT = r"GET /events/(?P<event_id>\d{1,15})"
+routes.forward(_EVENT, READ_EVENTS, "getEvent", "event", send_body, _event, load=False)

@@ -196,22 +196,21 @@ class FileForm:
         if kind != b"multipart/form-data" or not boundary:
             raise WireError("Send the file as multipart/form-data, in a part named 'file'", "file")
         self.filename: str | None = None
-        self.complete = False
+        self.complete = self._in_file = False
         self._headers: dict[bytes, bytes] = {}
-        self._name = self._value = b""
-        self._in_file = False
+        self._name, self._value = bytearray(), bytearray()
         self._pieces: list[bytes] = []
         self._parser = MultipartParser(
             boundary,
             {
                 "on_part_begin": self._headers.clear,
-                "on_header_field": self._on_name,
-                "on_header_value": self._on_value,
+                "on_header_field": lambda data, start, end: self._name.extend(data[start:end]),
+                "on_header_value": lambda data, start, end: self._value.extend(data[start:end]),
                 "on_header_end": self._on_header,
                 "on_headers_finished": self._on_headers,
                 "on_part_data": self._on_data,
-                "on_part_end": self._on_part_end,
-                "on_end": self._on_end,
+                "on_part_end": lambda: setattr(self, "_in_file", False),
+                "on_end": lambda: setattr(self, "complete", True),
             },
         )
 
@@ -224,15 +223,10 @@ class FileForm:
         pieces, self._pieces = self._pieces, []
         return pieces
 
-    def _on_name(self, data: bytes, start: int, end: int) -> None:
-        self._name += data[start:end]
-
-    def _on_value(self, data: bytes, start: int, end: int) -> None:
-        self._value += data[start:end]
-
     def _on_header(self) -> None:
-        self._headers[self._name.lower()] = self._value
-        self._name = self._value = b""
+        self._headers[bytes(self._name).lower()] = bytes(self._value)
+        self._name.clear()
+        self._value.clear()
 
     def _on_headers(self) -> None:
         _, options = parse_options_header(self._headers.get(b"content-disposition", b""))
@@ -243,12 +237,6 @@ class FileForm:
     def _on_data(self, data: bytes, start: int, end: int) -> None:
         if self._in_file:
             self._pieces.append(data[start:end])
-
-    def _on_part_end(self) -> None:
-        self._in_file = False
-
-    def _on_end(self) -> None:
-        self.complete = True
 
 
 async def start_download(
@@ -375,13 +363,8 @@ def _rename(handler: OhHandler, path: str = "") -> dict[str, Any]:
 
 
 routes.forward(
-    f"DELETE {_STORE}",
-    WRITE_STORE,
-    "deleteFromStore",
-    "delete_from_store",
-    send_nothing,
-    fields=_entry,
+    f"DELETE {_STORE}", WRITE_STORE, "deleteFromStore", "delete_from_store", send_nothing, _entry
 )
 routes.forward(
-    f"PATCH {_STORE}", WRITE_STORE, "renameInStore", "rename_in_store", send_nothing, fields=_rename
+    f"PATCH {_STORE}", WRITE_STORE, "renameInStore", "rename_in_store", send_nothing, _rename
 )

@@ -12,8 +12,7 @@ from tornado import web
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.links import Reply
 
-Respond = Callable[..., Awaitable[None]]
-"""Coroutine function of a handler and the groups of its pattern."""
+Respond = Callable[..., Awaitable[None]]  # takes a handler and the groups of its pattern
 
 Permission = tuple[str, str]  # action and resource that Jupyter's authorizer is asked about
 
@@ -26,21 +25,13 @@ WRITE_STORE = ("write", "oh_jupyter:store")
 
 @dataclass(frozen=True)
 class Route:
-    """An endpoint.
+    """An endpoint."""
 
-    Attributes:
-        address: HTTP method, and pattern of the path below the prefix of its table.
-        permission: What the user must be allowed; None admits unauthenticated requests.
-        name: The operation's id in ``openapi.yaml``.
-        respond: Sends the response.
-        handler: Base class of the tornado handler; shared by all routes of a pattern.
-    """
-
-    address: str
-    permission: Permission | None
-    name: str
+    address: str  # HTTP method, and pattern of the path below the prefix of its table
+    permission: Permission | None  # None admits unauthenticated requests
+    name: str  # the operation's id in openapi.yaml
     respond: Respond
-    handler: type[OhHandler] = OhHandler
+    handler: type[OhHandler] = OhHandler  # base class, shared by all routes of a pattern
 
     @property
     def method(self) -> str:
@@ -51,11 +42,6 @@ class Route:
     def pattern(self) -> str:
         """Pattern of the path."""
         return self.address.partition(" ")[2]
-
-
-def no_fields(handler: OhHandler) -> dict[str, Any]:
-    """Return no fields for a kernel request."""
-    return {}
 
 
 def send_body(handler: OhHandler, reply: Reply) -> None:
@@ -101,8 +87,7 @@ class RouteTable:
         name: str,
         operation: str,
         reply: Callable[[OhHandler, Reply], None] = send_body,
-        *,
-        fields: Callable[..., dict[str, Any]] = no_fields,
+        fields: Callable[..., dict[str, Any]] = lambda handler: {},
         load: bool = True,
     ) -> None:
         """Add an endpoint that only asks the kernel for an operation.

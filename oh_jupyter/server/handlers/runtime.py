@@ -81,15 +81,9 @@ def _send_marks(handler: OhHandler, reply: Reply) -> None:
 
 routes.forward("GET /skills", READ_ACTIONS, "listSkills", "skills", send_field("skills"))
 routes.forward("GET /browser/marks", READ_EVENTS, "marks", "page", _send_marks, load=False)
-routes.forward(
-    r"POST /confirmations/(?P<event_id>\d{1,15})",
-    ("execute", "oh_jupyter:confirmations"),
-    "confirm",
-    "confirm",
-    send_nothing,
-    fields=_decision,
-    load=False,
-)
+_CONFIRM = r"POST /confirmations/(?P<event_id>\d{1,15})"
+_CONFIRMING = ("execute", "oh_jupyter:confirmations")
+routes.forward(_CONFIRM, _CONFIRMING, "confirm", "confirm", send_nothing, _decision, load=False)
 routes.forward("GET /checkpoints", READ_EVENTS, "listCheckpoints", "checkpoints")
 routes.forward(
     "POST /checkpoints", EXECUTE_ACTIONS, "markCheckpoint", "mark_checkpoint", fields=_label

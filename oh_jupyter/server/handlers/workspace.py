@@ -34,9 +34,7 @@ GIT_SECONDS = 60.0
 MAX_COMMAND_SECONDS = 1_000_000
 MAX_PAGE_EVENTS = 100
 
-EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""Stands for HEAD in a repository without a commit."""
-
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # HEAD without a commit
 SEPARATOR = "--"  # line between two texts in base64
 _EXISTS = "echo +;"  # marks an existing file, which may be empty
 _STATUS = {"A": "ADDED", "C": "ADDED", "D": "DELETED", "R": "MOVED"}

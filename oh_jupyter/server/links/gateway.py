@@ -49,13 +49,8 @@ from oh_jupyter.server.links.kernel_link import LOAD_EXTENSION, Buffers, KernelL
 MAX_CONNECTION_ATTEMPTS = 3  # attempts for a connection that breaks while it is made
 EXISTENCE_CHECK_SECONDS = 3.0  # pause between checks that the kernel still exists, while connecting
 RECONNECT_SECONDS = 5.0  # time to restore a broken connection before pending requests fail
-
-IDLE_DISCONNECT_SECONDS = 60.0
-"""Time without a request until the websocket is closed: gateways do not cull connected kernels."""
-
-MAX_SENT_BYTES = 10 * 1024 * 1024
-"""Largest message that a gateway accepts: tornado's default, which gateways keep."""
-
+IDLE_DISCONNECT_SECONDS = 60.0  # gateways do not cull connected kernels
+MAX_SENT_BYTES = 10 * 1024 * 1024  # tornado's default, which gateways keep
 MAX_RECEIVED_BYTES = 1024 * 1024 * 1024  # largest message that we accept
 
 _log = logging.getLogger(__name__)

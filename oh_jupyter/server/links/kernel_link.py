@@ -32,26 +32,18 @@ from oh_jupyter.messages import KERNEL_INFO_FIELD, REQUEST_MESSAGE, SILENT_FIELD
 from oh_jupyter.server.limits import ConcurrencyLimit, is_input
 from oh_jupyter.server.links.pending import RECEIVED_GRACE_SECONDS, PendingReplies
 
-LOAD_EXTENSION = "%load_ext oh_jupyter"
-"""Cell that loads oh_jupyter into a kernel that was started without it."""
-
+LOAD_EXTENSION = "%load_ext oh_jupyter"  # cell for a kernel that was started without it
 FREE_SHELL_SECONDS = 1.0  # time in which an idle main shell replies
 PING_GRACE_SECONDS = 6.0  # time that a kernel may leave a ping unanswered
-
-START_GRACE_SECONDS = 60.0
-"""Silence allowed before the first reply: the kernel may still be starting."""
-
+START_GRACE_SECONDS = 60.0  # silence allowed before the first reply: the kernel may be starting
 MAX_SENDS = 3  # attempts for a request that expired before the kernel received it, or was dropped
 INFO_REQUEST = "kernel_info_request"
 
 current_actor: ContextVar[Mapping[str, str] | None] = ContextVar("current_actor", default=None)
 """Sender of the current request, as recorded in the event log."""
 
-RECORDED_OPERATIONS = {"execute_action", "run_cell", "record_edit"}
-"""Operations that record an Action."""
-
-LONG_OPERATIONS = {"execute_action", "run_cell"}
-"""Operations that may take long, which the concurrency limit applies to."""
+RECORDED_OPERATIONS = {"execute_action", "run_cell", "record_edit"}  # record an Action
+LONG_OPERATIONS = {"execute_action", "run_cell"}  # under the concurrency limit
 
 Buffers = list[Any]  # bytes and memory views of bytes
 

@@ -10,9 +10,7 @@ from typing import Any
 from oh_jupyter.messages import RECEIVED_MESSAGE
 
 PING_INTERVAL_SECONDS = 2.0  # pause between pings while requests are pending
-
-RECEIVED_GRACE_SECONDS = 30.0
-"""Silence allowed to a kernel that has received a request: it may be executing it."""
+RECEIVED_GRACE_SECONDS = 30.0  # silence allowed to a kernel that may be executing a request
 
 Message = dict[str, Any]
 

@@ -54,22 +54,15 @@ _REST_OF_PAGE = (
 
 @dataclass(frozen=True)
 class ActionTool:
-    """An Action as a tool; the Action's class documents its arguments.
-
-    Attributes:
-        arguments: The fields and shared arguments that agents see.
-        rest: How an agent gets the omitted part of a long result.
-        overrides: Schema properties that differ from the class, by argument.
-        required: Arguments required in addition to those of the class.
-    """
+    """An Action as a tool; the Action's class documents its arguments."""
 
     action: type[Action]
-    arguments: tuple[str, ...]
+    arguments: tuple[str, ...]  # fields and shared arguments that agents see
     description: str
     hints: Mapping[str, bool]
-    rest: str
-    overrides: Mapping[str, Schema] = field(default_factory=dict)
-    required: tuple[str, ...] = ()
+    rest: str  # how an agent gets the omitted part of a long result
+    overrides: Mapping[str, Schema] = field(default_factory=dict)  # of properties, by argument
+    required: tuple[str, ...] = ()  # in addition to those of the class
 
     def schema(self) -> Schema:
         """Return the JSON schema of the arguments."""

@@ -39,12 +39,8 @@ CLOSE_TIMEOUT_SECONDS = 2.0  # time that sessions get to end by themselves
 MAX_BODY_BYTES = 64 * 1024**2  # largest message, such as a file to write
 MESSAGES_PATH = "/mcp/messages/"
 
-SDK = "oh_jupyter.mcp_sdk.server"
-"""Module that takes half a second to import, in a thread so that others need not wait."""
-
-WARM_UP_SECONDS = 3.0
-"""Delay after the server's start until the SDK is imported for the first client."""
-
+SDK = "oh_jupyter.mcp_sdk.server"  # takes half a second to import, so in a thread
+WARM_UP_SECONDS = 3.0  # delay after the server's start until the SDK is imported
 INSTRUCTIONS = (
     "These tools work in a running Jupyter kernel that you share with a person, who sees what you "
     "do. Cells run with run_ipython use the person's variables, the shell of run keeps its state, "

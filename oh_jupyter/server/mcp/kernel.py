@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -166,6 +167,7 @@ class Kernel:
         )
 
 
+@dataclass(frozen=True)
 class KernelTools:
     """The tools in the kernel: those of MCP servers behind it, and skills on request.
 
@@ -173,10 +175,8 @@ class KernelTools:
     has its own tool of that name.
     """
 
-    def __init__(self, kernel: Kernel, taken: Iterable[str] = ()) -> None:
-        """Take the names in use; a tool with one of them is prefixed by its server's name."""
-        self._kernel = kernel
-        self._taken = list(taken)
+    _kernel: Kernel
+    _taken: list[str]  # names in use; a tool with one of them is prefixed by its server's name
 
     async def tools(self, start: bool) -> list[Tool]:
         """Return the tools; without ``start``, neither start the kernel nor load anything in it."""

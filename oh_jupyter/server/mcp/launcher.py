@@ -33,9 +33,7 @@ READ_BYTES = 65536
 
 SESSION = "mcp-session-id"
 VERSION = "mcp-protocol-version"
-VERSION_OF_REQUEST = "io.modelcontextprotocol/protocolVersion"
-"""Key of the version in the ``_meta`` of a sessionless request."""
-
+VERSION_OF_REQUEST = "io.modelcontextprotocol/protocolVersion"  # in a sessionless request
 NAMED_BY = {
     "tools/call": "name",
     "prompts/get": "name",

@@ -217,12 +217,12 @@ def _on_notebook(
     return decorate
 
 
+@dataclass(frozen=True)
 class NotebookTools:
     """The tools, for a kernel whose notebook is the default."""
 
-    def __init__(self, notebooks: Notebooks, kernel: Kernel) -> None:
-        self._notebooks = notebooks
-        self._kernel = kernel
+    _notebooks: Notebooks
+    _kernel: Kernel
 
     async def find(self, name: str | None) -> tuple[OpenNotebook, Document]:
         """Return the notebook with the end of a path, or None for the default."""

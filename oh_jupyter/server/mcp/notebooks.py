@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -52,14 +52,13 @@ class SeenCells:
             self._sources.popitem(last=False)
 
 
+@dataclass(frozen=True)
 class Notebooks:
     """Finds the open notebooks of a server, and their documents."""
 
-    def __init__(self, serverapp: Any, shared_documents: SharedDocuments) -> None:
-        self._serverapp = serverapp
-        self._shared_documents = shared_documents
-        self._saves = shared_documents.saves
-        self.seen = SeenCells()
+    _serverapp: Any
+    _shared_documents: SharedDocuments
+    seen: SeenCells = field(default_factory=SeenCells)
 
     async def open_ones(self) -> list[OpenNotebook]:
         """Return the notebooks that have a session."""
@@ -109,7 +108,7 @@ class Notebooks:
         if shared is not None:
             return LiveDocument(notebook.path, shared)
         contents = self._serverapp.contents_manager
-        return StoredDocument(notebook.path, contents, self._saves)
+        return StoredDocument(notebook.path, contents, self._shared_documents.saves)
 
 
 Reference = int | str  # A cell: its id, or its position from 0 or from the end
@@ -151,14 +150,13 @@ def _number(text: str) -> int | None:
     return int(text) if text.lstrip("-").isdigit() else None
 
 
+@dataclass(frozen=True)
 class StoredDocument:
-    """A notebook file, changed through the server's contents manager."""
+    """A notebook file below the server's root, changed through the contents manager."""
 
-    def __init__(self, path: str, contents: Any, saves: OrderedSaves) -> None:
-        """Take the path of a notebook below the server's root."""
-        self.path = path
-        self._contents = contents
-        self._saves = saves
+    path: str
+    _contents: Any
+    _saves: OrderedSaves
 
     async def cells(self) -> list[Cell]:
         """Return all cells."""
@@ -237,13 +235,12 @@ class StoredDocument:
         )
 
 
+@dataclass(frozen=True)
 class LiveDocument:
     """A shared document, which saves itself; its methods are those of ``StoredDocument``."""
 
-    def __init__(self, path: str, shared: Any) -> None:
-        """Take a ``jupyter_ydoc.YNotebook``, not a copy."""
-        self.path = path
-        self._shared = shared
+    path: str
+    _shared: Any  # the ``jupyter_ydoc.YNotebook``, not a copy
 
     async def cells(self) -> list[Cell]:
         """Return all cells."""

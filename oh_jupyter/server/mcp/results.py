@@ -16,9 +16,7 @@ from oh_jupyter.server.mcp.notebooks import Cell
 
 Result = dict[str, Any]  # A ``CallToolResult`` of the MCP specification, as JSON
 
-MAX_TEXT_CHARS = 30_000
-"""Characters of text in a result; of a longer one, only start and end are shown."""
-
+MAX_TEXT_CHARS = 30_000  # of a longer result, only start and end are shown
 NOTE_CHARS = 500  # characters reserved for the note about the omitted part
 WHOLE_LINES_CHARS = 500  # characters that start and end may each lose to consist of whole lines
 

@@ -44,23 +44,16 @@ class Caller(Protocol):
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool for agents.
-
-    Attributes:
-        hints: MCP's annotations, such as ``readOnlyHint``.
-        rest: How an agent gets the omitted part of a long result; "" for unlimited results.
-        wire: Complete description of a foreign tool, sent as it is.
-        listed: Whether agents see it; an unlisted tool can still be called.
-    """
+    """A tool for agents."""
 
     name: str
     description: str
     schema: dict[str, Any]
     call: Callable[[dict[str, Any], Caller], Awaitable[Result]]
-    hints: Mapping[str, bool] = field(default_factory=dict)
-    rest: str = "Ask for less at a time."
-    wire: Mapping[str, Any] | None = None
-    listed: bool = True
+    hints: Mapping[str, bool] = field(default_factory=dict)  # MCP's annotations
+    rest: str = "Ask for less at a time."  # how to get the rest of a long result; "" if unlimited
+    wire: Mapping[str, Any] | None = None  # complete description of a foreign tool
+    listed: bool = True  # an unlisted tool can still be called
 
     def to_wire(self) -> dict[str, Any]:
         """Return the ``Tool`` of the MCP specification as JSON."""
@@ -98,11 +91,7 @@ def schema(*required: str, **properties: dict[str, Any]) -> dict[str, Any]:
 
 
 class Toolbox:
-    """Fixed tools, and those of a source that cannot take their names.
-
-    Attributes:
-        fixed: The fixed tools by name.
-    """
+    """Fixed tools by name, and those of a source that cannot take their names."""
 
     def __init__(
         self,
