@@ -1,4 +1,4 @@
-/** The commands by which people, menus and other extensions reach what there is. */
+/** Ids of the commands, for menus and other extensions. */
 export const CommandIDs = {
   addCell: 'oh-jupyter:add-cell',
   askAgent: 'oh-jupyter:ask-agent',

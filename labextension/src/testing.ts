@@ -1,4 +1,4 @@
-/** Events, cards, and what they come from, for tests. */
+/** Events, cards and their sources for tests. */
 import type { Kernel } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 
@@ -7,7 +7,6 @@ import type { ICard, IConfirmation } from './events/card.js';
 import type { IProgress } from './events/progress.js';
 import type { IAction, IObservation, WireEvent } from './events/wire.js';
 
-/** An Action by its id. */
 export function action(
   id: number,
   type = 'run',
@@ -26,7 +25,6 @@ export function action(
   };
 }
 
-/** An Observation by its id and the Action's. */
 export function observation(
   id: number,
   cause: number | null,
@@ -49,12 +47,12 @@ export function observation(
   };
 }
 
-/** What the server tells of an Action that waits. */
+/** Pending Action as the server lists it. */
 export function waits(id: number, reason: string): IWaiting {
   return { id, reason, diff: '', expires: 0 };
 }
 
-/** What is known of a card that waits where the kernel tells nothing more. */
+/** Confirmation without details. */
 export const UNDECIDED: IConfirmation = {
   reason: '',
   diff: '',
@@ -64,7 +62,6 @@ export const UNDECIDED: IConfirmation = {
   error: ''
 };
 
-/** A card of an Action and its Observation. */
 export function card(
   asked: IAction | null,
   answer: IObservation | null = null,
@@ -82,10 +79,10 @@ export function card(
   };
 }
 
-/** How many events the fake server sends at once. */
+/** Page size of the fake server. */
 const PAGE = 3;
 
-/** A server with one kernel, whose runtime's log a test sets up. */
+/** Server with one kernel, whose log a test defines. */
 export class FakeServer {
   generation = 'g';
   events: WireEvent[] = [];
@@ -144,7 +141,7 @@ export class FakeServer {
   }
 }
 
-/** What the connection uses of a notebook's session. */
+/** Session of a notebook, as far as it is used. */
 export class FakeSession {
   name = 'a.ipynb';
   session: { kernel: { id: string } } | null;

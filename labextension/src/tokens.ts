@@ -7,115 +7,108 @@ import type { ICard, LogEntry } from './events/card.js';
 import type { IProgress } from './events/progress.js';
 import type { IEventMessage } from './events/wire.js';
 
-/** What is known about the runtime in a notebook's kernel. */
+/** State of the runtime in a notebook's kernel, as far as it is known. */
 export type RuntimeState =
   'no-kernel' | 'unknown' | 'not-loaded' | 'ready' | 'failed';
 
-/** What came of a decision: told to the kernel, too late for it, or not told. */
+/** Outcome of a decision: delivered, too late for the kernel, or undelivered. */
 export type Decision = 'done' | 'gone' | 'failed';
 
-/** A card that a person has before their eyes. */
+/** Card that is open on the person's screen. */
 export interface IOpenCard {
-  /** As for `complete`. */
+  /** Settles like `complete`. */
   readonly ready: Promise<void>;
-  /** It may be shortened again. */
+  /** Allow the card to be clipped again. */
   close(): void;
 }
 
-/** The events of a kernel, or of the kernels of a fleet. */
+/** Events of a kernel, or of the kernels of a fleet. */
 export interface IActivity {
-  /** What people call the notebook, or the fleet. */
+  /** Name of the notebook or fleet. */
   readonly name: string;
   readonly state: RuntimeState;
-  /** Why the history could not be read, where `state` is `failed`. */
+  /** Why reading the history failed, if `state` is `failed`. */
   readonly error: string;
-  /** Where relative paths start, "" while that is not known. */
+  /** Directory of relative paths; "" while unknown. */
   readonly workspaceDir: string;
-  /** Cards and fresh starts, oldest first; a new array whenever one changed. */
+  /** Cards and restarts, oldest first; a new array after every change. */
   readonly entries: readonly LogEntry[];
   readonly changed: ISignal<this, void>;
-  /** The cards that wait for a person, the one that waits longest first. */
+  /** Cards that wait for a person, oldest first. */
   readonly waiting: readonly ICard[];
-  /** Whether a person has them before their eyes, in the panel. */
+  /** Whether the panel shows these events on screen. */
   isShown: boolean;
-  /** Emitted for each event that comes live, once `entries` has it; not for history. */
+  /** Emitted for each live event, after `entries` has it; not for history. */
   readonly arrived: ISignal<this, IEventMessage>;
-  /** Ask the server for the events that did not come live. */
+  /** Fetch the events that did not arrive live. */
   refresh(): Promise<void>;
   /**
-   * Load a runtime into the kernel, where there is none.
+   * Load a runtime into a kernel that has none.
    *
-   * @throws Error with the reason, if that cannot be.
+   * @throws Error with the reason on failure.
    */
   load(): Promise<void>;
   /**
-   * Ask the server for a card in full length, with its images.
+   * Fetch a card in full, with its images.
    *
-   * @throws RuntimeGoneError if it cannot be had any more; another error with
-   *   the reason, if the server could not be asked.
+   * @throws RuntimeGoneError if it is no longer available; otherwise an error with the reason.
    */
   complete(card: ICard): Promise<void>;
-  /** Have a card in full length, as long as it is open. */
+  /** Keep a card in full while it is open. */
   open(card: ICard): IOpenCard;
-  /**
-   * Let a waiting Action begin, or reject it.
-   *
-   * Its card tells meanwhile that this is under way, and why it failed.
-   */
+  /** Approve or reject a pending Action; its card shows progress and errors meanwhile. */
   decide(card: ICard, verdict: IVerdict): Promise<Decision>;
   /**
-   * How an Action goes on, once that is not what was seen; or as it was, after a while.
+   * Wait until an Action's progress differs from `seen`, for a limited time.
    *
-   * @throws An error if the kernel cannot be asked.
+   * @throws Error if the kernel cannot be asked.
    */
   look(
     card: Pick<ICard, 'generation' | 'id'>,
     seen: IProgress | null
   ): Promise<IProgress>;
   /**
-   * Interrupt what a card is doing, see `findStoppable`.
+   * Interrupt a card that `findStoppable` returns.
    *
-   * @throws RuntimeGoneError if it does nothing any more; another error with
-   *   the reason, if the kernel could not be told.
+   * @throws RuntimeGoneError if it is not running; otherwise an error with the reason.
    */
   stop(card: ICard): Promise<void>;
-  /** Which of several kernels a card is of; "" where there is one only. */
+  /** Kernel of a card among several; "" if there is only one. */
   readonly kernelOf: (card: ICard) => string;
 }
 
-/** The events of one notebook's or console's kernel. */
+/** Events of the kernel of one notebook or console. */
 export interface IKernelEvents extends IActivity {
-  /** Of the notebook or console. */
   readonly sessionContext: ISessionContext;
 }
 
-/** A fleet that runs on the server. */
+/** Fleet that runs on the server. */
 export interface IFleet {
   readonly name: string;
-  /** How many kernels it has now. */
+  /** Current number of kernels. */
   readonly size: number;
 }
 
-/** The runtime that a person and an agent share, seen from JupyterLab. */
+/** Runtime that a person and an agent share, as seen from JupyterLab. */
 export interface IOhRuntime {
-  /** Events of the notebook or console in front; null if there is none. */
+  /** Events of the current notebook or console, or null. */
   readonly current: IKernelEvents | null;
   readonly currentChanged: ISignal<IOhRuntime, IKernelEvents | null>;
-  /** What the panel shows: `current`, or the fleet that was chosen. */
+  /** Events in the panel: `current`, or the selected fleet. */
   readonly shown: IActivity | null;
   readonly shownChanged: ISignal<IOhRuntime, IActivity | null>;
-  /** The fleets that can be shown. */
+  /** Fleets that can be shown. */
   readonly fleets: readonly IFleet[];
   readonly fleetsChanged: ISignal<IOhRuntime, void>;
-  /** Show a fleet by its name; "" for the notebook or console in front. */
+  /** Show a fleet by name; "" selects the current notebook or console. */
   choose(fleet: string): void;
-  /** Emitted for each event that comes live, of whichever notebook or console. */
+  /** Emitted for each live event of any notebook or console. */
   readonly arrived: ISignal<IOhRuntime, IEventMessage>;
-  /** How many cards to keep for each notebook. */
+  /** Maximum number of cards per notebook. */
   limit: number;
 }
 
 export const IOhRuntime = new Token<IOhRuntime>(
   'oh-jupyter:IOhRuntime',
-  'Actions and observations of the kernel of the notebook in front, live.'
+  'Live actions and observations of the current notebook’s kernel.'
 );

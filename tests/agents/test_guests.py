@@ -293,7 +293,10 @@ def test_an_agent_that_does_not_obey_is_ended_with_all_of_its_processes(
 @pytest.mark.parametrize(
     ("how", "expected"),
     [
-        ("retries", "broken: Reconnecting... 1/5 (status 429). Its model's provider rejects further"),
+        (
+            "retries",
+            "broken: Reconnecting... 1/5 (status 429). Its model's provider rejects further",
+        ),
         ("is-silent", "broken has been silent for"),
     ],
 )

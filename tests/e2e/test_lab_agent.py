@@ -76,6 +76,6 @@ def test_without_an_agent_the_panel_says_how_to_get_one(open_notebook, write_not
     agents = page.locator("#oh-jupyter-agent").get_by_role("region", name="Agents")
     command = agents.get_by_role("listitem").first.locator("code").text_content()
     assert command
-    agents.get_by_role("button", name="Copy how to install").first.click()
+    agents.get_by_role("button", name="Copy the installation command of").first.click()
     expect(page.locator(".Toastify__toast", has_text=command)).to_have_count(1)
     expect(page.get_by_role("button", name="Send")).to_have_count(0)

@@ -97,11 +97,11 @@ def test_changes_are_compared_undone_and_redone(lab, open_notebook, write_notebo
     # What the person changed since is not lost without a word.
     by_command.write_text("mine\n")
     commanded.get_by_role("button", name="Undo").click()
-    dialog = page.locator(".jp-Dialog", has_text="changed by others since")
+    dialog = page.locator(".jp-Dialog", has_text="Others changed")
     dialog.get_by_role("button", name="Cancel").click()
     assert by_command.read_text() == "mine\n"
     commanded.get_by_role("button", name="Undo").click()
-    dialog.get_by_role("button", name="Undo All the Same").click()
+    dialog.get_by_role("button", name="Undo Anyway").click()
     wait_until(lambda: text_of(by_command) == "before\n", what="the file as it was")
     commanded.get_by_role("button", name="Redo").click()
     wait_until(lambda: text_of(by_command) == "mine\n", what="what the person wrote")
@@ -153,7 +153,7 @@ def test_a_notebook_that_a_person_moves_and_saves_is_one_moved_file(open_tab, la
     panel.get_by_role("button", name="Undo everything since…").click()
     planned = page.locator(".jp-Dialog .oh-RewindDialog-plan .oh-RewindDialog-kind")
     expect(planned.first).to_be_visible()
-    assert set(planned.all_text_contents()) == {"stays"}
+    assert set(planned.all_text_contents()) == {"unchanged"}
     page.locator(".jp-Dialog").get_by_role("button", name="Cancel").click()
 
 

@@ -60,7 +60,7 @@ def test_the_agent_reads_why_and_a_kind_is_approved_for_the_session(notebook) ->
     expect(card.locator(".oh-Confirm-reason")).to_contain_text(
         "because it becomes another user, and it runs what it downloads."
     )
-    expect(card.get_by_role("timer")).to_contain_text("Rejected by itself in 4:")
+    expect(card.get_by_role("timer")).to_contain_text("Rejected automatically in 4:")
     card.get_by_role("textbox").fill("use make instead")
     take_pictures(page, "why-not")
     page.keyboard.press("Enter")
@@ -244,8 +244,8 @@ def test_what_waited_when_the_kernel_restarted_never_began(notebook) -> None:
     assert [answer.result(60) for answer in answers] == [503] * 3
     for number in (1, 2):
         card = cards.filter(has_text=f"restart {number}")
-        expect(card).to_have_class(re.compile("oh-mod-unbegun"))
-        expect(card).to_contain_text("never began")
+        expect(card).to_have_class(re.compile("oh-mod-cancelled"))
+        expect(card).to_contain_text("cancelled before it started")
         expect(card).not_to_contain_text(re.compile(r"failed|\d m?s\b"))
     began = cards.filter(has_text="restart 0")
     expect(began).to_contain_text(re.compile("failed|lost with the kernel"))

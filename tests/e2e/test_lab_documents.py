@@ -105,7 +105,7 @@ def test_both_versions_of_what_both_changed_are_kept(open_tab) -> None:
     tab.file.write_text(tab.file.read_text().replace("one = 1", "one = 'agent'"))
     tab.look()
     tab.expect(SOURCES, ["one = 1 # mine", "one = 'agent'", "two = 2"])
-    expect(tab.page.locator(".Toastify__toast", has_text="Both versions")).to_have_count(1)
+    expect(tab.page.locator(".Toastify__toast", has_text="both versions")).to_have_count(1)
     tab.save()
     assert tab.file_sources == tab.sources
     expect_no_dialog(tab.page)
@@ -244,7 +244,7 @@ def test_another_window_blames_nobody_for_what_the_person_does(lab, open_tab) ->
     first.expect(f"{SOURCES}.length", 3)
     deleted, conflict = second.page.evaluate("window.toasts")
     assert "was deleted in the file" in deleted
-    assert "Both versions" in conflict
+    assert "both versions" in conflict
     assert "agent" not in f"{deleted}{conflict}".lower()
     assert first.page.evaluate("window.toasts") == []
 

@@ -36,7 +36,7 @@ def test_all_kernels_of_a_fleet_are_in_the_panel(lab, open_notebook, write_noteb
 
     with Fleet(lab.url, TOKEN, 2, name="sweep") as kernels:
         refresh(page)
-        expect(source.locator("option")).to_have_text(["Notebook in front", f"{FLEET} (2 kernels)"])
+        expect(source.locator("option")).to_have_text(["Current notebook", f"{FLEET} (2 kernels)"])
         source.select_option(FLEET)
         done = agents.submit(kernels.map, work, [COMMAND, "echo begun; sleep 1000"])
         asks = panel.locator(".oh-Card", has_text=COMMAND)
@@ -61,8 +61,8 @@ def test_all_kernels_of_a_fleet_are_in_the_panel(lab, open_notebook, write_noteb
         expect(replaced.locator(".oh-Card-kernel")).to_contain_text("kernel ")
         expect(asks).to_have_count(1)
     refresh(page)
-    expect(source.locator("option")).to_have_text(["Notebook in front", f"{FLEET} (0 kernels)"])
+    expect(source.locator("option")).to_have_text(["Current notebook", f"{FLEET} (0 kernels)"])
     expect(replaced).to_have_count(1)
     source.select_option("")
     expect(source).to_have_count(0)
-    expect(panel).to_contain_text("There is no runtime in this kernel.")
+    expect(panel).to_contain_text("This kernel has no runtime.")

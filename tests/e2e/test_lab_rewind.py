@@ -37,7 +37,7 @@ def test_a_turn_is_undone(lab, open_notebook, write_notebook) -> None:
     page.locator("#oh-jupyter-log .oh-Rewind").click()
     expect(plan).to_be_visible()
     dialog.get_by_role("button", name="Undo", exact=True).click()
-    expect(page.get_by_text("2 files are as they were.").first).to_be_visible()
+    expect(page.get_by_text("Restored 2 files.").first).to_be_visible()
     assert not (lab.root / "made.txt").exists()
     assert (lab.root / "mine.txt").read_text() == "mine\n"
 
@@ -45,7 +45,7 @@ def test_a_turn_is_undone(lab, open_notebook, write_notebook) -> None:
     page.locator("#oh-jupyter-log .oh-Rewind").click()
     expect(dialog.locator(".oh-RewindDialog-list li").first).to_contain_text("back to ")
     dialog.locator(".oh-RewindDialog-list input").first.check()
-    expect(plan).to_contain_text("comes backmade.txt")
+    expect(plan).to_contain_text("recreatedmade.txt")
     dialog.get_by_role("button", name="Undo", exact=True).click()
     expect(dialog).to_have_count(0)
     wait_until((lab.root / "made.txt").exists, what="the file coming back")

@@ -324,7 +324,8 @@ def test_variables_come_back_if_they_were_copied(kernel) -> None:
         "No agent changes since this checkpoint; nothing to undo.\n"
         "The kernel's variables stay as they are."
     )
-    assert "that checkpoint has no copies of them" in kernel.execute(f"%oh_rewind {id} --yes --variables")
+    output = kernel.execute(f"%oh_rewind {id} --yes --variables")
+    assert "that checkpoint has no copies of them" in output
 
 
 @pytest.mark.browser

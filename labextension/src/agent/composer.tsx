@@ -1,22 +1,21 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { trans } from '../translation.js';
 import type { IAgent } from './turn.js';
 
 interface IComposerProps {
   agents: readonly IAgent[];
-  /** The agent that is asked unless another one is chosen; "" if none was. */
+  /** Agent used by default; "" if none. */
   current: string;
   isBusy: boolean;
   onSend: (text: string, agent: string, isNew: boolean) => void;
-  /** Ends what goes on; null if nothing does. */
+  /** Stops the current turn; null if there is none. */
   onStop: (() => void) | null;
-  trans: TranslationBundle;
 }
 
-/** The box for a prompt: Enter sends, Shift-Enter is a new line. */
+/** Prompt box: Enter sends, Shift+Enter adds a line. */
 export function Composer(props: IComposerProps) {
-  const { agents, current, isBusy, onSend, onStop, trans } = props;
+  const { agents, current, isBusy, onSend, onStop } = props;
   const [text, setText] = React.useState('');
   const [chosen, setChosen] = React.useState('');
   const [isNew, setNew] = React.useState(false);
@@ -50,9 +49,9 @@ export function Composer(props: IComposerProps) {
         value={text}
         onChange={({ target }) => setText(target.value)}
         onKeyDown={event => {
-          // Enter that ends the choice of an input method is not meant.
-          const isSend = event.key === 'Enter' && !event.shiftKey;
-          if (isSend && !event.nativeEvent.isComposing) {
+          // Enter that confirms an input method's choice does not send.
+          const isEnter = event.key === 'Enter' && !event.shiftKey;
+          if (isEnter && !event.nativeEvent.isComposing) {
             event.preventDefault();
             send();
           }
@@ -72,7 +71,9 @@ export function Composer(props: IComposerProps) {
               disabled={state === 'missing'}
               title={installation}
             >
-              {state === 'missing' ? trans.__('%1 (not here)', name) : name}
+              {state === 'missing'
+                ? trans.__('%1 (not installed)', name)
+                : name}
             </option>
           ))}
         </select>

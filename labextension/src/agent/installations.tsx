@@ -1,24 +1,16 @@
-import { Clipboard, Notification } from '@jupyterlab/apputils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { copyCommand } from '../notify.js';
+import { trans } from '../translation.js';
 import type { AgentModel } from './model.js';
 import type { IAgent } from './turn.js';
 
-/** Milliseconds; without them a notification is only counted in the status bar. */
-const TOAST = { autoClose: 6000 };
-
-/** The agents that can be installed, where none is. */
+/** List of agents with their installation commands, if none is installed. */
 export function Installations(props: {
   agents: readonly IAgent[];
   model: AgentModel;
-  trans: TranslationBundle;
 }) {
-  const { agents, model, trans } = props;
-  const copy = (command: string) => {
-    Clipboard.copyToSystem(command);
-    Notification.success(trans.__('Copied: %1', command), TOAST);
-  };
+  const { agents, model } = props;
   return (
     <section className="oh-Installations" aria-label={trans.__('Agents')}>
       <p>
@@ -33,8 +25,8 @@ export function Installations(props: {
             <button
               type="button"
               className="jp-mod-styled"
-              aria-label={trans.__('Copy how to install %1', name)}
-              onClick={() => copy(installation)}
+              aria-label={trans.__('Copy the installation command of %1', name)}
+              onClick={() => copyCommand(installation)}
             >
               {trans.__('Copy')}
             </button>
@@ -46,7 +38,7 @@ export function Installations(props: {
         className="jp-mod-styled"
         onClick={() => void model.refresh()}
       >
-        {trans.__('Look again')}
+        {trans.__('Refresh')}
       </button>
     </section>
   );

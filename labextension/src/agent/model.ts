@@ -7,33 +7,32 @@ import type { IKernelEvents } from '../tokens.js';
 import {
   readConversation,
   readTurn,
-  withTurn,
+  updatedTurns,
   type IConversation
 } from './turn.js';
 
 const MESSAGE_TYPE = 'oh_jupyter_turn';
 
-/** Milliseconds, the most that a timer takes: a turn may last for hours. */
+/** The longest possible timer, because a turn may take hours. */
 const WHOLE_TURN_MS = 2 ** 31 - 1;
 
-/** The conversation with the agents of a kernel, whoever asked them: this panel or a cell. */
+/** Conversation with the agents of a kernel, started here or in a cell. */
 export class AgentModel extends KernelModel {
-  /** Null until the kernel has answered. */
+  /** Null until the kernel has replied. */
   get conversation(): IConversation | null {
     return this._conversation;
   }
 
-  /** The prompt that was sent, until its turn begins; "" if there is none. */
+  /** Prompt whose turn has not started yet; "" if none. */
   get sending(): string {
     return this._sending;
   }
 
   /**
-   * Ask an agent.
+   * Send a prompt.
    *
-   * @param agent - Its name; null for the one that was asked last.
-   * @param isNew - Begin a new conversation.
-   * @throws Error if it does not begin, or fails.
+   * @param agent - Name; null for the agent used last.
+   * @throws Error if the turn fails.
    */
   async prompt(
     text: string,
@@ -41,18 +40,17 @@ export class AgentModel extends KernelModel {
     isNew: boolean
   ): Promise<void> {
     this._sending = text;
-    this.emitChanged();
+    this.changed.emit();
     const request = { op: 'prompt_agent', text, agent, new: isNew, wait: true };
     try {
-      this._take(await askKernel(this.kernel, request, WHOLE_TURN_MS));
+      this._update(await askKernel(this.kernel, request, WHOLE_TURN_MS));
     } finally {
       this._sending = '';
       void this.refresh();
-      this.emitChanged();
+      this.changed.emit();
     }
   }
 
-  /** End the turn of an agent. */
   async interrupt(agent: string): Promise<void> {
     await askKernel(this.kernel, { op: 'interrupt_agent', agent });
   }
@@ -80,14 +78,14 @@ export class AgentModel extends KernelModel {
     const type: string = message.header.msg_type;
     const content: unknown = message.content;
     if (type === MESSAGE_TYPE && isRecord(content)) {
-      this._take(content.turn);
+      this._update(content.turn);
     }
   }
 
-  private _take(value: unknown): void {
+  private _update(value: unknown): void {
     const turn = readTurn(value);
     if (turn && this._conversation) {
-      const turns = withTurn(this._conversation.turns, turn);
+      const turns = updatedTurns(this._conversation.turns, turn);
       this._conversation = {
         ...this._conversation,
         current: turn.agent,
@@ -96,7 +94,7 @@ export class AgentModel extends KernelModel {
       if (turn.prompt === this._sending) {
         this._sending = '';
       }
-      this.emitChanged();
+      this.changed.emit();
     }
   }
 

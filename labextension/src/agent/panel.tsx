@@ -1,30 +1,23 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 
+import { trans } from '../translation.js';
 import { agentIcon } from './icon.js';
 import type { AgentModel } from './model.js';
 import { AgentView } from './view.js';
 
-/** The id of the panel in the application's shell. */
+/** Id of the panel in the application's shell. */
 export const AGENT_PANEL_ID = 'oh-jupyter-agent';
 
-/** The sidebar panel in which a person talks with agents. */
+/** Sidebar panel to talk with agents. */
 export class AgentPanel extends ReactWidget {
-  /**
-   * @param model - The conversation.
-   * @param commands - Of the application.
-   * @param rendermime - Shows Markdown, where it is there.
-   * @param trans - The language that it speaks.
-   */
   constructor(
-    model: AgentModel,
-    commands: JupyterFrontEnd['commands'],
-    rendermime: IRenderMimeRegistry | null,
-    trans: TranslationBundle
+    private readonly _model: AgentModel,
+    private readonly _commands: JupyterFrontEnd['commands'],
+    private readonly _rendermime: IRenderMimeRegistry | null
   ) {
     super();
     this.id = AGENT_PANEL_ID;
@@ -33,13 +26,9 @@ export class AgentPanel extends ReactWidget {
     this.title.caption = trans.__('OpenHands: talk with an agent');
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', trans.__('Talk with an agent'));
-    this._model = model;
-    this._commands = commands;
-    this._rendermime = rendermime;
-    this._trans = trans;
   }
 
-  /** The agent that is chosen where none was asked yet. */
+  /** Agent to use before any was asked. */
   set preferred(name: string) {
     this._preferred = name;
     this.update();
@@ -68,16 +57,11 @@ export class AgentPanel extends ReactWidget {
             commands={this._commands}
             rendermime={this._rendermime}
             preferred={this._preferred}
-            trans={this._trans}
           />
         )}
       </UseSignal>
     );
   }
 
-  private readonly _model: AgentModel;
-  private readonly _commands: JupyterFrontEnd['commands'];
-  private readonly _rendermime: IRenderMimeRegistry | null;
-  private readonly _trans: TranslationBundle;
   private _preferred = '';
 }

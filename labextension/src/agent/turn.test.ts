@@ -6,7 +6,7 @@ import {
   readConversation,
   readTurn,
   totalCosts,
-  withTurn
+  updatedTurns
 } from './turn.js';
 
 const turn = (fields: Record<string, unknown>) =>
@@ -25,8 +25,8 @@ test('a turn is read, whatever is missing in it', () => {
   assert.equal(readTurn({ agent: 'claude' }), null);
 });
 
-test('a conversation of an unknown form is refused', () => {
-  assert.throws(() => readConversation({ agents: [] }), /unknown form/);
+test('an invalid conversation is rejected', () => {
+  assert.throws(() => readConversation({ agents: [] }), /unexpected/);
   const empty = readConversation({ agents: [], turns: [7], current: null });
   assert.deepEqual(empty, { agents: [], current: '', turns: [] });
 });
@@ -35,8 +35,8 @@ test('a turn that goes on takes the place of what was known of it', () => {
   const first = turn({ parts: [] });
   const second = turn({ began: 2 });
   const later = turn({ parts: ['more'] });
-  assert.deepEqual(withTurn([first], second), [first, second]);
-  assert.deepEqual(withTurn([first, second], later), [later, second]);
+  assert.deepEqual(updatedTurns([first], second), [first, second]);
+  assert.deepEqual(updatedTurns([first, second], later), [later, second]);
 });
 
 test('costs are added up by currency', () => {

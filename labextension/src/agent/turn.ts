@@ -1,64 +1,67 @@
 import { isRecord, text } from '../events/wire.js';
 
-/** What an agent did with a tool. */
+/** Tool call of an agent. */
 export interface IStep {
   readonly title: string;
-  /** pending, in_progress, completed or failed. */
+  /** One of pending, in_progress, completed, failed. */
   readonly status: string;
   readonly arguments: string;
   readonly output: string;
 }
 
-/** One prompt, and what the agent said and did until it was done. */
+/** Prompt with the agent's text and tool calls. */
 export interface ITurn {
-  /** The agent and the moment of its beginning. */
+  /** Agent and start time. */
   readonly key: string;
   readonly agent: string;
   readonly prompt: string;
-  /** Seconds since the epoch. */
+  /** Start in seconds since the epoch. */
   readonly began: number;
-  /** What it said, and its steps, in their order. */
+  /** Text and steps in order. */
   readonly parts: readonly (string | IStep)[];
   readonly plan: readonly {
     readonly content: string;
     readonly status: string;
   }[];
   readonly thoughts: string;
-  /** What is to be said about it, such as tools that are missing. */
+  /** Remarks, such as missing tools. */
   readonly notices: readonly string[];
-  /** Why it ended; "" while it goes on. */
+  /** Reason of the end; "" while it runs. */
   readonly stopReason: string;
-  /** Null where the agent does not tell. */
+  /** Null if the agent does not report it. */
   readonly cost: number | null;
   readonly currency: string;
   readonly changedFiles: readonly string[];
 }
 
-/** An agent that can be asked. */
 export interface IAgent {
   readonly name: string;
-  /** busy, ready, installed or missing. */
+  /** One of busy, ready, installed, missing. */
   readonly state: string;
-  /** How it is installed. */
+  /** Installation command. */
   readonly installation: string;
 }
 
-/** The agents of a kernel, and what was said. */
+/** Agents of a kernel, and their turns. */
 export interface IConversation {
   readonly agents: readonly IAgent[];
-  /** The agent that was asked last; "" if none was. */
+  /** Agent used last; "" if none. */
   readonly current: string;
   readonly turns: readonly ITurn[];
 }
 
-/** @throws Error if the kernel sent something else. */
+/**
+ * Parse the kernel's reply.
+ *
+ * @throws Error if it is invalid.
+ */
 export function readConversation(reply: unknown): IConversation {
   if (
     !isRecord(reply) ||
     !Array.isArray(reply.agents) ||
     !Array.isArray(reply.turns)
   ) {
-    throw new Error('The kernel sent a conversation of an unknown form.');
+    throw new Error('The kernel sent an unexpected conversation.');
   }
   const agents = reply.agents.filter(isRecord).map(each => ({
     name: text(each, 'name'),
@@ -69,7 +72,7 @@ export function readConversation(reply: unknown): IConversation {
   return { agents, current: text(reply, 'current'), turns };
 }
 
-/** Read one turn; null if it is none. */
+/** Parse one turn; null if invalid. */
 export function readTurn(value: unknown): ITurn | null {
   if (!isRecord(value) || typeof value.began !== 'number') {
     return null;
@@ -112,8 +115,8 @@ function list(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The turns with one that is new or went on. */
-export function withTurn(
+/** Add a turn, or replace its earlier version. */
+export function updatedTurns(
   turns: readonly ITurn[],
   turn: ITurn
 ): readonly ITurn[] {
@@ -123,7 +126,7 @@ export function withTurn(
     : turns.map((each, index) => (index === at ? turn : each));
 }
 
-/** What all turns have cost together, by currency. */
+/** Sum the costs of turns by currency. */
 export function totalCosts(
   turns: readonly ITurn[]
 ): ReadonlyMap<string, number> {
@@ -136,7 +139,6 @@ export function totalCosts(
   return costs;
 }
 
-/** A price as people write it. */
 export function priceLabel(cost: number, currency: string): string {
   const digits = cost > 0 && cost < 0.01 ? 4 : 2;
   try {

@@ -1,9 +1,9 @@
 import { MimeModel, type IRenderMimeRegistry } from '@jupyterlab/rendermime';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { MessageLoop } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 
+import { trans } from '../translation.js';
 import { priceLabel, type IStep, type ITurn } from './turn.js';
 
 const MARKDOWN = 'text/markdown';
@@ -18,12 +18,11 @@ const MARKS: Readonly<Record<string, string>> = {
 interface ITurnProps {
   turn: ITurn;
   rendermime: IRenderMimeRegistry | null;
-  trans: TranslationBundle;
 }
 
-/** A prompt, and what the agent said and did. */
+/** Prompt with the agent's text and tool calls. */
 export const TurnItem = React.memo(function TurnItem(props: ITurnProps) {
-  const { turn, rendermime, trans } = props;
+  const { turn, rendermime } = props;
   const last = turn.parts.length - 1;
   return (
     <article className="oh-Turn">
@@ -53,26 +52,26 @@ export const TurnItem = React.memo(function TurnItem(props: ITurnProps) {
           <Said
             key={index}
             text={part}
-            // What still grows is not typeset with each word.
+            // Growing text is not typeset at every update.
             rendermime={index < last || turn.stopReason ? rendermime : null}
           />
         ) : (
-          <Step key={index} step={part} trans={trans} />
+          <Step key={index} step={part} />
         )
       )}
-      <Facts turn={turn} trans={trans} />
+      <Facts turn={turn} />
     </article>
   );
 });
 
-function Step({ step, trans }: { step: IStep; trans: TranslationBundle }) {
+function Step({ step }: { step: IStep }) {
   return (
     <details className={`oh-Step oh-mod-${step.status}`}>
       <summary>
         <span
           className="oh-Step-mark"
           role="img"
-          aria-label={stepLabel(step.status, trans)}
+          aria-label={stepLabel(step.status)}
         >
           {MARKS[step.status] ?? '○'}
         </span>{' '}
@@ -84,20 +83,20 @@ function Step({ step, trans }: { step: IStep; trans: TranslationBundle }) {
   );
 }
 
-function stepLabel(status: string, trans: TranslationBundle): string {
+function stepLabel(status: string): string {
   const labels: Record<string, string> = {
-    pending: trans.__('not begun'),
-    in_progress: trans.__('under way'),
+    pending: trans.__('not started'),
+    in_progress: trans.__('in progress'),
     completed: trans.__('done'),
     failed: trans.__('failed')
   };
   return labels[status] ?? status;
 }
 
-function Facts({ turn, trans }: { turn: ITurn; trans: TranslationBundle }) {
+function Facts({ turn }: { turn: ITurn }) {
   const steps = turn.parts.filter(part => typeof part !== 'string').length;
   const ends: Record<string, string> = {
-    '': trans.__('at work…'),
+    '': trans.__('working…'),
     end_turn: '',
     cancelled: trans.__('stopped'),
     failed: trans.__('failed'),
@@ -119,7 +118,7 @@ function Facts({ turn, trans }: { turn: ITurn; trans: TranslationBundle }) {
   return <p className="oh-Turn-facts">{facts.filter(Boolean).join(' · ')}</p>;
 }
 
-/** Words of an agent, as Markdown where that can be shown. */
+/** Text of an agent, as Markdown if possible. */
 function Said(props: { text: string; rendermime: IRenderMimeRegistry | null }) {
   const { text, rendermime } = props;
   const host = React.useRef<HTMLDivElement>(null);

@@ -1,11 +1,11 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { reasonOf } from '../events/errors.js';
 import { CommandIDs } from '../ids.js';
 import { Notice } from '../log/notice.js';
+import { trans } from '../translation.js';
 import { Composer } from './composer.js';
 import { Installations } from './installations.js';
 import { priceLabel, totalCosts, type ITurn } from './turn.js';
@@ -17,28 +17,27 @@ interface IAgentViewProps {
   commands: JupyterFrontEnd['commands'];
   rendermime: IRenderMimeRegistry | null;
   preferred: string;
-  trans: TranslationBundle;
 }
 
-/** The conversation, and the box for the next prompt. */
+/** Conversation with a box for the next prompt. */
 export function AgentView(props: IAgentViewProps) {
-  const { model, commands, rendermime, trans } = props;
+  const { model, commands, rendermime } = props;
   const { conversation, events } = model;
   const [failure, setFailure] = React.useState('');
   if (events?.state !== 'ready') {
-    return <Notice events={events} isEmpty trans={trans} />;
+    return <Notice events={events} isEmpty />;
   }
   const turns = conversation?.turns ?? [];
   const busy = turns.find(({ stopReason }) => stopReason === '');
   const agents = conversation?.agents ?? [];
   const isNoneInstalled =
     agents.length > 0 && agents.every(({ state }) => state === 'missing');
-  const fail = (error: unknown) => setFailure(reasonOf(error));
+  const showFailure = (error: unknown) => setFailure(reasonOf(error));
   return (
     <>
       <header className="oh-Agent-header">
         <h3 title={events.name}>{events.name}</h3>
-        <Costs turns={turns} trans={trans} />
+        <Costs turns={turns} />
         <button
           title={trans.__('Compare the files that changed in this session')}
           onClick={() => void commands.execute(CommandIDs.showChanges)}
@@ -46,19 +45,14 @@ export function AgentView(props: IAgentViewProps) {
           {trans.__('Changes')}
         </button>
       </header>
-      <Turns
-        turns={turns}
-        sending={model.sending}
-        rendermime={rendermime}
-        trans={trans}
-      />
+      <Turns turns={turns} sending={model.sending} rendermime={rendermime} />
       {(failure || model.error) && (
         <p className="oh-Agent-failure" role="alert">
           {failure || model.error}
         </p>
       )}
       {isNoneInstalled ? (
-        <Installations agents={agents} model={model} trans={trans} />
+        <Installations agents={agents} model={model} />
       ) : (
         <Composer
           agents={agents}
@@ -66,39 +60,39 @@ export function AgentView(props: IAgentViewProps) {
           isBusy={busy !== undefined || model.sending !== ''}
           onSend={(text, agent, isNew) => {
             setFailure('');
-            model.prompt(text, agent, isNew).catch(fail);
+            model.prompt(text, agent, isNew).catch(showFailure);
           }}
-          onStop={busy ? () => model.interrupt(busy.agent).catch(fail) : null}
-          trans={trans}
+          onStop={
+            busy ? () => model.interrupt(busy.agent).catch(showFailure) : null
+          }
         />
       )}
     </>
   );
 }
 
-function Costs(props: { turns: readonly ITurn[]; trans: TranslationBundle }) {
-  const { turns, trans } = props;
+function Costs(props: { turns: readonly ITurn[] }) {
+  const { turns } = props;
   const costs = [...totalCosts(turns)].map(([currency, cost]) =>
     priceLabel(cost, currency)
   );
   return (
     <span
       className="oh-Agent-costs"
-      title={trans.__('What the turns shown here have cost')}
+      title={trans.__('Cost of the turns shown here')}
     >
       {costs.join(' + ')}
     </span>
   );
 }
 
-/** The turns, oldest first; the end stays in sight unless the person scrolled up. */
+/** Turns, oldest first; the end stays visible unless the person scrolled up. */
 function Turns(props: {
   turns: readonly ITurn[];
   sending: string;
   rendermime: IRenderMimeRegistry | null;
-  trans: TranslationBundle;
 }) {
-  const { turns, sending, rendermime, trans } = props;
+  const { turns, sending, rendermime } = props;
   const list = React.useRef<HTMLDivElement>(null);
   const isAtEnd = React.useRef(true);
   React.useLayoutEffect(() => {
@@ -121,17 +115,12 @@ function Turns(props: {
       {turns.length === 0 && !sending && (
         <p className="oh-Note">
           {trans.__(
-            'Ask an agent: it works in this kernel, with your variables and files. What it does is in the log and can be undone.'
+            'An agent works in this kernel, with your variables and files. Its actions are in the log and can be undone.'
           )}
         </p>
       )}
       {turns.map(turn => (
-        <TurnItem
-          key={turn.key}
-          turn={turn}
-          rendermime={rendermime}
-          trans={trans}
-        />
+        <TurnItem key={turn.key} turn={turn} rendermime={rendermime} />
       ))}
       {sending && (
         <article className="oh-Turn">

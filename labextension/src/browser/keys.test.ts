@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { addressOf, call, keyCall, queued } from './keys.js';
+import { toUrl, call, keyCall, queued } from './keys.js';
 
 const KEY = { ctrlKey: false, altKey: false, metaKey: false, shiftKey: false };
 
@@ -43,7 +43,7 @@ test('what waits is drawn together', () => {
 });
 
 test('addresses need no scheme', () => {
-  assert.equal(addressOf(' example.org/a '), 'https://example.org/a');
-  assert.equal(addressOf('localhost:8888'), 'http://localhost:8888');
-  assert.equal(addressOf('about:blank'), 'about:blank');
+  assert.equal(toUrl(' example.org/a '), 'https://example.org/a');
+  assert.equal(toUrl('localhost:8888'), 'http://localhost:8888');
+  assert.equal(toUrl('about:blank'), 'about:blank');
 });

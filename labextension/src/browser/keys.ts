@@ -1,4 +1,4 @@
-/** What a key says, as far as it matters here. */
+/** The parts of a keyboard event used here. */
 export interface IKey {
   readonly key: string;
   readonly ctrlKey: boolean;
@@ -11,10 +11,9 @@ const MODIFIERS = new Set(['Control', 'Shift', 'Alt', 'Meta', 'AltGraph']);
 const UNKNOWN = new Set(['Dead', 'Process', 'Unidentified']);
 
 /**
- * The call of the action language that presses a key in the page.
+ * Return the action language's call for a key press.
  *
- * @returns null for keys that do nothing by themselves, and for pasting, whose
- *   text comes with an event of its own.
+ * @returns null for modifier keys, and for pasting, which has its own event.
  */
 export function keyCall(event: IKey): string | null {
   const { key, ctrlKey, altKey, metaKey, shiftKey } = event;
@@ -25,7 +24,7 @@ export function keyCall(event: IKey): string | null {
   if ((ctrlKey || metaKey) && key.toLowerCase() === 'v') {
     return null;
   }
-  // With AltGr, which Windows calls Control and Alt, a letter is another one.
+  // AltGr, which Windows reports as Control and Alt, types another character.
   if (isText && ctrlKey === altKey && !metaKey) {
     return call('keyboard_type', key);
   }
@@ -39,7 +38,7 @@ export function keyCall(event: IKey): string | null {
   return call('keyboard_press', names.filter(Boolean).join('+'));
 }
 
-/** A call of the action language; strings of JSON are strings of Python, too. */
+/** Format a call; JSON strings are also Python strings. */
 export function call(
   name: string,
   ...args: readonly (string | number)[]
@@ -47,8 +46,8 @@ export function call(
   return `${name}(${args.map(each => JSON.stringify(each)).join(', ')})`;
 }
 
-/** What people type into an address bar, as an address. */
-export function addressOf(typed: string): string {
+/** Turn the text of an address bar into a URL. */
+export function toUrl(typed: string): string {
   const text = typed.trim();
   if (/^[a-z][a-z0-9+.-]*:(?!\d)/i.test(text)) {
     return text;
@@ -57,20 +56,16 @@ export function addressOf(typed: string): string {
   return `${isLocal ? 'http' : 'https'}://${text}`;
 }
 
-/**
- * Add a call to those that wait for their turn.
- *
- * Where the pointer was, or a part of a word, need not be sent by itself.
- */
+/** Add a call to the queue, merging pointer moves and typed text. */
 export function queued(waiting: readonly string[], next: string): string[] {
   const last = waiting.at(-1) ?? '';
-  const kept = waiting.slice(0, -1);
+  const others = waiting.slice(0, -1);
   if (/^mouse_move\(/.test(last) && /^mouse_/.test(next)) {
-    return [...kept, next];
+    return [...others, next];
   }
   const [before, after] = [last, next].map(typedText);
   if (before !== undefined && after !== undefined) {
-    return [...kept, call('keyboard_type', before + after)];
+    return [...others, call('keyboard_type', before + after)];
   }
   return [...waiting, next];
 }

@@ -1,5 +1,5 @@
 import type { Kernel } from '@jupyterlab/services';
-import { Signal, type ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
 
 import { reasonOf } from '../events/errors.js';
 import { isCard, isPending } from '../events/card.js';
@@ -8,41 +8,36 @@ import { isRecord, text, type IAction } from '../events/wire.js';
 import type { IKernelEvents, IOhRuntime } from '../tokens.js';
 import { queued } from './keys.js';
 
-/** Seconds that one request for a picture waits for it. */
+/** How long one request waits for a new picture. */
 const WATCH_SECONDS = 20;
-/** The first page may have to wait for its browser. */
+/** Opening the first page may start a browser. */
 const FIRST_PAGE_TIMEOUT_MS = 90_000;
 
-/** What is seen of the browser. */
+/** State of the browser. */
 export interface IBrowserView {
-  /** Of the picture; -1 if no browser runs. */
+  /** Number of the picture; -1 if no browser runs. */
   readonly number: number;
   readonly url: string;
   readonly session: string;
   readonly tabs: readonly { title: string; active: boolean }[];
-  /** Of the page, in its pixels. */
+  /** Size of the page in its pixels. */
   readonly width: number;
   readonly height: number;
   readonly scroll: string;
   readonly held: boolean;
 }
 
-/** An element that can be acted on, and where it is in the page's viewport. */
+/** Element that agents can act on, with its box in the viewport. */
 export interface IMark {
   readonly bid: string;
   readonly bbox: readonly [number, number, number, number];
 }
 
-/** The browser of the notebook in front, watched while somebody looks. */
+/** Browser of the current notebook, watched while it is visible. */
 export class BrowserModel {
-  constructor(runtime: IOhRuntime) {
-    this._runtime = runtime;
-    runtime.currentChanged.connect(this._onCurrentChanged, this);
-    this._onCurrentChanged(runtime, runtime.current);
-  }
-
-  get changed(): ISignal<this, void> {
-    return this._changed;
+  constructor(private readonly _runtime: IOhRuntime) {
+    this._runtime.currentChanged.connect(this._onCurrentChanged, this);
+    this._onCurrentChanged(this._runtime, this._runtime.current);
   }
 
   get events(): IKernelEvents | null {
@@ -53,7 +48,7 @@ export class BrowserModel {
     return this._view;
   }
 
-  /** Address of the picture, "" if there is none. */
+  /** URL of the picture, or "". */
   get picture(): string {
     return this._picture;
   }
@@ -66,12 +61,12 @@ export class BrowserModel {
     return this._error;
   }
 
-  /** Whether something that the person did is being carried out. */
+  /** Whether a person's action is running. */
   get isBusy(): boolean {
     return this._sending;
   }
 
-  /** How many actions of agents wait until the browser is handed back. */
+  /** Number of agents' actions that wait until the browser is handed back. */
   get waiting(): number {
     const entries = this._view?.held ? (this._events?.entries ?? []) : [];
     return entries
@@ -79,7 +74,6 @@ export class BrowserModel {
       .filter(card => isPending(card) && isAgents(card.action)).length;
   }
 
-  /** Whether somebody looks. */
   set isWatched(isWatched: boolean) {
     if (isWatched !== this._isWatched) {
       this._isWatched = isWatched;
@@ -99,23 +93,23 @@ export class BrowserModel {
     Signal.clearData(this);
   }
 
-  /** Carry out a call of the action language, after those that wait; this takes over. */
+  /** Queue a call of the action language; this takes the browser over. */
   act(call: string): void {
     this._queue = queued(this._queue, call);
     void this._send();
   }
 
-  /** Take the browser over, or hand it back. */
+  /** Take the browser over from agents, or hand it back. */
   async hold(hold: boolean): Promise<void> {
-    if (await this._try({ op: 'hold_browser', hold })) {
+    if (await this._request({ op: 'hold_browser', hold })) {
       this._setHeld(hold);
     }
   }
 
-  /** Show what can be acted on, or hide it. */
+  /** Show or hide the marks of elements. */
   async showMarks(show: boolean): Promise<void> {
     this._marks = show ? [] : null;
-    this._changed.emit();
+    this.changed.emit();
     await this._readMarks();
   }
 
@@ -125,23 +119,23 @@ export class BrowserModel {
     }
     this._sending = true;
     this._error = '';
-    this._changed.emit();
+    this.changed.emit();
     while (this._queue.length > 0) {
       const actions = this._queue.join('\n');
       this._queue = [];
-      const reply = await this._try({ op: 'use_browser', actions });
+      const reply = await this._request({ op: 'use_browser', actions });
       this._error = reply ? text(reply.fields, 'error') : this._error;
       this._setHeld(true);
       this._wake();
     }
     this._sending = false;
-    this._changed.emit();
+    this.changed.emit();
     await this._readMarks();
   }
 
   private _setHeld(held: boolean): void {
     this._view = this._view && { ...this._view, held };
-    this._changed.emit();
+    this.changed.emit();
   }
 
   private async _readMarks(): Promise<void> {
@@ -150,11 +144,11 @@ export class BrowserModel {
       return;
     }
     this._readingMarks = true;
-    const reply = await this._try({ op: 'browser_marks' });
+    const reply = await this._request({ op: 'browser_marks' });
     this._readingMarks = false;
     if (this._marks !== null && Array.isArray(reply?.fields.marks)) {
       this._marks = reply.fields.marks as IMark[];
-      this._changed.emit();
+      this.changed.emit();
     }
   }
 
@@ -168,7 +162,7 @@ export class BrowserModel {
       const kernel = this._kernel;
       const reply =
         kernel && this._events?.state === 'ready'
-          ? await this._try({
+          ? await this._request({
               op: 'watch_browser',
               known: this._known,
               wait: WATCH_SECONDS
@@ -201,7 +195,7 @@ export class BrowserModel {
     }
   }
 
-  /** Show a picture, none (null), or the one from before (undefined). */
+  /** Show a picture, remove it (null), or keep it (undefined). */
   private _show(
     view: IBrowserView | null,
     picture: DataView | null | undefined
@@ -219,10 +213,10 @@ export class BrowserModel {
             );
       URL.revokeObjectURL(before);
     }
-    this._changed.emit();
+    this.changed.emit();
   }
 
-  private async _try(
+  private async _request(
     content: Readonly<Record<string, unknown>>
   ): Promise<IControlReply | null> {
     const kernel = this._kernel;
@@ -258,14 +252,13 @@ export class BrowserModel {
     events?.changed.connect(this._onEvent, this);
   }
 
-  /** Something happened in the kernel: a browser may run now, or have changed its page. */
+  /** A browser may have started or changed its page. */
   private _onEvent(): void {
     this._wake();
     void this._readMarks();
   }
 
-  private readonly _runtime: IOhRuntime;
-  private readonly _changed = new Signal<this, void>(this);
+  readonly changed = new Signal<this, void>(this);
   private _events: IKernelEvents | null = null;
   private _view: IBrowserView | null = null;
   private _picture = '';

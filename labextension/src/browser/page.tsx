@@ -1,45 +1,44 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { trans } from '../translation.js';
 import { call, keyCall } from './keys.js';
 import type { BrowserModel, IBrowserView, IMark } from './model.js';
 
 interface IPageProps {
   model: BrowserModel;
   view: IBrowserView;
-  trans: TranslationBundle;
 }
 
-/** Screen pixels from which on a press is a drag. */
+/** A press that moves by more screen pixels is a drag. */
 const DRAG_PX = 5;
 const BUTTONS = ['left', 'middle', 'right'] as const;
 
-/** The picture of the page, which takes clicks, keys and scrolling. */
-export function PageView({ model, view, trans }: IPageProps) {
+/** Picture of the page that passes on clicks, keys and scrolling. */
+export function PageView({ model, view }: IPageProps) {
   const page = React.useRef<HTMLDivElement>(null);
   const pressed = React.useRef<readonly [number, number] | null>(null);
   const isDrag = React.useRef(false);
   useWheel(page, view, model);
 
-  const place = (event: { clientX: number; clientY: number }) =>
-    placeIn(page.current!, view, event);
+  const position = (event: { clientX: number; clientY: number }) =>
+    positionIn(page.current!, view, event);
   const onPointerUp = (event: React.PointerEvent) => {
     const from = pressed.current;
     pressed.current = null;
     if (from === null) {
       return;
     }
-    const to = place(event);
+    const to = position(event);
     isDrag.current = Math.hypot(to[0] - from[0], to[1] - from[1]) > DRAG_PX;
     if (isDrag.current && event.button === 0) {
       model.act(call('mouse_drag_and_drop', ...from, ...to));
     }
   };
   const onClick = (event: React.MouseEvent) => {
-    // The second of two quick clicks comes as a double click as well.
+    // The second of two quick clicks is a double click.
     if (!isDrag.current && event.detail < 2) {
       const button = BUTTONS[event.button] ?? 'left';
-      model.act(call('mouse_click', ...place(event), button));
+      model.act(call('mouse_click', ...position(event), button));
     }
   };
   const onKeyDown = (event: React.KeyboardEvent) => {
@@ -67,20 +66,20 @@ export function PageView({ model, view, trans }: IPageProps) {
         data-lm-suppress-shortcuts="true"
         onContextMenu={event => event.preventDefault()}
         onPointerDown={event => {
-          pressed.current = place(event);
+          pressed.current = position(event);
           event.currentTarget.setPointerCapture(event.pointerId);
         }}
         onPointerUp={onPointerUp}
         onClick={onClick}
         onAuxClick={onClick}
         onPointerMove={event => {
-          // Where the pointer hovers is told only by who has the browser.
+          // Only the holder of the browser hovers.
           if (view.held && pressed.current === null) {
-            model.act(call('mouse_move', ...place(event)));
+            model.act(call('mouse_move', ...position(event)));
           }
         }}
         onDoubleClick={event =>
-          model.act(call('mouse_dblclick', ...place(event)))
+          model.act(call('mouse_dblclick', ...position(event)))
         }
         onKeyDown={onKeyDown}
         onPaste={event => {
@@ -99,7 +98,7 @@ export function PageView({ model, view, trans }: IPageProps) {
   );
 }
 
-/** A frame round an element, with its bid above it, or inside at the page's upper edge. */
+/** Frame around an element, with its bid above or, at the page's upper edge, inside. */
 function Mark({ mark, view }: { mark: IMark; view: IBrowserView }) {
   const [x, y, width, height] = mark.bbox;
   const percent = (value: number, of: number) => `${(100 * value) / of}%`;
@@ -118,8 +117,8 @@ function Mark({ mark, view }: { mark: IMark; view: IBrowserView }) {
   );
 }
 
-/** Where an event is in the page, in its pixels. */
-function placeIn(
+/** Return an event's position in page pixels. */
+function positionIn(
   page: HTMLElement,
   view: IBrowserView,
   event: { clientX: number; clientY: number }
@@ -131,7 +130,7 @@ function placeIn(
   ];
 }
 
-/** React's own wheel listeners cannot keep the panel from scrolling. */
+/** React's wheel listeners are passive and cannot keep the panel from scrolling. */
 function useWheel(
   page: React.RefObject<HTMLDivElement | null>,
   view: IBrowserView,
@@ -143,8 +142,8 @@ function useWheel(
     const node = page.current!;
     const onWheel = (event: WheelEvent) => {
       event.preventDefault();
-      const place = placeIn(node, latest.current, event);
-      model.act(call('scroll_at', ...place, event.deltaX, event.deltaY));
+      const position = positionIn(node, latest.current, event);
+      model.act(call('scroll_at', ...position, event.deltaX, event.deltaY));
     };
     node.addEventListener('wheel', onWheel, { passive: false });
     return () => node.removeEventListener('wheel', onWheel);

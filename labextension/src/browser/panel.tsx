@@ -1,9 +1,9 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { LabIcon, ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 
 import browserSvg from '../../style/icons/browser.svg';
+import { trans } from '../translation.js';
 import { BrowserModel } from './model.js';
 import { BrowserView } from './view.js';
 
@@ -12,12 +12,10 @@ export const browserIcon = new LabIcon({
   svgstr: browserSvg
 });
 
-/** A tab that shows the page which the browser of the notebook in front has open. */
+/** Tab with the browser page of the current notebook. */
 export class BrowserPanel extends ReactWidget {
-  constructor(model: BrowserModel, trans: TranslationBundle) {
+  constructor(private readonly _model: BrowserModel) {
     super();
-    this._model = model;
-    this._trans = trans;
     this.addClass('oh-Browser');
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', trans.__('Browser'));
@@ -33,7 +31,7 @@ export class BrowserPanel extends ReactWidget {
   protected override render(): React.ReactElement {
     return (
       <UseSignal signal={this._model.changed}>
-        {() => <BrowserView model={this._model} trans={this._trans} />}
+        {() => <BrowserView model={this._model} />}
       </UseSignal>
     );
   }
@@ -62,7 +60,4 @@ export class BrowserPanel extends ReactWidget {
     this._model.isWatched =
       this.isVisible && document.visibilityState === 'visible';
   };
-
-  private readonly _model: BrowserModel;
-  private readonly _trans: TranslationBundle;
 }

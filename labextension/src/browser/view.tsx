@@ -1,18 +1,17 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { Notice } from '../log/notice.js';
-import { addressOf, call } from './keys.js';
+import { trans } from '../translation.js';
+import { toUrl, call } from './keys.js';
 import type { BrowserModel } from './model.js';
 import { PageView } from './page.js';
 
 interface IViewProps {
   model: BrowserModel;
-  trans: TranslationBundle;
 }
 
-/** The browser: its tabs, its address, and the page. */
-export function BrowserView({ model, trans }: IViewProps) {
+/** Browser with tabs, address bar and page. */
+export function BrowserView({ model }: IViewProps) {
   const { view, events } = model;
   if (view === null) {
     return events?.state === 'ready' ? (
@@ -20,16 +19,16 @@ export function BrowserView({ model, trans }: IViewProps) {
         {model.error}
       </p>
     ) : (
-      <Notice events={events} isEmpty trans={trans} />
+      <Notice events={events} isEmpty />
     );
   }
   return (
     <>
-      <Tabs model={model} trans={trans} />
-      <AddressBar model={model} trans={trans} />
-      <State model={model} trans={trans} />
+      <Tabs model={model} />
+      <AddressBar model={model} />
+      <State model={model} />
       {view.number >= 0 ? (
-        <PageView model={model} view={view} trans={trans} />
+        <PageView model={model} view={view} />
       ) : (
         <p className="oh-Note">
           {trans.__('No page is open. Enter an address to open one.')}
@@ -39,7 +38,7 @@ export function BrowserView({ model, trans }: IViewProps) {
   );
 }
 
-function Tabs({ model, trans }: IViewProps) {
+function Tabs({ model }: IViewProps) {
   const tabs = model.view?.tabs ?? [];
   if (tabs.length === 0) {
     return null;
@@ -80,9 +79,9 @@ function Tabs({ model, trans }: IViewProps) {
   );
 }
 
-function AddressBar({ model, trans }: IViewProps) {
+function AddressBar({ model }: IViewProps) {
   const url = model.view?.url ?? '';
-  // What is typed stays until it is sent, or the page goes elsewhere.
+  // Keep typed text until it is sent, or the page changes.
   const [typed, setTyped] = React.useState<string | null>(null);
   React.useEffect(() => setTyped(null), [url]);
   const isMarked = model.marks !== null;
@@ -93,7 +92,7 @@ function AddressBar({ model, trans }: IViewProps) {
       onSubmit={event => {
         event.preventDefault();
         if (typed?.trim()) {
-          model.act(call('goto', addressOf(typed)));
+          model.act(call('goto', toUrl(typed)));
         }
       }}
     >
@@ -125,7 +124,7 @@ function AddressBar({ model, trans }: IViewProps) {
       <button
         type="button"
         aria-pressed={isMarked}
-        title={trans.__('Show what agents can act on, by its bid')}
+        title={trans.__('Show the elements agents can act on, with their bids')}
         onClick={() => void model.showMarks(!isMarked)}
       >
         {trans.__('Marks')}
@@ -136,7 +135,7 @@ function AddressBar({ model, trans }: IViewProps) {
         aria-pressed={isHeld}
         title={
           isHeld
-            ? trans.__('Let agents go on')
+            ? trans.__('Let agents continue')
             : trans.__('Agents wait while you have the browser')
         }
         onClick={() => void model.hold(!isHeld)}
@@ -147,8 +146,8 @@ function AddressBar({ model, trans }: IViewProps) {
   );
 }
 
-/** Who has the browser, and what went wrong. */
-function State({ model, trans }: IViewProps) {
+/** Status line: holder of the browser, waiting actions, errors. */
+function State({ model }: IViewProps) {
   const words = [
     model.view?.held === true && trans.__('You have the browser.'),
     model.waiting > 0 &&

@@ -1,19 +1,16 @@
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 
-import { isCard, type ICard } from '../events/card.js';
+import { isCard, matches, type ICard } from '../events/card.js';
 import { RuntimeGoneError } from '../events/errors.js';
 import type { IKernelEvents } from '../tokens.js';
 import { isCell, origin } from './cell.js';
 import { appendCell, findCell, isEndInSight, showCell } from './notebook.js';
 
-/** Makes cells of a notebook out of what ran in its kernel. */
+/** Adds code that ran in a kernel to its notebook. */
 export class CellAdder {
-  /** @param notebooks - The open notebooks. */
-  constructor(notebooks: INotebookTracker) {
-    this._notebooks = notebooks;
-  }
+  constructor(private readonly _notebooks: INotebookTracker) {}
 
-  /** The notebook to which events belong; null for a console. */
+  /** Return the notebook of events; null for a console. */
   notebookOf(events: IKernelEvents | null): NotebookPanel | null {
     return (
       this._notebooks.find(
@@ -23,13 +20,11 @@ export class CellAdder {
   }
 
   /**
-   * Add a card as the last cell and show it, or show the cell that it has become.
+   * Add a card as the last cell and show it, or show its existing cell.
    *
-   * @param events - The notebook's.
-   * @param card - One of them.
-   * @param always - Show it even if the person looks at something else.
+   * @param always - Show the cell even if the notebook's end is not visible.
    * @returns Whether a cell was added.
-   * @throws What `IKernelEvents.complete` throws; then nothing was added.
+   * @throws Error of `complete`; then nothing was added.
    */
   async add(
     events: IKernelEvents,
@@ -47,39 +42,31 @@ export class CellAdder {
     if (panel.isDisposed) {
       return false;
     }
-    // Looked for again: it may have been added while the server was asked.
+    // It may have been added during the request.
     const known = findCell(panel, card);
     const show = always || (known < 0 && isEndInSight(panel));
-    const index = known < 0 ? appendCell(panel, inFull(events, card)) : known;
+    const index = known < 0 ? appendCell(panel, fullCard(events, card)) : known;
     if (show) {
       await showCell(panel, index);
     }
     return known < 0;
   }
-
-  private readonly _notebooks: INotebookTracker;
 }
 
-/** Find the card of an Action; without one, the last that can become a cell. */
+/** Find the card of an Action; by default, the last that can become a cell. */
 export function findCard(
   events: IKernelEvents,
-  wanted: { event?: unknown; generation?: unknown }
+  args: { event?: unknown; generation?: unknown }
 ): ICard | undefined {
   return events.entries
     .filter(isCard)
     .filter(isCell)
-    .filter(card => {
-      const { event, generation } = origin(card);
-      return (
-        event === (wanted.event ?? event) &&
-        generation === (wanted.generation ?? generation)
-      );
-    })
+    .filter(card => matches(origin(card), args))
     .at(-1);
 }
 
-/** Cards are replaced when more of them is known; half a cell is not added. */
-function inFull(events: IKernelEvents, card: ICard): ICard {
+/** Return the latest version of a card, and refuse a clipped one. */
+function fullCard(events: IKernelEvents, card: ICard): ICard {
   const newest = findCard(events, origin(card)) ?? card;
   if (newest.action?.clipped || newest.observation?.clipped) {
     throw new RuntimeGoneError();

@@ -1,18 +1,17 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { ICard } from '../events/card.js';
+import { trans } from '../translation.js';
 
 interface IAddButtonProps {
   card: ICard;
-  /** Whether Tab reaches it. */
+  /** Whether the Tab key reaches it. */
   reachable: boolean;
   onAdd: (card: ICard) => void;
-  trans: TranslationBundle;
 }
 
-/** Makes a card a cell of the notebook, or shows the cell that it has become. */
-export function AddButton({ card, reachable, onAdd, trans }: IAddButtonProps) {
+/** Button that adds a card to the notebook, or shows its cell. */
+export function AddButton({ card, reachable, onAdd }: IAddButtonProps) {
   const label = trans.__('Add to notebook');
   return (
     <button

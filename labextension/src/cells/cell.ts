@@ -3,30 +3,30 @@ import type { ICodeCell, IOutput } from '@jupyterlab/nbformat';
 import { isPending, type ICard } from '../events/card.js';
 import { text, type EventSource, type IObservation } from '../events/wire.js';
 
-/** Where a notebook's cell came from: its metadata under `oh_jupyter`. */
+/** Origin of a cell: its metadata under `oh_jupyter`. */
 export interface ICellOrigin {
-  /** Who had it run. */
+  /** Who ran it. */
   readonly source: EventSource;
-  /** Id of the Action in the log of its generation. */
+  /** Id of the Action. */
   readonly event: number;
-  /** Ids are counted afresh in each life of a runtime. */
+  /** Ids restart in each generation. */
   readonly generation: string;
 }
 
-/** The key in a cell's metadata under which its origin is kept. */
+/** Metadata key of a cell's origin. */
 export const METADATA_KEY = 'oh_jupyter';
 
-/** What OpenHands' protocol appends to a cell's text, for the agent. */
+/** Footer that OpenHands' protocol appends to a cell's text, for the agent. */
 const FOOTER =
   /(^|\n)\[Jupyter current working directory: [^\n]*\]\n\[Jupyter Python interpreter: [^\n]*\]\s*$/;
 
-/** What it says in place of no text. */
+/** Text for an empty output. */
 const NO_OUTPUT = '[Code executed successfully with no output]';
 
-/** Images that notebooks keep as they are. */
+/** Image formats that notebooks store. */
 const IMAGE = /^data:(image\/(?:png|jpeg));base64,([A-Za-z0-9+/=\s]+)$/;
 
-/** Whether a card can become a cell: code that ran, or that went with its kernel. */
+/** Return whether a card can become a cell: code that ended or was lost. */
 export function isCell(card: ICard): boolean {
   const type = card.action?.action ?? card.observation?.observation;
   return (
@@ -36,31 +36,31 @@ export function isCell(card: ICard): boolean {
   );
 }
 
-/** Where the cell of a card comes from. */
+/** Return the origin of a card's cell. */
 export function origin(card: ICard): ICellOrigin {
   const { action, observation, generation, id } = card;
   return {
     source: (action ?? observation)?.source ?? 'agent',
-    // An Observation whose Action was missed still names it.
+    // An Observation without its Action still has the Action's id.
     event: action?.id ?? observation?.cause ?? id,
     generation
   };
 }
 
-/** Whether a cell's metadata say that it came from there. */
+/** Return whether cell metadata has an origin. */
 export function comesFrom(
   metadata: unknown,
   { event, generation }: ICellOrigin
 ): boolean {
-  const kept = metadata as Partial<ICellOrigin> | null | undefined;
-  return kept?.event === event && kept.generation === generation;
+  const stored = metadata as Partial<ICellOrigin> | null | undefined;
+  return stored?.event === event && stored.generation === generation;
 }
 
-/** A card in full length as a cell of a notebook. */
+/** Convert a full card to a notebook cell. */
 export function codeCell(card: ICard): ICodeCell {
   return {
     cell_type: 'code',
-    // The count belongs to the kernel's history, and the event does not tell it.
+    // The event does not contain the kernel's count.
     execution_count: null,
     metadata: { [METADATA_KEY]: { ...origin(card) } },
     outputs: card.observation ? outputs(card.observation) : [],

@@ -5,28 +5,20 @@ import type { CellAdder } from './adder.js';
 import { isCell, origin } from './cell.js';
 
 /**
- * Adds the agent's cells to the notebook in front as they end.
+ * Adds the agent's cells to the current notebook as they end.
  *
- * Only what comes live is added: history would bring back what the person deleted.
+ * Only live events count: history would restore cells that the person deleted.
  */
 export class CellFollower {
-  /**
-   * @param runtime - Tells which notebook is in front.
-   * @param adder - Adds the cells.
-   * @param onFailure - Told why a cell could not be added.
-   */
   constructor(
     runtime: IOhRuntime,
-    adder: CellAdder,
-    onFailure: (error: unknown) => void
+    private readonly _adder: CellAdder,
+    private readonly _onFailure: (error: unknown) => void
   ) {
-    this._adder = adder;
-    this._onFailure = onFailure;
     runtime.currentChanged.connect(this._onCurrentChanged, this);
     this._onCurrentChanged(runtime, runtime.current);
   }
 
-  /** Whether cells are added. */
   isEnabled = false;
 
   private _onCurrentChanged(_: IOhRuntime, events: IKernelEvents | null): void {
@@ -49,15 +41,13 @@ export class CellFollower {
           each.generation === generation && each.observation?.id === event.id
       );
     if (card && isCell(card) && origin(card).source === 'agent') {
-      // One after the other: short cells must not overtake those that are fetched.
+      // One at a time, so that short cells do not overtake those that are fetched.
       this._last = this._last
         .then(() => this._adder.add(events, card, false))
         .catch(this._onFailure);
     }
   }
 
-  private readonly _adder: CellAdder;
-  private readonly _onFailure: (error: unknown) => void;
   private _events: IKernelEvents | null = null;
   private _last: Promise<unknown> = Promise.resolve();
 }

@@ -3,7 +3,7 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { ICard } from '../events/card.js';
 import { codeCell, comesFrom, METADATA_KEY, origin } from './cell.js';
 
-/** Where the cell of a card is in a notebook; -1 if it is not there. */
+/** Return the index of a card's cell, or -1. */
 export function findCell({ model }: NotebookPanel, card: ICard): number {
   const from = origin(card);
   return (model?.sharedModel.cells ?? []).findIndex(cell =>
@@ -11,13 +11,7 @@ export function findCell({ model }: NotebookPanel, card: ICard): number {
   );
 }
 
-/**
- * Append the cell of a card, so that it can be undone.
- *
- * @param panel - A notebook that does not have it.
- * @param card - In full length.
- * @returns Where it is now.
- */
+/** Append the cell of a full card, and return its index. */
 export function appendCell(panel: NotebookPanel, card: ICard): number {
   const notebook = panel.model!.sharedModel;
   const end = notebook.cells.length;
@@ -25,24 +19,24 @@ export function appendCell(panel: NotebookPanel, card: ICard): number {
   return end;
 }
 
-/** Scroll to a cell; what the person has selected stays selected. */
+/** Scroll to a cell without changing the selection. */
 export async function showCell(
   panel: NotebookPanel,
   index: number
 ): Promise<void> {
-  // Of a cell higher than the page, the code rather than the end of the output.
+  // In a cell taller than the page, show the code rather than the end of the output.
   const scrolled = panel.content.scrollToItem(index, 'auto', 0, 'start');
-  // It is refused where another scroll takes its place: then that one counts.
+  // A newer scroll cancels this one.
   await scrolled.catch(() => undefined);
 }
 
-/** Whether the person sees where the notebook ends, so that more may come there. */
+/** Return whether the end of the notebook is visible. */
 export function isEndInSight({ content }: NotebookPanel): boolean {
   const last = content.widgets.at(-1)?.node.getBoundingClientRect();
   const page = content.node.getBoundingClientRect();
   return (
     last === undefined ||
-    // A cell out of sight may be taken off the page, and has no height then.
+    // A cell out of view may be detached and have no height.
     (last.height > 0 && last.bottom > page.top && last.bottom <= page.bottom)
   );
 }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { below } from '../log/summary.js';
 import {
   contentsPath,
   readChanges,
   readContents,
-  relativeTo,
   withUndone
 } from './changes.js';
 
@@ -14,9 +14,9 @@ const FILE = readChanges({
   files: [{ path: '/w/a.py', kind: 'changed', added: 2, undoable: true }]
 }).files[0]!;
 
-test('changes of an unknown form are refused', () => {
-  assert.throws(() => readChanges({ files: 1 }), /unknown form/);
-  assert.throws(() => readContents(null, FILE), /unknown form/);
+test('changes of an unexpected are refused', () => {
+  assert.throws(() => readChanges({ files: 1 }), /unexpected/);
+  assert.throws(() => readContents(null, FILE), /unexpected/);
 });
 
 test('a file has one comparison, in the language of its name', () => {
@@ -53,9 +53,9 @@ test('what cannot be compared says why', () => {
 });
 
 test('paths are told below the workspace', () => {
-  assert.equal(relativeTo('/w', '/w/b/a.py'), 'b/a.py');
-  assert.equal(relativeTo('/', '/a.py'), 'a.py');
-  assert.equal(relativeTo('/w', '/wide/a.py'), '/wide/a.py');
+  assert.equal(below('/w/b/a.py', '/w'), 'b/a.py');
+  assert.equal(below('/a.py', '/'), 'a.py');
+  assert.equal(below('/wide/a.py', '/w'), '/wide/a.py');
 });
 
 test('a file that was undone stays in the list to be redone', () => {

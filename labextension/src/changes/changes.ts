@@ -1,21 +1,22 @@
 import { isRecord, text } from '../events/wire.js';
+import { below } from '../log/summary.js';
 
 const KINDS = ['created', 'changed', 'deleted', 'moved'] as const;
 
-/** What became of a file or a cell. */
+/** How a file or cell changed. */
 export type ChangeKind = (typeof KINDS)[number];
 
-/** A file that is not what it was when the session began. */
+/** File that differs from its state at the start of the session. */
 export interface IFileChange {
   /** Absolute path. */
   readonly path: string;
   readonly kind: ChangeKind;
-  /** Absolute path where it was; "" if it was not moved. */
+  /** Previous absolute path; "" if not moved. */
   readonly movedFrom: string;
-  /** Numbers of lines. */
+  /** Numbers of changed lines. */
   readonly added: number;
   readonly removed: number;
-  /** Bytes of a file that is no text, whose lines are not counted; else null. */
+  /** Size of a binary file, whose lines are not counted; else null. */
   readonly binarySize: number | null;
   /** Whether others changed it between the edits. */
   readonly byOthers: boolean;
@@ -23,34 +24,38 @@ export interface IFileChange {
   readonly redoable: boolean;
 }
 
-/** The changes of a session. */
+/** Changes of a session. */
 export interface IChanges {
   /** Absolute path of the workspace. */
   readonly workspace: string;
-  /** Why only edits are known, and not what commands changed; "" if all is known. */
+  /** Why changes by commands are unknown; "" if they are known. */
   readonly problem: string;
   readonly files: readonly IFileChange[];
 }
 
-/** One text before and after, and what it is. */
+/** Text before and after. */
 export interface IComparison {
   readonly key: string;
   readonly kind: ChangeKind;
-  /** Position of a cell, counted from 1; null for a file. */
+  /** Position of a cell, from 1; null for a file. */
   readonly cell: number | null;
-  /** Name of the language, or of a file in it. */
+  /** Language, or name of a file in it. */
   readonly language: string;
   readonly old: string;
   readonly new: string;
 }
 
-/** What is there to be compared of a file, or the reason why nothing is. */
+/** Comparisons of a file, or why there are none. */
 export type Contents = readonly IComparison[] | 'binary' | 'forgotten' | 'long';
 
-/** @throws Error if the kernel sent something else. */
+/**
+ * Parse the kernel's reply.
+ *
+ * @throws Error if it is invalid.
+ */
 export function readChanges(reply: unknown): IChanges {
   if (!isRecord(reply) || !Array.isArray(reply.files)) {
-    throw new Error('The kernel sent changes of an unknown form.');
+    throw new Error('The kernel sent unexpected changes.');
   }
   const files = reply.files.filter(isRecord).map(each => ({
     path: text(each, 'path'),
@@ -70,10 +75,10 @@ export function readChanges(reply: unknown): IChanges {
   };
 }
 
-/** @throws Error if the kernel sent something else. */
+/** Parse the comparisons of a file, with the same errors. */
 export function readContents(reply: unknown, file: IFileChange): Contents {
   if (!isRecord(reply)) {
-    throw new Error('The kernel sent a file of an unknown form.');
+    throw new Error('The kernel sent an unexpected file.');
   }
   if (Array.isArray(reply.cells)) {
     const language = text(reply, 'language') || 'python';
@@ -118,23 +123,14 @@ function kindOf(value: unknown): ChangeKind {
   return KINDS.find(kind => kind === value) ?? 'changed';
 }
 
-/** A path as people name it: below a directory where it is there, else whole. */
-export function relativeTo(directory: string, path: string): string {
-  const prefix = directory.endsWith('/') ? directory : `${directory}/`;
-  return path.startsWith(prefix) ? path.slice(prefix.length) : path;
-}
-
-/**
- * What to list: the changes, and files that were changed back while a person
- * looked, so that they can be changed again.
- */
+/** Add files that were undone while the person looked, so that they can be redone. */
 export function withUndone(
   before: readonly IFileChange[],
   now: readonly IFileChange[],
   undone: ReadonlySet<string>
 ): readonly IFileChange[] {
   const paths = new Set(now.map(({ path }) => path));
-  const back = before
+  const restored = before
     .filter(({ path }) => undone.has(path) && !paths.has(path))
     .map(file => ({
       ...file,
@@ -143,14 +139,13 @@ export function withUndone(
       undoable: false,
       redoable: true
     }));
-  return [...now, ...back].sort((a, b) => (a.path < b.path ? -1 : 1));
+  return [...now, ...restored].sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
 /**
- * The path by which Jupyter opens a file of the kernel; null if it lies elsewhere.
+ * Return the path by which Jupyter opens a file of the kernel; null if it cannot.
  *
- * @param path - Absolute path of the file.
- * @param root - Directory that Jupyter shows, as it tells it: the home is `~`.
+ * @param root - Jupyter's root directory; the home is `~`.
  * @param workspace - Absolute path of the kernel's directory.
  * @param notebook - Path of the notebook, whose directory is the kernel's.
  */
@@ -160,11 +155,11 @@ export function contentsPath(
   workspace: string,
   notebook: string
 ): string | null {
-  const below = relativeTo(root, path);
-  if (below !== path) {
-    return below;
+  const inRoot = below(path, root);
+  if (inRoot !== path) {
+    return inRoot;
   }
-  const name = relativeTo(workspace, path);
+  const name = below(path, workspace);
   if (name === path) {
     return null;
   }

@@ -1,13 +1,10 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-/** How many lines were added and removed. */
-export function LineCounts(props: {
-  added: number;
-  removed: number;
-  trans: TranslationBundle;
-}) {
-  const { added, removed, trans } = props;
+import { trans } from '../translation.js';
+
+/** Numbers of added and removed lines. */
+export function LineCounts(props: { added: number; removed: number }) {
+  const { added, removed } = props;
   return (
     <span
       className="oh-LineCounts"

@@ -6,36 +6,35 @@ import {
   type IEditorLanguageRegistry
 } from '@jupyterlab/codemirror';
 import { PathExt } from '@jupyterlab/coreutils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { trans } from '../translation.js';
 import type { IComparison } from './changes.js';
 
-/** How two texts are shown: beside each other, or as one. */
+/** Layout of a comparison: side by side, or unified. */
 export type DiffLayout = 'split' | 'inline';
 
 const SHARED = {
   gutter: true,
   collapseUnchanged: { margin: 3, minSize: 6 },
-  // A difference that would take longer is told less exactly.
+  // A comparison that would take longer is less exact.
   diffConfig: { scanLimit: 2000, timeout: 500 }
 };
 
-/** Two texts compared: line numbers, the colours of their language, changed words marked. */
+/** Comparison of two texts with line numbers, syntax colours and marked words. */
 export const DiffView = React.memo(function DiffView(props: {
   comparison: IComparison;
   layout: DiffLayout;
   languages: IEditorLanguageRegistry | null;
-  trans: TranslationBundle;
 }) {
-  const { comparison, layout, languages, trans } = props;
+  const { comparison, layout, languages } = props;
   const host = React.useRef<HTMLDivElement>(null);
   React.useEffect(() => {
     let isWanted = true;
     let view: { destroy(): void } | undefined;
     void findSupport(languages, comparison).then(support => {
       if (isWanted && host.current) {
-        const extensions = [support, ...common(trans)];
+        const extensions = [support, ...common()];
         view = mount(host.current, comparison, layout, extensions);
       }
     });
@@ -55,7 +54,7 @@ function mount(
 ): { destroy(): void } {
   const [old, now] = withoutLastEnd(comparison);
   if (old === '' || now === '') {
-    // There is nothing to compare: all of it is new, or all is gone.
+    // All of it is new or deleted.
     parent.classList.add(old === '' ? 'oh-mod-created' : 'oh-mod-deleted');
     return new EditorView({ doc: old || now, extensions, parent });
   }
@@ -69,7 +68,7 @@ function mount(
   return new EditorView({ doc: now, extensions, parent });
 }
 
-/** Both texts without the end of their last line, unless that is what differs. */
+/** Drop the final newline of both texts, unless only one has it. */
 function withoutLastEnd({ old, new: now }: IComparison): [string, string] {
   const isAlike = [old, now].every(each => each === '' || each.endsWith('\n'));
   return isAlike
@@ -77,7 +76,7 @@ function withoutLastEnd({ old, new: now }: IComparison): [string, string] {
     : [old, now];
 }
 
-function common(trans: TranslationBundle): Extension[] {
+function common(): Extension[] {
   return [
     jupyterTheme,
     lineNumbers(),
@@ -91,7 +90,7 @@ function common(trans: TranslationBundle): Extension[] {
   ];
 }
 
-/** What colours a language; nothing, where it is not known or cannot be loaded. */
+/** Return the syntax colouring of a language, if it is known and loads. */
 async function findSupport(
   languages: IEditorLanguageRegistry | null,
   { cell, language }: IComparison

@@ -2,14 +2,15 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { PageConfig } from '@jupyterlab/coreutils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { formatFileSize } from '@jupyterlab/filebrowser';
 import * as React from 'react';
 
 import { reasonOf } from '../events/errors.js';
+import { below } from '../log/summary.js';
+import { TOAST } from '../notify.js';
+import { trans } from '../translation.js';
 import {
   contentsPath,
-  relativeTo,
   type ChangeKind,
   type Contents,
   type IComparison,
@@ -19,10 +20,7 @@ import { LineCounts } from './counts.js';
 import { DiffView, type DiffLayout } from './diff.js';
 import type { ChangesModel } from './model.js';
 
-/** Milliseconds; without them a notification is only counted in the status bar. */
-const TOAST = { autoClose: 6000 };
-
-/** The directory that Jupyter shows. */
+/** Jupyter's root directory. */
 const ROOT = PageConfig.getOption('serverRoot');
 
 interface IFileProps {
@@ -31,24 +29,22 @@ interface IFileProps {
   languages: IEditorLanguageRegistry | null;
   layout: DiffLayout;
   file: IFileChange;
-  /** The path as people name it. */
+  /** Displayed path. */
   name: string;
-  /** Whether it is open at first. */
+  /** Whether it is initially open. */
   isOpen: boolean;
-  trans: TranslationBundle;
 }
 
-/** One file: a line that opens, and what can be done with it. */
+/** File with its buttons: a line that opens. */
 export function FileItem(props: IFileProps) {
-  const { model, file, name, trans } = props;
+  const { model, file, name } = props;
   const workspace = model.changes?.workspace ?? '';
   const [isOpen, setOpen] = React.useState(props.isOpen);
   const bodyId = `oh-change-${file.path}`;
   const step = (redo: boolean) => {
-    stepOrAsk(props, redo).catch((error: unknown) => {
-      const reason = reasonOf(error);
-      Notification.error(reason, TOAST);
-    });
+    stepOrAsk(props, redo).catch((error: unknown) =>
+      Notification.error(reasonOf(error), TOAST)
+    );
   };
   return (
     <section className="oh-Change" role="listitem" aria-label={name}>
@@ -60,22 +56,22 @@ export function FileItem(props: IFileProps) {
           onClick={() => setOpen(!isOpen)}
         >
           <span className={`oh-Change-kind oh-mod-${file.kind}`}>
-            {kindLabel(file.kind, trans)}
+            {kindLabel(file.kind)}
           </span>
           <span className="oh-Change-name">{name}</span>
           {file.movedFrom && (
             <span className="oh-Badge oh-mod-environment">
-              {trans.__('from %1', relativeTo(workspace, file.movedFrom))}
+              {trans.__('from %1', below(file.movedFrom, workspace))}
             </span>
           )}
           {file.byOthers && (
             <span className="oh-Badge oh-mod-environment">
-              {trans.__('by others, too')}
+              {trans.__('also by others')}
             </span>
           )}
         </button>
         {file.binarySize === null ? (
-          <LineCounts {...file} trans={trans} />
+          <LineCounts {...file} />
         ) : (
           <span className="oh-LineCounts">
             {formatFileSize(file.binarySize, 1, 1024)}
@@ -87,7 +83,7 @@ export function FileItem(props: IFileProps) {
         <button
           disabled={!file.undoable}
           title={trans.__(
-            'Take back the last edit of this file, or what commands made of it'
+            'Undo the last edit of this file, or the changes that commands made'
           )}
           onClick={() => step(false)}
         >
@@ -95,7 +91,7 @@ export function FileItem(props: IFileProps) {
         </button>
         <button
           disabled={!file.redoable}
-          title={trans.__('Make the change again that was undone last')}
+          title={trans.__('Redo the change that was undone last')}
           onClick={() => step(true)}
         >
           {trans.__('Redo')}
@@ -110,19 +106,17 @@ export function FileItem(props: IFileProps) {
   );
 }
 
-/** Undo or redo; what others changed since goes only if the person wants that. */
+/** Undo or redo; overwrite the changes of others only if the person agrees. */
 async function stepOrAsk(props: IFileProps, redo: boolean): Promise<void> {
-  const { model, file, name, trans } = props;
+  const { model, file, name } = props;
   if (!(await model.step(file, redo))) {
     return;
   }
-  const label = redo
-    ? trans.__('Redo All the Same')
-    : trans.__('Undo All the Same');
+  const label = redo ? trans.__('Redo Anyway') : trans.__('Undo Anyway');
   const { button } = await showDialog({
-    title: trans.__('%1 was changed by others since', name),
+    title: trans.__('Others changed %1 since', name),
     body: trans.__(
-      'They changed what is to be changed back, so it stays as it is. Their changes would be lost.'
+      'They changed the same lines, so the file was left unchanged. Continuing discards their changes.'
     ),
     buttons: [Dialog.cancelButton(), Dialog.warnButton({ label })]
   });
@@ -131,7 +125,7 @@ async function stepOrAsk(props: IFileProps, redo: boolean): Promise<void> {
   }
 }
 
-function open({ model, commands, file, trans }: IFileProps): void {
+function open({ model, commands, file }: IFileProps): void {
   const path = contentsPath(
     file.path,
     ROOT,
@@ -140,7 +134,7 @@ function open({ model, commands, file, trans }: IFileProps): void {
   );
   if (path === null) {
     Notification.warning(
-      trans.__('%1 is in no folder that Jupyter shows.', file.path),
+      trans.__('%1 is outside of the folders that Jupyter shows.', file.path),
       TOAST
     );
   } else {
@@ -148,15 +142,15 @@ function open({ model, commands, file, trans }: IFileProps): void {
   }
 }
 
-function Body({ model, languages, layout, file, trans }: IFileProps) {
+function Body({ model, languages, layout, file }: IFileProps) {
   const [contents, setContents] = React.useState<Contents | null>(null);
   const [failure, setFailure] = React.useState('');
   React.useEffect(() => {
     let isWanted = true;
     model.contents(file).then(
-      found => {
+      loaded => {
         if (isWanted) {
-          setContents(found);
+          setContents(loaded);
           setFailure('');
         }
       },
@@ -167,52 +161,47 @@ function Body({ model, languages, layout, file, trans }: IFileProps) {
     };
   }, [model, model.version, file.path]);
   if (failure || contents === null || typeof contents === 'string') {
-    const words = failure || reasonLabel(contents as string | null, trans);
+    const words = failure || reasonLabel(contents as string | null);
     return <p className="oh-Note">{words}</p>;
   }
   return (
     <>
       {contents.map(each => (
         <React.Fragment key={each.key}>
-          {each.cell !== null && <CellHeading cell={each} trans={trans} />}
-          <DiffView
-            comparison={each}
-            layout={layout}
-            languages={languages}
-            trans={trans}
-          />
+          {each.cell !== null && <CellHeading cell={each} />}
+          <DiffView comparison={each} layout={layout} languages={languages} />
         </React.Fragment>
       ))}
     </>
   );
 }
 
-function CellHeading(props: { cell: IComparison; trans: TranslationBundle }) {
-  const { cell, trans } = props;
+function CellHeading(props: { cell: IComparison }) {
+  const { cell } = props;
   return (
     <h4 className="oh-Change-cell">
       {trans.__('Cell %1', cell.cell)}
       <span className={`oh-Change-kind oh-mod-${cell.kind}`}>
-        {kindLabel(cell.kind, trans)}
+        {kindLabel(cell.kind)}
       </span>
     </h4>
   );
 }
 
-function reasonLabel(reason: string | null, trans: TranslationBundle): string {
+function reasonLabel(reason: string | null): string {
   switch (reason) {
     case null:
       return trans.__('Comparing…');
     case 'binary':
-      return trans.__('This is no text, so it is not compared.');
+      return trans.__('Binary files are not compared.');
     case 'forgotten':
-      return trans.__('The history no longer knows what it was.');
+      return trans.__('The history no longer has the previous version.');
     default:
-      return trans.__('This is too long to be compared here.');
+      return trans.__('This file is too long to compare here.');
   }
 }
 
-function kindLabel(kind: ChangeKind, trans: TranslationBundle): string {
+function kindLabel(kind: ChangeKind): string {
   const labels: Record<ChangeKind, string> = {
     created: trans.__('new'),
     changed: trans.__('changed'),

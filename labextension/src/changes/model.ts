@@ -20,17 +20,17 @@ import {
 
 const SETTLED_MESSAGE = 'oh_jupyter_settled';
 
-/** A large workspace is looked through for what changed. */
+/** Comparing a large workspace takes time. */
 const TIMEOUT_MS = 60_000;
 
-/** The files that changed in a kernel's session, asked anew when something happens there. */
+/** Files that changed in a kernel's session, updated when something happens there. */
 export class ChangesModel extends KernelModel {
-  /** Null until the kernel has answered. */
+  /** Null until the kernel has replied. */
   get changes(): IChanges | null {
     return this._changes;
   }
 
-  /** What a file was and is. */
+  /** Fetch the comparisons of a file. */
   async contents(file: IFileChange): Promise<Contents> {
     const request = { op: 'change', path: file.path };
     return readContents(
@@ -40,10 +40,10 @@ export class ChangesModel extends KernelModel {
   }
 
   /**
-   * Undo the last edit of a file, or what commands made of it; or redo it.
+   * Undo or redo the last edit of a file, or the changes that commands made.
    *
-   * @param everything - Also what others have changed since.
-   * @returns Why the file stays as it is because of others; "" if it does not.
+   * @param everything - Also overwrite later changes of others.
+   * @returns Why the file was left unchanged because of others, or "".
    */
   async step(
     file: IFileChange,
@@ -64,10 +64,10 @@ export class ChangesModel extends KernelModel {
     kernel: Kernel.IKernelConnection
   ): Promise<void> {
     const reply = await askKernel(kernel, { op: 'changes' }, TIMEOUT_MS);
-    const found = readChanges(reply);
+    const current = readChanges(reply);
     const before = this._changes?.files ?? [];
-    const files = withUndone(before, found.files, this._undone);
-    this._changes = { ...found, files };
+    const files = withUndone(before, current.files, this._undone);
+    this._changes = { ...current, files };
   }
 
   protected override forget(): void {
@@ -85,7 +85,7 @@ export class ChangesModel extends KernelModel {
     now?.sessionContext.iopubMessage.connect(this._onMessage, this);
   }
 
-  /** What commands changed is known only some time after they ended. */
+  /** Changes of commands are known only some time after the commands end. */
   private _onMessage(_: unknown, { header }: KernelMessage.IMessage): void {
     const type: string = header.msg_type;
     if (this.isShown && type === SETTLED_MESSAGE) {

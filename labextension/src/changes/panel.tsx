@@ -1,42 +1,33 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { KernelPanel } from '../control/panel.js';
 import { CommandIDs } from '../ids.js';
 import { Notice } from '../log/notice.js';
-import { relativeTo, type IFileChange } from './changes.js';
+import { below } from '../log/summary.js';
+import { trans } from '../translation.js';
+import type { IFileChange } from './changes.js';
 import { LineCounts } from './counts.js';
 import type { DiffLayout } from './diff.js';
 import { FileItem } from './file.js';
 import type { ChangesModel } from './model.js';
 
-/** As many files are opened by themselves. */
+/** How many files are initially open. */
 const MAX_OPENED = 5;
 
-/** The tab that compares what files are with what they were when the session began. */
+/** Tab that compares files with their state at the start of the session. */
 export class ChangesPanel extends KernelPanel<ChangesModel> {
-  /**
-   * @param model - What changed.
-   * @param commands - With which files are opened and turns undone.
-   * @param languages - The colours of texts, where there are any.
-   * @param trans - The language that it speaks.
-   */
   constructor(
     model: ChangesModel,
-    commands: JupyterFrontEnd['commands'],
-    languages: IEditorLanguageRegistry | null,
-    trans: TranslationBundle
+    private readonly _commands: JupyterFrontEnd['commands'],
+    private readonly _languages: IEditorLanguageRegistry | null
   ) {
     super(model);
     this.addClass('oh-Changes');
-    this._commands = commands;
-    this._languages = languages;
-    this._trans = trans;
   }
 
-  /** Called when a person chose how differences are shown. */
+  /** Called when the person selects a layout. */
   onLayout: (layout: DiffLayout) => void = () => undefined;
 
   get diffLayout(): DiffLayout {
@@ -58,14 +49,10 @@ export class ChangesPanel extends KernelPanel<ChangesModel> {
           this.diffLayout = layout;
           this.onLayout(layout);
         }}
-        trans={this._trans}
       />
     );
   }
 
-  private readonly _commands: JupyterFrontEnd['commands'];
-  private readonly _languages: IEditorLanguageRegistry | null;
-  private readonly _trans: TranslationBundle;
   private _diffLayout: DiffLayout = 'split';
 }
 
@@ -75,14 +62,13 @@ interface IChangesProps {
   languages: IEditorLanguageRegistry | null;
   layout: DiffLayout;
   onLayout: (layout: DiffLayout) => void;
-  trans: TranslationBundle;
 }
 
 function Changes(props: IChangesProps) {
-  const { model, commands, languages, layout, trans } = props;
+  const { model, commands, languages, layout } = props;
   const { changes, events } = model;
   if (events?.state !== 'ready') {
-    return <Notice events={events} isEmpty trans={trans} />;
+    return <Notice events={events} isEmpty />;
   }
   const files = changes?.files ?? [];
   return (
@@ -95,7 +81,7 @@ function Changes(props: IChangesProps) {
       )}
       {changes?.problem && (
         <p className="oh-Note">
-          {trans.__('What commands changed is not known: %1', changes.problem)}
+          {trans.__('Changes by commands are unknown: %1', changes.problem)}
         </p>
       )}
       <div className="oh-Changes-files" role="list">
@@ -107,16 +93,15 @@ function Changes(props: IChangesProps) {
             languages={languages}
             layout={layout}
             file={file}
-            name={relativeTo(changes?.workspace ?? '', file.path)}
+            name={below(file.path, changes?.workspace ?? '')}
             isOpen={index < MAX_OPENED}
-            trans={trans}
           />
         ))}
         {files.length === 0 && !model.error && (
           <p className="oh-Note" role="status">
             {changes
               ? trans.__('No file has changed since this session began.')
-              : trans.__('Looking what has changed…')}
+              : trans.__('Comparing files…')}
           </p>
         )}
       </div>
@@ -125,7 +110,7 @@ function Changes(props: IChangesProps) {
 }
 
 function Header(props: IChangesProps & { files: readonly IFileChange[] }) {
-  const { model, commands, layout, onLayout, files, trans } = props;
+  const { model, commands, layout, onLayout, files } = props;
   const added = files.reduce((sum, file) => sum + file.added, 0);
   const removed = files.reduce((sum, file) => sum + file.removed, 0);
   const layouts: readonly [DiffLayout, string][] = [
@@ -137,7 +122,7 @@ function Header(props: IChangesProps & { files: readonly IFileChange[] }) {
       <h2>{trans.__('Changes in %1', model.events?.name ?? '')}</h2>
       <span className="oh-Changes-total">
         {trans._n('%1 file', '%1 files', files.length)}{' '}
-        <LineCounts added={added} removed={removed} trans={trans} />
+        <LineCounts added={added} removed={removed} />
       </span>
       <span
         className="oh-Changes-layouts"

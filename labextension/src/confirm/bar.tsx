@@ -1,26 +1,25 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { IVerdict } from '../events/api.js';
 import type { ICard, IConfirmation } from '../events/card.js';
 import { summary } from '../log/summary.js';
+import { trans } from '../translation.js';
 import { expiryLabel, failureLabel, reasonLabel } from './labels.js';
 
 interface IConfirmBarProps {
   card: ICard;
   confirmation: IConfirmation;
   onDecide: (card: ICard, verdict: IVerdict) => void;
-  trans: TranslationBundle;
 }
 
-/** Below a card that waits: why, for how long yet, and what a person can say. */
+/** Bar below a pending card: reason, countdown, and the buttons to decide. */
 export function ConfirmBar(props: IConfirmBarProps) {
-  const { card, confirmation, onDecide, trans } = props;
+  const { card, confirmation, onDecide } = props;
   const { title } = summary(card);
   const reasonId = `oh-reason-${card.key}`;
   const [why, setWhy] = React.useState('');
   const decide = (element: HTMLElement, verdict: IVerdict) => {
-    // The buttons are about to go: the keyboard goes on from the card.
+    // The buttons disappear, so focus moves to the card.
     element
       .closest('.oh-Card')
       ?.querySelector<HTMLElement>('.oh-Card-header')
@@ -29,8 +28,8 @@ export function ConfirmBar(props: IConfirmBarProps) {
   };
   const reject = (element: HTMLElement) =>
     decide(element, { approve: false, why });
-  // What is shortened is not approved: its rest is on its way.
-  const unseen = confirmation.busy || card.action?.clipped === true;
+  // A clipped action cannot be approved; the full one is loading.
+  const isBlocked = confirmation.busy || card.action?.clipped === true;
   return (
     <div
       className="oh-Confirm"
@@ -39,15 +38,15 @@ export function ConfirmBar(props: IConfirmBarProps) {
       aria-busy={confirmation.busy}
     >
       <p className="oh-Confirm-reason" id={reasonId}>
-        {reasonLabel(confirmation.reason, trans)}
+        {reasonLabel(confirmation.reason)}
       </p>
-      <Countdown expires={confirmation.expires} trans={trans} />
+      <Countdown expires={confirmation.expires} />
       <div className="oh-Confirm-buttons">
         <button
           className="jp-mod-styled jp-mod-accept"
           aria-label={trans.__('Approve %1', title)}
           aria-describedby={reasonId}
-          disabled={unseen}
+          disabled={isBlocked}
           onClick={({ currentTarget }) =>
             decide(currentTarget, { approve: true })
           }
@@ -67,20 +66,20 @@ export function ConfirmBar(props: IConfirmBarProps) {
           className="jp-mod-styled oh-Confirm-session"
           aria-describedby={reasonId}
           title={trans.__(
-            'From now on, actions of this type that wait for the same reasons begin at once, until the kernel restarts'
+            'Until the kernel restarts, start actions of this type without asking if the reasons are the same'
           )}
-          disabled={unseen}
+          disabled={isBlocked}
           onClick={({ currentTarget }) =>
             decide(currentTarget, { approve: true, forSession: true })
           }
         >
-          {trans.__('Allow such for this session')}
+          {trans.__('Allow for this session')}
         </button>
       </div>
       <input
         className="jp-mod-styled oh-Confirm-why"
-        placeholder={trans.__('Why not? The agent reads it with the rejection')}
-        aria-label={trans.__('What the agent is told if you reject %1', title)}
+        placeholder={trans.__('Reason for a rejection (for the agent)')}
+        aria-label={trans.__('Reason for the agent if you reject %1', title)}
         value={why}
         disabled={confirmation.busy}
         onChange={({ target }) => setWhy(target.value)}
@@ -93,21 +92,15 @@ export function ConfirmBar(props: IConfirmBarProps) {
       />
       {confirmation.error && (
         <p className="oh-Confirm-error" role="alert" title={confirmation.error}>
-          {failureLabel(confirmation.error, trans)}
+          {failureLabel(confirmation.error)}
         </p>
       )}
     </div>
   );
 }
 
-/** How long it waits yet, before it is rejected by itself. */
-function Countdown({
-  expires,
-  trans
-}: {
-  expires: number | null;
-  trans: TranslationBundle;
-}) {
+/** Time until automatic rejection. */
+function Countdown({ expires }: { expires: number | null }) {
   const [now, setNow] = React.useState(Date.now);
   React.useEffect(() => {
     const timer = setInterval(() => setNow(Date.now()), 1000);
@@ -115,7 +108,7 @@ function Countdown({
   }, []);
   return expires === null ? null : (
     <p className="oh-Confirm-countdown" role="timer">
-      {expiryLabel(Math.max(0, expires - now) / 1000, trans)}
+      {expiryLabel(Math.max(0, expires - now) / 1000)}
     </p>
   );
 }

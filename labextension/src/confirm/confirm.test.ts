@@ -5,19 +5,20 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { ICard, IConfirmation } from '../events/card.js';
 import { action, card, UNDECIDED } from '../testing.js';
+import { setTranslation } from '../translation.js';
 import { findWaiting } from './find.js';
 import {
   expiryLabel,
-  isWhollyShown,
+  isFullyShown,
   notificationLabel,
   reasonLabel
 } from './labels.js';
 
-/** English; JupyterLab's own cannot be imported outside of a bundle. */
-const trans = {
+// JupyterLab's translator cannot be imported outside a bundle.
+setTranslation({
   __: (text: string, ...values: unknown[]) =>
     text.replace(/%(\d)/g, (_, n: string) => String(values[Number(n) - 1]))
-} as TranslationBundle;
+} as TranslationBundle);
 
 function waits(id: number, more: Partial<IConfirmation> = {}): ICard {
   const confirmation = { ...UNDECIDED, reason: 'why', ...more };
@@ -41,13 +42,13 @@ describe('findWaiting', () => {
   });
 });
 
-describe('isWhollyShown', () => {
+describe('isFullyShown', () => {
   const runs = (command: string): ICard => ({
     ...waits(1),
     action: action(1, 'run', { command })
   });
 
-  const shown = (card: ICard) => isWhollyShown(card, 'a.ipynb', trans);
+  const shown = (card: ICard) => isFullyShown(card, 'a.ipynb');
 
   it('is true only of what fits a notification', () => {
     assert.ok(shown(runs('pip install pandas')));
@@ -65,15 +66,15 @@ describe('isWhollyShown', () => {
 describe('labels', () => {
   it('name the action, the notebook and the reason', () => {
     assert.equal(
-      notificationLabel(waits(1), 'a.ipynb', trans),
+      notificationLabel(waits(1), 'a.ipynb'),
       '“command 1” waits for you in a.ipynb: why'
     );
     assert.equal(
-      notificationLabel(waits(1, { reason: '' }), 'a.ipynb', trans),
+      notificationLabel(waits(1, { reason: '' }), 'a.ipynb'),
       '“command 1” waits for you in a.ipynb'
     );
-    assert.equal(reasonLabel('it does', trans), 'It waits because it does.');
-    assert.equal(expiryLabel(65.9, trans), 'Rejected by itself in 1:05.');
+    assert.equal(reasonLabel('it does'), 'It waits because it does.');
+    assert.equal(expiryLabel(65.9), 'Rejected automatically in 1:05.');
   });
 
   it('leave the reason its place beside a long command', () => {
@@ -81,12 +82,12 @@ describe('labels', () => {
       ...waits(1),
       action: action(1, 'run', { command: 'x'.repeat(500) })
     };
-    const said = notificationLabel(long, 'a.ipynb', trans);
+    const said = notificationLabel(long, 'a.ipynb');
     assert.ok(said.length < 140 && said.endsWith('a.ipynb: why'));
   });
 
   it('say in place of that why a decision was lost', () => {
     const failed = waits(1, { error: '403 Forbidden' });
-    assert.match(notificationLabel(failed, 'a.ipynb', trans), /403 Forbidden$/);
+    assert.match(notificationLabel(failed, 'a.ipynb'), /403 Forbidden$/);
   });
 });

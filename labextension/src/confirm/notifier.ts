@@ -1,43 +1,33 @@
 import { Notification } from '@jupyterlab/apputils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IVerdict } from '../events/api.js';
 import type { ICard, IConfirmation } from '../events/card.js';
 import type { IActivity, IKernelEvents, IOhRuntime } from '../tokens.js';
-import { isWhollyShown, notificationLabel } from './labels.js';
+import { trans } from '../translation.js';
+import { isFullyShown, notificationLabel } from './labels.js';
 
 interface INotified {
-  /** Of the notification. */
   readonly id: string;
-  /** What it tells of. */
+  /** State when it was last updated. */
   readonly confirmation: IConfirmation | null;
 }
 
-/** What a notification's buttons do. */
 interface IButtons {
   readonly decide: (events: IActivity, card: ICard, verdict: IVerdict) => void;
   readonly show: (events: IActivity) => void;
 }
 
-/** Notifies of Actions that wait while nobody sees their cards. */
+/** Notifies of pending Actions whose cards are not visible. */
 export class WaitingNotifier {
-  /**
-   * @param runtime - Tells of notebooks as they come to the front.
-   * @param buttons - What the notifications' buttons do.
-   * @param trans - The language of the notifications.
-   */
   constructor(
     runtime: IOhRuntime,
-    buttons: IButtons,
-    trans: TranslationBundle
+    private readonly _buttons: IButtons
   ) {
-    this._buttons = buttons;
-    this._trans = trans;
     runtime.shownChanged.connect(this._onShownChanged, this);
     this._onShownChanged(runtime, runtime.shown);
   }
 
-  /** Once in front, a notebook is watched until it is closed; a fleet, while it is chosen. */
+  /** Watch a notebook until it is closed, a fleet while it is selected. */
   private _onShownChanged(_: IOhRuntime, shown: IActivity | null): void {
     for (const each of this._watched) {
       if (each !== shown && !('sessionContext' in each)) {
@@ -71,7 +61,7 @@ export class WaitingNotifier {
     }
   }
 
-  /** Several notebooks may share a kernel, and one of them may be seen. */
+  /** Return pending cards that are not visible in any notebook that shares their kernel. */
   private _unseen(): Map<string, [IActivity, ICard]> {
     const watched = [...this._watched].filter(each => each.waiting.length > 0);
     const seen = new Set(
@@ -90,15 +80,15 @@ export class WaitingNotifier {
   private _notify(events: IActivity, card: ICard): void {
     const known = this._notified.get(card.key);
     const { confirmation } = card;
-    // JupyterLab may lose an update that comes while it still draws the notification.
+    // JupyterLab may lose an update while it still draws the notification.
     if (!confirmation?.asked || known?.confirmation === confirmation) {
       return;
     }
-    const message = notificationLabel(card, events.name, this._trans);
+    const message = notificationLabel(card, events.name);
     const actions = confirmation.busy ? [] : this._actions(events, card);
     const isUpdated =
       known && Notification.update({ id: known.id, message, actions });
-    // One that was closed comes back only to tell that a decision was lost.
+    // A closed notification returns only to report a failed decision.
     if (known && (isUpdated || !confirmation.error)) {
       this._notified.set(card.key, { id: known.id, confirmation });
     } else {
@@ -109,37 +99,33 @@ export class WaitingNotifier {
 
   private _actions(events: IActivity, card: ICard): Notification.IAction[] {
     const decide = (approve: boolean) => (click: MouseEvent) => {
-      // It goes when the kernel has heard of it.
+      // Keep it until the kernel has received the decision.
       click.preventDefault();
       this._buttons.decide(events, card, { approve });
     };
     const approve: Notification.IAction = {
-      label: this._trans.__('Approve'),
-      caption: this._trans.__('Let it begin'),
+      label: trans.__('Approve'),
+      caption: trans.__('Start the action'),
       displayType: 'accent',
       callback: decide(true)
     };
     return [
-      // Nobody is to approve what they have not seen.
-      ...(isWhollyShown(card, events.name, this._trans) ? [approve] : []),
+      // People must see what they approve.
+      ...(isFullyShown(card, events.name) ? [approve] : []),
       {
-        label: this._trans.__('Reject'),
-        caption: this._trans.__(
-          'It is not carried out, and the agent hears so'
-        ),
+        label: trans.__('Reject'),
+        caption: trans.__('Do not run the action, and tell the agent'),
         callback: decide(false)
       },
       {
-        label: this._trans.__('Show'),
-        caption: this._trans.__('Show all of it in the panel'),
+        label: trans.__('Show'),
+        caption: trans.__('Show the whole action in the panel'),
         displayType: 'link',
         callback: () => this._buttons.show(events)
       }
     ];
   }
 
-  private readonly _buttons: IButtons;
-  private readonly _trans: TranslationBundle;
   private readonly _watched = new Set<IActivity>();
   private readonly _notified = new Map<string, INotified>();
 }

@@ -1,38 +1,31 @@
 import type { Kernel } from '@jupyterlab/services';
-import type { IDisposable } from '@lumino/disposable';
-import { Signal, type ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
 
 import { RuntimeGoneError, reasonOf } from '../events/errors.js';
+import { SerialTask } from '../events/serial.js';
 import type { IKernelEvents, IOhRuntime, RuntimeState } from '../tokens.js';
 
-/** What a panel shows of the kernel of the notebook in front, asked while a person looks. */
-export abstract class KernelModel implements IDisposable {
-  /** @param runtime - Tells which notebook is in front. */
-  constructor(runtime: IOhRuntime) {
-    this._runtime = runtime;
-    runtime.currentChanged.connect(this._onCurrentChanged, this);
-  }
-
-  /** Emitted whenever there is something else to show. */
-  get changed(): ISignal<this, void> {
-    return this._changed;
+/** Data of the current notebook's kernel, requested while a panel is visible. */
+export abstract class KernelModel {
+  constructor(private readonly _runtime: IOhRuntime) {
+    this._runtime.currentChanged.connect(this._onCurrentChanged, this);
   }
 
   get events(): IKernelEvents | null {
     return this._events;
   }
 
-  /** Why the kernel could not be asked; "" if it could. */
+  /** Error of the last request; "" if it succeeded. */
   get error(): string {
     return this._error;
   }
 
-  /** Counts the answers. */
+  /** Number of responses. */
   get version(): number {
     return this._version;
   }
 
-  /** Whether a person looks; without that nothing is asked. */
+  /** Whether the panel is visible; otherwise nothing is requested. */
   get isShown(): boolean {
     return this._isShown;
   }
@@ -45,31 +38,21 @@ export abstract class KernelModel implements IDisposable {
     }
   }
 
-  get isDisposed(): boolean {
-    return this._isDisposed;
-  }
-
   dispose(): void {
-    this._isDisposed = true;
     Signal.clearData(this);
   }
 
-  /** One request at a time: calls during a request ask once more after it. */
   async refresh(): Promise<void> {
-    this._stale = true;
-    this._asking ??= this._askWhileStale().finally(() => {
-      this._asking = null;
-    });
-    await this._asking;
+    await this._request.run();
   }
 
-  /** Ask the kernel for what is shown. */
+  /** Request the data. */
   protected abstract ask(kernel: Kernel.IKernelConnection): Promise<void>;
 
-  /** Another kernel is looked at, or none: what was known of the last one is not its. */
+  /** Drop the data of the previous kernel. */
   protected abstract forget(): void;
 
-  /** Other events are looked at from now on, no more those before. */
+  /** Move connections to the current kernel's events. */
   protected follow(
     _before: IKernelEvents | null,
     _now: IKernelEvents | null
@@ -77,7 +60,7 @@ export abstract class KernelModel implements IDisposable {
     return;
   }
 
-  /** @throws RuntimeGoneError if there is none. */
+  /** @throws RuntimeGoneError if there is no kernel. */
   protected get kernel(): Kernel.IKernelConnection {
     const kernel = this._events?.sessionContext.session?.kernel;
     if (!kernel) {
@@ -86,28 +69,24 @@ export abstract class KernelModel implements IDisposable {
     return kernel;
   }
 
-  protected emitChanged(): void {
-    this._changed.emit();
-  }
-
-  private async _askWhileStale(): Promise<void> {
-    while (this._stale && this._events?.state === 'ready') {
-      this._stale = false;
-      const asked = this._events;
-      try {
-        await this.ask(this.kernel);
-        this._error = '';
-      } catch (error) {
-        this._error = reasonOf(error);
-      }
-      if (asked !== this._events) {
-        // The answer is about another kernel than the one that is looked at by now.
-        this.forget();
-        this._error = '';
-      }
-      this._version += 1;
-      this._changed.emit();
+  private async _askIfReady(): Promise<void> {
+    const events = this._events;
+    if (events?.state !== 'ready') {
+      return;
     }
+    try {
+      await this.ask(this.kernel);
+      this._error = '';
+    } catch (error) {
+      this._error = reasonOf(error);
+    }
+    if (events !== this._events) {
+      // The response is about a previous kernel.
+      this.forget();
+      this._error = '';
+    }
+    this._version += 1;
+    this.changed.emit();
   }
 
   private _look(): void {
@@ -127,7 +106,7 @@ export abstract class KernelModel implements IDisposable {
     if (this._isShown) {
       this._look();
     }
-    this._changed.emit();
+    this.changed.emit();
   }
 
   private _onChanged(): void {
@@ -143,17 +122,14 @@ export abstract class KernelModel implements IDisposable {
     if (now === 'ready' && this._isShown) {
       void this.refresh();
     }
-    this._changed.emit();
+    this.changed.emit();
   }
 
-  private readonly _runtime: IOhRuntime;
-  private readonly _changed = new Signal<this, void>(this);
+  readonly changed = new Signal<this, void>(this);
+  private readonly _request = new SerialTask(() => this._askIfReady());
   private _events: IKernelEvents | null = null;
-  private _asking: Promise<void> | null = null;
   private _state: RuntimeState | undefined;
   private _error = '';
   private _version = 0;
-  private _stale = false;
   private _isShown = false;
-  private _isDisposed = false;
 }

@@ -4,9 +4,8 @@ import * as React from 'react';
 
 import type { KernelModel } from './model.js';
 
-/** A tab that shows what a model knows, and has it asked while a person looks. */
+/** Tab that shows a model, which makes requests only while the tab is visible. */
 export abstract class KernelPanel<T extends KernelModel> extends ReactWidget {
-  /** @param model - Ends with the panel. */
   constructor(protected readonly model: T) {
     super();
   }
@@ -16,7 +15,7 @@ export abstract class KernelPanel<T extends KernelModel> extends ReactWidget {
     super.dispose();
   }
 
-  /** What there is to see. */
+  /** Render the model. */
   protected abstract view(): React.ReactElement;
 
   protected override onAfterAttach(message: Message): void {

@@ -25,5 +25,5 @@ test('what waits is told from what is not tried any more', () => {
       ['waiting', 0, '']
     ]
   );
-  assert.throws(() => readDeliveries({ deliveries: null }), /unknown form/);
+  assert.throws(() => readDeliveries({ deliveries: null }), /unexpected/);
 });

@@ -1,35 +1,35 @@
 import { isRecord, number, text } from '../events/wire.js';
 
-/** A change of the store that its webhook's receiver does not have. */
+/** Change of the store that the webhook's receiver has not accepted. */
 export interface IDelivery {
   readonly id: string;
   /** `POST` or `DELETE`. */
   readonly method: string;
   readonly path: string;
   readonly bytes: number;
-  /** A superseded one is dead, and a later change of the file was accepted or waits. */
+  /** `superseded`: failed, but a later change of the file was accepted or waits. */
   readonly state: 'waiting' | 'dead' | 'superseded';
   readonly attempts: number;
-  /** Why it was not accepted the last time; "" if it was not tried yet. */
+  /** Error of the last attempt; "" before the first one. */
   readonly reason: string;
   /** ISO 8601 time of the change. */
   readonly recorded: string;
-  /** ISO 8601 time of the next attempt; "" if that is at once, or never. */
+  /** ISO 8601 time of the next attempt; "" for immediately or never. */
   readonly due: string;
 }
 
 export interface IDeliveries {
-  /** Whether the store reports to a webhook at all. */
+  /** Whether the store has a webhook. */
   readonly hasWebhook: boolean;
-  /** How many there are, of which only the newest may be listed. */
+  /** Total number, of which only the newest are listed. */
   readonly total: number;
   readonly deliveries: readonly IDelivery[];
 }
 
-/** Read the kernel's answer. */
+/** Parse the kernel's reply. */
 export function readDeliveries(reply: unknown): IDeliveries {
   if (!isRecord(reply) || !Array.isArray(reply.deliveries)) {
-    throw new Error('The kernel sent deliveries of an unknown form.');
+    throw new Error('The kernel sent unexpected deliveries.');
   }
   return {
     hasWebhook: reply.has_webhook === true,

@@ -8,26 +8,26 @@ import {
   type IDelivery
 } from './deliveries.js';
 
-/** The kernel waits some seconds for the receiver's answer. */
+/** The kernel waits some seconds for the receiver. */
 const RESEND_TIMEOUT_MS = 30_000;
 
-/** What the webhook of a kernel's store has not delivered. */
+/** Undelivered requests of a store's webhook. */
 export class DeliveriesModel extends KernelModel {
-  /** Null until the kernel has answered. */
+  /** Null until the kernel has replied. */
   get deliveries(): IDeliveries | null {
     return this._deliveries;
   }
 
   /**
-   * Send dead letters again, one or all.
+   * Send failed deliveries again, one or all.
    *
-   * @param force - Also what a later change of its file has superseded.
+   * @param force - Include superseded ones.
    */
   async resend(one: IDelivery | null, force = false): Promise<void> {
     await this._change({ op: 'resend_deliveries', force }, one);
   }
 
-  /** Forget dead letters, one or all. */
+  /** Delete failed deliveries, one or all. */
   async discard(one: IDelivery | null): Promise<void> {
     await this._change({ op: 'discard_deliveries' }, one);
   }

@@ -1,43 +1,35 @@
 import { Dialog, showDialog } from '@jupyterlab/apputils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { KernelPanel } from '../control/panel.js';
 import { reasonOf } from '../events/errors.js';
 import { Notice } from '../log/notice.js';
+import { trans } from '../translation.js';
 import type { IDelivery } from './deliveries.js';
 import type { DeliveriesModel } from './model.js';
 
-/** The tab that lists what a webhook's receiver does not have. */
+/** Tab that lists undelivered webhook requests. */
 export class DeliveriesPanel extends KernelPanel<DeliveriesModel> {
-  /**
-   * @param model - What is listed.
-   * @param trans - The language that it speaks.
-   */
-  constructor(
-    model: DeliveriesModel,
-    private readonly _trans: TranslationBundle
-  ) {
+  constructor(model: DeliveriesModel) {
     super(model);
     this.addClass('oh-Deliveries');
   }
 
   protected override view(): React.ReactElement {
-    return <Deliveries model={this.model} trans={this._trans} />;
+    return <Deliveries model={this.model} />;
   }
 }
 
 interface IDeliveriesProps {
   model: DeliveriesModel;
-  trans: TranslationBundle;
 }
 
-function Deliveries({ model, trans }: IDeliveriesProps) {
+function Deliveries({ model }: IDeliveriesProps) {
   const [busy, setBusy] = React.useState(false);
   const [failure, setFailure] = React.useState('');
-  const { deliveries: found, events } = model;
+  const { deliveries: current, events } = model;
   if (events?.state !== 'ready') {
-    return <Notice events={events} isEmpty trans={trans} />;
+    return <Notice events={events} isEmpty />;
   }
   const run = (work: () => Promise<void>) => {
     setBusy(true);
@@ -46,11 +38,11 @@ function Deliveries({ model, trans }: IDeliveriesProps) {
       .catch((error: unknown) => setFailure(reasonOf(error)))
       .finally(() => setBusy(false));
   };
-  const shown = found?.deliveries ?? [];
+  const shown = current?.deliveries ?? [];
   const waiting = shown.filter(({ state }) => state === 'waiting').length;
   const failed = shown.filter(({ state }) => state === 'dead').length;
-  const hidden = (found?.total ?? 0) - shown.length;
-  const problem = failure || model.error;
+  const hidden = (current?.total ?? 0) - shown.length;
+  const error = failure || model.error;
   return (
     <>
       <header className="oh-Deliveries-header">
@@ -58,7 +50,7 @@ function Deliveries({ model, trans }: IDeliveriesProps) {
         <span className="oh-Deliveries-count" role="status">
           {busy
             ? trans.__('Waiting for the receiver…')
-            : trans.__('%1 wait, %2 failed', waiting, failed)}
+            : trans.__('%1 pending, %2 failed', waiting, failed)}
         </span>
         <button
           disabled={busy || failed === 0}
@@ -68,7 +60,7 @@ function Deliveries({ model, trans }: IDeliveriesProps) {
         </button>
         <button
           disabled={busy || shown.length === waiting}
-          onClick={() => run(() => discardAll(model, trans))}
+          onClick={() => run(() => discardAll(model))}
         >
           {trans.__('Delete all')}
         </button>
@@ -76,23 +68,23 @@ function Deliveries({ model, trans }: IDeliveriesProps) {
           {trans.__('Refresh')}
         </button>
       </header>
-      {problem && (
+      {error && (
         <p className="oh-Note oh-Deliveries-problem" role="alert">
-          {problem}
+          {error}
         </p>
       )}
-      {found && shown.length === 0 && (
+      {current && shown.length === 0 && (
         <p className="oh-Note">
-          {found.hasWebhook
-            ? trans.__('The receiver has all that changed in the store.')
+          {current.hasWebhook
+            ? trans.__('The receiver has all changes of the store.')
             : trans.__(
-                'This store reports to no webhook; the setting file_store_web_hook_url names one.'
+                'This store has no webhook. Set file_store_web_hook_url to add one.'
               )}
         </p>
       )}
       {hidden > 0 && (
         <p className="oh-Note">
-          {trans.__('%1 older ones are not listed.', hidden)}
+          {trans.__('%1 older deliveries are not listed.', hidden)}
         </p>
       )}
       {shown.length > 0 && (
@@ -111,9 +103,8 @@ function Deliveries({ model, trans }: IDeliveriesProps) {
                   key={delivery.id}
                   delivery={delivery}
                   busy={busy}
-                  onResend={() => run(() => resend(model, delivery, trans))}
+                  onResend={() => run(() => resend(model, delivery))}
                   onDiscard={() => run(() => model.discard(delivery))}
-                  trans={trans}
                 />
               ))}
             </tbody>
@@ -129,17 +120,16 @@ interface IRowProps {
   busy: boolean;
   onResend: () => void;
   onDiscard: () => void;
-  trans: TranslationBundle;
 }
 
-function Row({ delivery, busy, onResend, onDiscard, trans }: IRowProps) {
+function Row({ delivery, busy, onResend, onDiscard }: IRowProps) {
   const { method, path, state, attempts, reason, recorded, due } = delivery;
   const time = new Date(recorded);
   const tried = trans._n('%1 attempt', '%1 attempts', attempts);
   const labels: Record<IDelivery['state'], string> = {
     waiting: due
-      ? trans.__('waits until %1', new Date(due).toLocaleTimeString())
-      : trans.__('waits'),
+      ? trans.__('pending until %1', new Date(due).toLocaleTimeString())
+      : trans.__('pending'),
     dead: trans.__('failed'),
     superseded: trans.__('superseded')
   };
@@ -179,38 +169,34 @@ function Row({ delivery, busy, onResend, onDiscard, trans }: IRowProps) {
   );
 }
 
-/** What is superseded would put the receiver back: only if that is meant. */
+/** Sending a superseded change would overwrite a later one, so ask first. */
 async function resend(
   model: DeliveriesModel,
-  delivery: IDelivery,
-  trans: TranslationBundle
+  delivery: IDelivery
 ): Promise<void> {
   const isOld = delivery.state === 'superseded';
-  const isMeant =
+  const isAgreed =
     !isOld ||
     (await isConfirmed(
-      trans.__('Send an older state?'),
+      trans.__('Send an older version?'),
       trans.__(
-        'The receiver has, or gets, a later change of %1. This one puts it back.',
+        'The receiver has or will get a later change of %1. Sending this one overwrites it.',
         delivery.path
       ),
       trans.__('Send again')
     ));
-  if (isMeant) {
+  if (isAgreed) {
     await model.resend(delivery, isOld);
   }
 }
 
-async function discardAll(
-  model: DeliveriesModel,
-  trans: TranslationBundle
-): Promise<void> {
-  const isMeant = await isConfirmed(
-    trans.__('Delete all that failed?'),
-    trans.__('The receiver never gets these changes.'),
+async function discardAll(model: DeliveriesModel): Promise<void> {
+  const isAgreed = await isConfirmed(
+    trans.__('Delete all failed deliveries?'),
+    trans.__('The receiver will never get these changes.'),
     trans.__('Delete all')
   );
-  if (isMeant) {
+  if (isAgreed) {
     await model.discard(null);
   }
 }

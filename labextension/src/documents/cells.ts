@@ -5,49 +5,49 @@ import { diffIndices } from 'node-diff3';
 
 import { mergedText, mergeText } from './text.js';
 
-/** A cell as far as merges look at it. */
+/** Cell data that merges compare. */
 export interface ICellState {
   readonly id: string;
   readonly type: string;
   readonly source: string;
   readonly metadata: PartialJSONObject;
-  /** Changes with the outputs, the execution count and the attachments. */
+  /** Digest of outputs, execution count and attachments. */
   readonly rest: string;
 }
 
-/** A cell of a file, with what is not compared but taken over. */
+/** Cell of a file, with data that merges only copy. */
 export interface IFileCell extends ICellState {
   readonly outputs: readonly IOutput[];
   readonly count: number | null;
   readonly attachments: PartialJSONObject | undefined;
 }
 
-/** What becomes of a cell that stays. */
+/** Change to an existing cell. */
 export interface ICellEdit {
   readonly source: string;
   readonly type: string;
-  /** By key; undefined where it goes. */
+  /** Changed keys; undefined deletes one. */
   readonly metadata: ReadonlyMap<string, PartialJSONValue | undefined>;
-  /** Whose outputs and attachments it gets; null where its own stay. */
+  /** Source of outputs and attachments; null keeps the current ones. */
   readonly rest: IFileCell | null;
 }
 
-/** How an open notebook becomes the merged one. */
+/** Changes that turn an open notebook into the merged one. */
 export interface INotebookMerge {
-  /** Ids of the merged cells in their order. */
+  /** Ids of the merged cells in order. */
   readonly order: readonly string[];
-  /** Cells that the open notebook does not have. */
+  /** Cells missing in the open notebook. */
   readonly added: ReadonlyMap<string, IFileCell>;
-  /** Ids of added cells that were deleted here, and come back with a change. */
+  /** Ids of added cells that were deleted here, but changed in the file. */
   readonly restored: ReadonlySet<string>;
-  /** Ids of cells that are to be elsewhere. */
+  /** Ids of cells to move. */
   readonly moved: ReadonlySet<string>;
   readonly edits: ReadonlyMap<string, ICellEdit>;
-  /** Ids of the cells of which both versions are kept, each above the file's. */
+  /** Ids of conflicting cells, each placed above its copy from the file. */
   readonly conflicts: readonly string[];
 }
 
-/** JSON with keys in order and texts in one piece, in which equal values are equal. */
+/** Serialize a value with sorted keys and joined lines, so that equal values have equal text. */
 export function canonical(value: unknown): string {
   return JSON.stringify(value, (_, each: unknown) =>
     typeof each === 'object' && each !== null && !Array.isArray(each)
@@ -60,7 +60,7 @@ export function canonical(value: unknown): string {
   );
 }
 
-/** Notebook files have texts as lists of lines. */
+/** Join a text that a notebook file stores as a list of lines. */
 function joined(value: unknown): unknown {
   return Array.isArray(value) &&
     value.length > 0 &&
@@ -69,7 +69,7 @@ function joined(value: unknown): unknown {
     : value;
 }
 
-/** A short text that differs where texts do. */
+/** Hash a text. */
 function digest(text: string): string {
   let a = 0x811c9dc5;
   let b = 0x1b873593;
@@ -81,7 +81,7 @@ function digest(text: string): string {
   return `${text.length}:${a}:${b}`;
 }
 
-/** A cell of the notebook format under an id. */
+/** Convert a cell of the notebook format. */
 export function fileCell(cell: ICell, id: string): IFileCell {
   const { trusted: _, ...metadata } = cell.metadata as PartialJSONObject;
   const outputs = (cell.outputs ?? []) as IOutput[];
@@ -99,18 +99,20 @@ export function fileCell(cell: ICell, id: string): IFileCell {
   };
 }
 
-/** A cell without what is not compared, so that remembering it costs little. */
+/** Convert a cell without its outputs, to save memory. */
 export function cellState(cell: ICell, id: string): ICellState {
-  const { type, source, metadata, rest } = fileCell(cell, id);
+  return withoutOutputs(fileCell(cell, id));
+}
+
+export function withoutOutputs(cell: IFileCell): ICellState {
+  const { id, type, source, metadata, rest } = cell;
   return { id, type, source, metadata, rest };
 }
 
 /**
- * The cells of a file, under ids.
+ * Convert the cells of a file, giving each an id.
  *
- * @param cells - Of the notebook format; before 4.5 they have no ids.
- * @param base - What the file was before, whose ids cells without one take over.
- * @param newId - Makes an id.
+ * @param base - Previous cells, whose ids are reused for cells without one (before format 4.5).
  */
 export function identified(
   cells: readonly ICell[],
@@ -145,10 +147,10 @@ function alignedIds(
   };
   for (const { buffer1, buffer2 } of diffIndices(base.map(key), now.map(key))) {
     keep(buffer1[0]);
-    const gone = base.slice(buffer1[0], buffer1[0] + buffer1[1]);
+    const removed = base.slice(buffer1[0], buffer1[0] + buffer1[1]);
     for (; to < buffer2[0] + buffer2[1]; to++) {
-      const like = gone.findIndex(({ type }) => type === now[to]!.type);
-      ids[to] = like < 0 ? newId() : gone.splice(0, like + 1).at(-1)!.id;
+      const like = removed.findIndex(({ type }) => type === now[to]!.type);
+      ids[to] = like < 0 ? newId() : removed.splice(0, like + 1).at(-1)!.id;
     }
     from = buffer1[0] + buffer1[1];
   }
@@ -157,12 +159,9 @@ function alignedIds(
 }
 
 /**
- * Merge what happened to a file into the notebook that a person has open.
+ * Merge changes of a file into the open notebook.
  *
- * @param base - The file as the open notebook was last the same as it.
- * @param ours - The open notebook.
- * @param theirs - The file as it is now.
- * @param newId - Makes an id.
+ * @param base - Last version common to the file and the open notebook.
  */
 export function mergeNotebook(
   base: readonly ICellState[],
@@ -190,12 +189,12 @@ export function mergeNotebook(
         conflicts.push(cell.id, copy.id);
       }
     } else if (!mine && (!old || !isSame(old, cell))) {
-      // New, or changed there while it was deleted here.
+      // New, or changed there while deleted here.
       added.set(cell.id, cell);
     }
   }
   const moved = movedIds(base, theirs, open);
-  const kept = ours
+  const staying = ours
     .filter(cell => {
       const old = was.get(cell.id);
       const isDeleted = old && !now.has(cell.id) && isSame(old, cell);
@@ -203,7 +202,7 @@ export function mergeNotebook(
     })
     .map(({ id }) => id);
   const order = placed(
-    kept,
+    staying,
     theirs.map(({ id }) => id),
     id => moved.has(id) || added.has(id)
   );
@@ -251,7 +250,7 @@ function mergeCell(
   return { edit, isConflict: source === null };
 }
 
-/** Outputs that the person sees stay until there are others: editors of files drop them. */
+/** Editors that drop outputs do not remove those that the person sees. */
 function takesRest(
   old: ICellState,
   mine: ICellState,
@@ -265,7 +264,7 @@ function takesRest(
   );
 }
 
-/** The keys that the file changed, and the open notebook did not. */
+/** Return the keys that changed in the file but not in the open notebook. */
 export function metadataEdit(
   old: PartialJSONObject,
   mine: PartialJSONObject,
@@ -283,7 +282,7 @@ export function metadataEdit(
   );
 }
 
-/** Cells that are not where they were, in relation to the others that both have. */
+/** Return cells that moved relative to the other common cells. */
 function movedIds(
   base: readonly ICellState[],
   theirs: readonly ICellState[],
@@ -299,7 +298,7 @@ function movedIds(
   return new Set(moved.filter(id => open.has(id)));
 }
 
-/** The ids that stay in place while a list becomes another, among them the pinned one. */
+/** Return the ids that stay in place when a list is reordered, including the pinned one. */
 export function stayingIds(
   from: readonly string[],
   to: readonly string[],
@@ -317,21 +316,21 @@ export function stayingIds(
 }
 
 function common(from: readonly string[], to: readonly string[]): string[] {
-  const gone = new Set(
+  const removed = new Set(
     diffIndices([...from], [...to]).flatMap(
       ({ buffer1Content }) => buffer1Content
     )
   );
-  return from.filter(id => !gone.has(id));
+  return from.filter(id => !removed.has(id));
 }
 
-/** Ids with others put in, each below the one that is above it in the file. */
+/** Insert cells, each below its predecessor in the file. */
 function placed(
-  kept: readonly string[],
+  staying: readonly string[],
   file: readonly string[],
   isPlaced: (id: string) => boolean
 ): string[] {
-  const order = [...kept];
+  const order = [...staying];
   let above = -1;
   for (const id of file) {
     if (isPlaced(id)) {

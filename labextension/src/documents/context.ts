@@ -9,60 +9,53 @@ import {
   type IMergedDocument
 } from './document.js';
 
-/** A context's own note of the file that it was loaded from, and how it saves. */
+/** Internals of a context: the loaded file's metadata, and saving. */
 interface IContextInternals {
   _updateContentsModel(model: Contents.IModel): void;
   _createSaveOptions(): Partial<Contents.IModel>;
-  /** Asks the person if the file has changed. */
+  /** Asks the person if the file changed. */
   _maybeSave(options: Partial<Contents.IModel>): Promise<Contents.IModel>;
 }
 
-/** Field of a save: the hash of the file that it replaces, else the server refuses it. */
+/** Field of a save request: hash of the file to replace; the server rejects the save if it differs. */
 const EXPECTED_HASH = 'oh_jupyter_expected_hash';
 const CONFLICT = 409;
 
-/** Keeps an open document and its file the same, whoever changes the file. */
+/** Keeps an open document and its file in sync. */
 export class OpenDocument implements IFollowedDocument {
-  /**
-   * @param context - Of the document.
-   * @param document - How it is merged.
-   * @param files - Where its file is read.
-   * @param onConflict - Told that both versions were kept, in how many places.
-   */
   constructor(
-    context: DocumentRegistry.Context,
-    document: IMergedDocument,
-    files: FileReader,
-    onConflict: (document: OpenDocument, count: number) => void
+    private readonly _context: DocumentRegistry.Context,
+    private readonly _document: IMergedDocument,
+    private readonly _files: FileReader,
+    private readonly _onConflict: (
+      document: OpenDocument,
+      count: number
+    ) => void
   ) {
-    this._context = context;
-    this._document = document;
-    this._files = files;
-    this._onConflict = onConflict;
-    this._save = context.save.bind(context);
-    // There is no hook before a save, which asks whether to overwrite what changed in the file.
-    context.save = () => this.save();
-    const internals = context as unknown as IContextInternals;
-    this._saveOrAsk = internals._maybeSave.bind(context);
+    this._save = this._context.save.bind(this._context);
+    // No hook runs before a save that asks whether to overwrite a changed file.
+    this._context.save = () => this.save();
+    const internals = this._context as unknown as IContextInternals;
+    this._saveOrAsk = internals._maybeSave.bind(this._context);
     internals._maybeSave = options => this._saveMerged(options);
-    context.saveState.connect(this._onSaveState, this);
-    context.fileChanged.connect(this._onFileChanged, this);
-    void context.ready.then(() => {
+    this._context.saveState.connect(this._onSaveState, this);
+    this._context.fileChanged.connect(this._onFileChanged, this);
+    void this._context.ready.then(() => {
       this._base ??= this._document.snapshot();
     });
   }
 
-  /** Where it is below the server's root; with its drive, where it is not the server's. */
+  /** Path below the server's root, with the drive's name on another drive. */
   get path(): string {
     return this._context.path;
   }
 
-  /** Whether the person has changed what is not in the file. */
+  /** Whether it has unsaved changes. */
   get isUnsaved(): boolean {
     return !this._isDisposed && this._context.model.dirty;
   }
 
-  /** Whether some of that is what an agent would read. */
+  /** Whether these include text that an agent would read. */
   get hasUnsavedText(): boolean {
     return (
       this.isUnsaved &&
@@ -71,18 +64,14 @@ export class OpenDocument implements IFollowedDocument {
     );
   }
 
-  get isDisposed(): boolean {
-    return this._isDisposed;
-  }
-
   dispose(): void {
     this._isDisposed = true;
     Signal.clearData(this);
   }
 
-  /** Merge the file into the open document, if the file has changed. */
+  /** Merge the file if it changed. */
   async sync(): Promise<void> {
-    // One that has not begun will see what has changed by now.
+    // A pending sync will see all changes up to now.
     this._nextSync ??= this._enqueue(async () => {
       this._nextSync = null;
       await this._sync();
@@ -90,36 +79,36 @@ export class OpenDocument implements IFollowedDocument {
     await this._nextSync;
   }
 
-  /** Save the open document with what has changed in the file. */
+  /** Merge changes of the file, then save. */
   async save(): Promise<void> {
     await this._enqueue(async () => {
       await this._sync();
       try {
         await this._save();
       } finally {
-        // JupyterLab tells of no end where the person has cancelled it.
+        // JupyterLab reports no end if the person cancels.
         this._saving = undefined;
       }
     });
   }
 
-  /** Save, and merge first whatever somebody writes to the file until that is done. */
+  /** Save, merging first anything written to the file meanwhile. */
   private async _saveMerged(
     options: Partial<Contents.IModel>
   ): Promise<Contents.IModel> {
     const { contentsModel, path } = this._context;
     const hash = contentsModel?.hash;
-    if (!hash || this._isUnordered) {
+    if (!hash || this._ignoresHash) {
       return this._saveOrAsk(options);
     }
     try {
-      const expecting = { ...options, [EXPECTED_HASH]: hash };
-      const saved = await this._files.save(path, expecting);
+      const request = { ...options, [EXPECTED_HASH]: hash };
+      const saved = await this._files.save(path, request);
       if (saved.hash) {
         return saved;
       }
-      // The server has no extension that looks at what is expected.
-      this._isUnordered = true;
+      // The server ignores the expected hash: it lacks our extension.
+      this._ignoresHash = true;
       const now = await this._files.get(path, { content: false, hash: true });
       return now.hash ? { ...saved, hash: now.hash } : saved;
     } catch (error) {
@@ -148,7 +137,7 @@ export class OpenDocument implements IFollowedDocument {
     if (this._isDisposed || this._base === undefined) {
       return;
     }
-    // Of a file that is gone or cannot be read, the save tells; drives have errors of their own.
+    // Saving reports an unreadable or deleted file.
     const file = await this._changedFile(path).catch(() => null);
     if (file && !this._isDisposed && path === this._context.path) {
       this._merge(file);
@@ -183,14 +172,14 @@ export class OpenDocument implements IFollowedDocument {
       this._isMerging = false;
     }
     model.dirty = wasDirty
-      ? !this._isAsFile
+      ? !this._equalsFile
       : !this._document.hasTextOf(this._base);
     if (conflicts > 0) {
       this._onConflict(this, conflicts);
     }
   }
 
-  private get _isAsFile(): boolean {
+  private get _equalsFile(): boolean {
     return isSameContent(this._document.snapshot(), this._base);
   }
 
@@ -200,8 +189,8 @@ export class OpenDocument implements IFollowedDocument {
     } else {
       if (state === 'completed' && this._saving !== undefined) {
         this._base = this._saving;
-        // What was typed during the save is not in the file.
-        this._context.model.dirty = !this._isAsFile;
+        // Text typed during the save is not in the file.
+        this._context.model.dirty = !this._equalsFile;
       }
       this._saving = undefined;
     }
@@ -209,19 +198,15 @@ export class OpenDocument implements IFollowedDocument {
 
   private _onFileChanged(): void {
     if (!this._isMerging && this._saving === undefined) {
-      // The person has loaded the file again.
+      // The person reloaded the file.
       this._base = this._document.snapshot();
     }
   }
 
-  private readonly _context: DocumentRegistry.Context;
-  private readonly _document: IMergedDocument;
-  private readonly _files: FileReader;
-  private readonly _onConflict: (document: OpenDocument, count: number) => void;
   private readonly _save: () => Promise<void>;
   private readonly _saveOrAsk: IContextInternals['_maybeSave'];
-  private _isUnordered = false;
-  /** What was the same in the file and here; undefined until it is loaded. */
+  private _ignoresHash = false;
+  /** Last common version; undefined until loaded. */
   private _base: unknown;
   private _saving: unknown;
   private _isMerging = false;

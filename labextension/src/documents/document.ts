@@ -3,43 +3,42 @@ import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import type { INotebookContent } from '@jupyterlab/nbformat';
 import type { Contents } from '@jupyterlab/services';
 import { UUID, type PartialJSONObject } from '@lumino/coreutils';
-import type { IDisposable } from '@lumino/disposable';
 
 import {
   canonical,
   identified,
   mergeNotebook,
   metadataEdit,
+  withoutOutputs,
   type ICellState
 } from './cells.js';
 import { applyMerge, openCells, setMetadata, setText } from './live.js';
 import { markedText, mergedText, mergeText } from './text.js';
 
-/** An open document that changes in the file are merged into. */
+/** Open document into which changes of its file can be merged. */
 export interface IMergedDocument {
-  /** What is compared with the file later. */
+  /** Return the current content for later comparison. */
   snapshot(): unknown;
   /**
    * Merge a file into the open document.
    *
-   * @param base - A snapshot of when both were the same.
-   * @param content - Of the file.
-   * @returns The snapshot of that file, and of how many places both versions are kept.
+   * @param base - Last common snapshot.
+   * @returns The file's snapshot, and the number of places with both versions.
    */
   merge(base: unknown, content: unknown): { base: unknown; conflicts: number };
-  /** Whether the text that people write is that of a snapshot. */
+  /** Return whether the text, without outputs, equals that of a snapshot. */
   hasTextOf(snapshot: unknown): boolean;
 }
 
-/** Where the person types in a notebook. */
+/** Position of the person's cursor in a notebook. */
 export interface ITyping {
-  /** Id of the cell, or null. */
+  /** Return the id of the edited cell, or null. */
   cell(): string | null;
-  /** Give up the focus, before that cell is deleted: otherwise the next cell would get it. */
+  /** Remove the focus before that cell is deleted, or the next cell would get it. */
   leave(): void;
 }
 
-/** Marks of a conflict in a text: the names of the two sides. */
+/** Names of the two sides in conflict marks. */
 export interface ISideNames {
   readonly ours: string;
   readonly theirs: string;
@@ -64,7 +63,7 @@ class MergedNotebook implements IMergedDocument {
   }
 
   hasTextOf({ cells }: INotebookState): boolean {
-    // The kernel's language is noted in the metadata of whatever is opened.
+    // JupyterLab adds the kernel's language to the metadata of an opened notebook.
     return isSameContent(openCells(this._shared), cells);
   }
 
@@ -85,13 +84,7 @@ class MergedNotebook implements IMergedDocument {
       this._typing.leave();
     }
     applyMerge(this._shared, merge, cell);
-    const cells = theirs.map(({ id, type, source, metadata, rest }) => ({
-      id,
-      type,
-      source,
-      metadata,
-      rest
-    }));
+    const cells = theirs.map(withoutOutputs);
     return { base: { cells, metadata }, conflicts: merge.conflicts.length };
   }
 }
@@ -123,8 +116,9 @@ class MergedText implements IMergedDocument {
   }
 }
 
-/** An open document whose unsaved changes agents are to read. */
-export interface IFollowedDocument extends IDisposable {
+/** Open document that is kept in sync with its file. */
+export interface IFollowedDocument {
+  dispose(): void;
   readonly path: string;
   readonly isUnsaved: boolean;
   readonly hasUnsavedText: boolean;
@@ -132,7 +126,7 @@ export interface IFollowedDocument extends IDisposable {
   save(): Promise<void>;
 }
 
-/** How a document is merged; null where it is neither text nor notebook. */
+/** Wrap a text or notebook document for merging; null for others. */
 export function mergedDocument(
   { model }: DocumentRegistry.Context,
   names: ISideNames,
@@ -148,10 +142,9 @@ export function mergedDocument(
   return 'ysource' in shared ? new MergedText(shared as YFile, names) : null;
 }
 
-/** Whether two snapshots are of the same content. */
+/** Return whether two snapshots are equal. */
 export function isSameContent(a: unknown, b: unknown): boolean {
   return canonical(a) === canonical(b);
 }
 
-/** What is asked of the contents manager. */
 export type FileReader = Pick<Contents.IManager, 'get' | 'localPath' | 'save'>;

@@ -1,5 +1,5 @@
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
-import { Signal, type ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
 
 import { OpenDocument } from './context.js';
 import {
@@ -11,39 +11,29 @@ import {
 } from './document.js';
 import { SharedDocument } from './shared.js';
 
-/** The open documents that are kept the same as their files. */
+/** Open documents that are kept in sync with their files. */
 export class OpenDocuments {
-  /**
-   * @param files - Where files are read.
-   * @param names - Of the two sides, where a text has both.
-   * @param typing - Where the person types.
-   * @param onConflict - Told that both versions were kept, in how many places.
-   */
   constructor(
-    files: FileReader,
-    names: ISideNames,
-    typing: ITyping,
-    onConflict: (document: OpenDocument, count: number) => void
-  ) {
-    this._files = files;
-    this._names = names;
-    this._typing = typing;
-    this._onConflict = onConflict;
-  }
+    private readonly _files: FileReader,
+    private readonly _names: ISideNames,
+    private readonly _typing: ITyping,
+    private readonly _onConflict: (
+      document: OpenDocument,
+      count: number
+    ) => void
+  ) {}
 
-  /** Emitted when a document has changes that are not in its file, or none any more. */
-  get unsavedChanged(): ISignal<this, void> {
-    return this._unsavedChanged;
-  }
+  /** Emitted when a document's unsaved state changes. */
+  readonly unsavedChanged = new Signal<this, void>(this);
 
-  /** Paths of the documents with changes that are not in their files. */
+  /** Paths of documents with unsaved changes. */
   get unsaved(): readonly string[] {
     return this._all
       .filter(document => document.isUnsaved)
       .map(({ path }) => path);
   }
 
-  /** Follow a document, unless it is followed already. */
+  /** Follow a document unless it is followed already. */
   add(context: DocumentRegistry.Context): void {
     if (this._known.has(context) || context.isDisposed) {
       return;
@@ -55,18 +45,18 @@ export class OpenDocuments {
     this._known.set(context, document);
     context.model.stateChanged.connect((_, { name }) => {
       if (name === 'dirty') {
-        this._unsavedChanged.emit();
+        this.unsavedChanged.emit();
       }
     });
-    this._unsavedChanged.emit();
+    this.unsavedChanged.emit();
     context.disposed.connect(() => {
       this._known.delete(context);
       document.dispose();
-      this._unsavedChanged.emit();
+      this.unsavedChanged.emit();
     });
   }
 
-  /** Merge what has changed in the files: of all documents, or of those at a path. */
+  /** Merge changed files into all documents, or those at a path. */
   async sync(path?: string): Promise<void> {
     await Promise.all(
       this._all
@@ -75,7 +65,7 @@ export class OpenDocuments {
     );
   }
 
-  /** Save the text that is not in the files. */
+  /** Save unsaved text. */
   async saveUnsaved(): Promise<void> {
     const unsaved = this._all.filter(document => document.hasUnsavedText);
     await Promise.allSettled(unsaved.map(document => document.save()));
@@ -97,13 +87,8 @@ export class OpenDocuments {
     return [...this._known.values()];
   }
 
-  private readonly _files: FileReader;
-  private readonly _names: ISideNames;
-  private readonly _typing: ITyping;
-  private readonly _onConflict: (document: OpenDocument, count: number) => void;
   private readonly _known = new Map<
     DocumentRegistry.Context,
     IFollowedDocument
   >();
-  private readonly _unsavedChanged = new Signal<this, void>(this);
 }

@@ -1,4 +1,4 @@
-/** Open documents: what is in them now, and how a merge is put into them. */
+/** Reading open documents and applying merges to them. */
 import type {
   SharedCell,
   YBaseCell,
@@ -22,14 +22,13 @@ import { textEdits } from './text.js';
 
 type LiveCell = YBaseCell<IBaseCellMetadata>;
 
-/** The cells of an open notebook. */
 export function openCells(notebook: YNotebook): readonly ICellState[] {
   return notebook.cells.map(cell =>
     cellState(cell.toJSON() as ICell, cell.getId())
   );
 }
 
-/** Make the text of an open document another, as one step that can be undone. */
+/** Replace the text of an open document as one undoable step. */
 export function setText(shared: YFile | LiveCell, text: string): void {
   const edits = textEdits(shared.getSource(), text);
   if (edits.length === 0) {
@@ -45,10 +44,10 @@ export function setText(shared: YFile | LiveCell, text: string): void {
 }
 
 /**
- * Put a merge into an open notebook: texts cell by cell, then the order of cells as one step.
+ * Apply a merge to an open notebook: texts cell by cell, then the order of cells as one step.
  *
- * @param focused - The cell in which somebody types: others are put around it, since a cell that
- *   is put elsewhere is made anew, without the cursor.
+ * @param focused - The edited cell. Other cells move around it, because moving a cell recreates it
+ * without the cursor.
  */
 export function applyMerge(
   notebook: YNotebook,
@@ -76,7 +75,7 @@ export function applyMerge(
     return;
   }
   const clones = new Map<string, SharedCell.Cell>();
-  // A redo may put other cells back, but none that is there again.
+  // Keep the redo stack unless it could duplicate a restored cell.
   const keepsRedo = merge.restored.size === 0 && now.every(stays);
   asOneStep(notebook, keepsRedo, () => {
     for (let n = notebook.cells.length - 1; n >= 0; n--) {
@@ -84,7 +83,7 @@ export function applyMerge(
       const id = cell.getId();
       if (!stays(id)) {
         const type = merge.edits.get(id)?.type ?? cell.cell_type;
-        clones.set(id, cloned(cell.toJSON() as ICell, id, type));
+        clones.set(id, cellOfType(cell.toJSON() as ICell, id, type));
         notebook.deleteCell(n);
       }
     }
@@ -101,10 +100,10 @@ export function applyMerge(
 /**
  * Make changes that are undone together.
  *
- * @param keepsRedo - Whether what was undone before can still be redone.
+ * This is not one transaction, because JupyterLab updates the active cell while it processes the
+ * transaction, and would focus another cell.
  *
- * Not one transaction: JupyterLab takes the active cell by its place at the end of a transaction
- * while it still goes through it, and gives the focus to another cell.
+ * @param keepsRedo - Whether earlier undone changes can still be redone.
  */
 function asOneStep(
   notebook: YNotebook,
@@ -143,7 +142,7 @@ function applyEdit(cell: LiveCell, edit: ICellEdit): void {
   }
   if (cell.cell_type === 'code') {
     const code = cell as unknown as YCodeCell;
-    // What a running cell puts out goes on coming.
+    // A running cell keeps its own outputs.
     if (code.executionState !== 'running') {
       code.setOutputs([...edit.rest.outputs]);
       code.execution_count = edit.rest.count;
@@ -157,7 +156,7 @@ function applyEdit(cell: LiveCell, edit: ICellEdit): void {
 
 function newCell(cell: IFileCell): SharedCell.Cell {
   const { id, type, source, metadata, outputs, count, attachments } = cell;
-  return cloned(
+  return cellOfType(
     {
       cell_type: type,
       source,
@@ -171,8 +170,8 @@ function newCell(cell: IFileCell): SharedCell.Cell {
   );
 }
 
-/** A cell as one of a type, which has what this type can have. */
-function cloned(cell: ICell, id: string, type: string): SharedCell.Cell {
+/** Convert a cell to a type, with the fields of that type. */
+function cellOfType(cell: ICell, id: string, type: string): SharedCell.Cell {
   const { outputs, execution_count, attachments, ...common } = cell;
   const own =
     type === 'code'
@@ -183,7 +182,7 @@ function cloned(cell: ICell, id: string, type: string): SharedCell.Cell {
   return { ...common, ...own, id, cell_type: type } as SharedCell.Cell;
 }
 
-/** Whether an open notebook's own metadata are those of a file. */
+/** Apply changes to a notebook's metadata. */
 export function setMetadata(
   notebook: YNotebook,
   changes: ReadonlyMap<string, unknown>

@@ -4,35 +4,32 @@ import { UUID } from '@lumino/coreutils';
 
 import type { OpenDocuments } from './documents.js';
 
-/** Tells the server which documents have changes that are not in their files. */
+/** Reports to the server which documents are unsaved. */
 export class UnsavedReporter {
-  /**
-   * @param documents - The open ones.
-   * @param settings - Of the server that agents ask.
-   */
-  constructor(documents: OpenDocuments, settings: ServerConnection.ISettings) {
-    this._documents = documents;
-    this._settings = settings;
-    documents.unsavedChanged.connect(() => void this.report());
+  constructor(
+    private readonly _documents: OpenDocuments,
+    private readonly _settings: ServerConnection.ISettings
+  ) {
+    this._documents.unsavedChanged.connect(() => void this.report());
     window.addEventListener('pagehide', () => {
       void this._put({ paths: [] }, true);
     });
   }
 
   /**
-   * Tell it, if it is not what was told last; one request after the other.
+   * Report if something changed since the last report; one request at a time.
    *
-   * @param answered - The server's request to save that was carried out before.
+   * @param answered - Id of the server's save request that was carried out.
    */
   async report(answered?: number): Promise<void> {
     this._last = this._last.then(async () => {
       const paths = this._documents.unsaved;
-      const told = JSON.stringify(paths);
+      const report = JSON.stringify(paths);
       if (answered !== undefined) {
-        this._told = told;
+        this._reported = report;
         await this._put({ paths, answered });
-      } else if (told !== this._told && !this._isAbsent) {
-        this._told = told;
+      } else if (report !== this._reported && !this._isAbsent) {
+        this._reported = report;
         await this._put({ paths });
       }
     });
@@ -53,16 +50,14 @@ export class UnsavedReporter {
       );
       this._isAbsent = status === 404;
     } catch {
-      // The server is gone; the next change is told again.
-      this._told = '';
+      // The server is unreachable; report again at the next change.
+      this._reported = '';
     }
   }
 
-  private readonly _documents: OpenDocuments;
-  private readonly _settings: ServerConnection.ISettings;
   private readonly _client = UUID.uuid4();
-  private _told = '[]';
+  private _reported = '[]';
   private _last: Promise<void> = Promise.resolve();
-  /** The server has no extension that would want to know. */
+  /** The server has no extension to report to. */
   private _isAbsent = false;
 }

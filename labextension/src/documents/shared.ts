@@ -3,12 +3,11 @@ import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import type { IFollowedDocument } from './document.js';
 
 /**
- * A document that jupyter-collaboration keeps the same as its file.
+ * Document that jupyter-collaboration syncs with its file.
  *
- * It reads a file that somebody else changes, in place of what is not saved: so it is saved before.
+ * It discards unsaved changes when the file changes, so they are saved before.
  */
 export class SharedDocument implements IFollowedDocument {
-  /** @param context - Of the document. */
   constructor(private readonly _context: DocumentRegistry.Context) {}
 
   get path(): string {
@@ -21,10 +20,6 @@ export class SharedDocument implements IFollowedDocument {
 
   get hasUnsavedText(): boolean {
     return this.isUnsaved;
-  }
-
-  get isDisposed(): boolean {
-    return this._isDisposed;
   }
 
   dispose(): void {

@@ -1,28 +1,28 @@
-/** Three-way merges of text by lines, and the edits that make one text another. */
+/** Three-way line merges of text, and minimal edits. */
 import { diff3Merge, diffIndices } from 'node-diff3';
 
-/** Characters from `start` to before `end` become `value`. */
+/** Replace the characters from `start` to before `end` by `value`. */
 export interface ITextEdit {
   readonly start: number;
   readonly end: number;
   readonly value: string;
 }
 
-/** Lines that both sides changed, each in its own way. */
+/** Lines that both sides changed differently. */
 export interface ITextConflict {
   readonly ours: string;
   readonly theirs: string;
 }
 
-/** What two sides made of one text: pieces that go together, and conflicts. */
+/** Merged text, or a conflict. */
 export type MergePiece = string | ITextConflict;
 
-/** The lines of a text, each with its newline. */
+/** Split a text into lines with their newlines. */
 function lines(text: string): string[] {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
-/** Merge what two sides made of a base; changes that touch each other conflict. */
+/** Merge two versions of a base; adjacent changes conflict. */
 export function mergeText(
   base: string,
   ours: string,
@@ -44,14 +44,14 @@ export function mergeText(
   );
 }
 
-/** The merged text; null where lines conflict. */
+/** Join the merged text; null with conflicts. */
 export function mergedText(pieces: readonly MergePiece[]): string | null {
   return pieces.every(piece => typeof piece === 'string')
     ? pieces.join('')
     : null;
 }
 
-/** The merged text with both versions of what conflicts, marked as git marks them. */
+/** Join the merged text, with conflicts marked like git. */
 export function markedText(
   pieces: readonly MergePiece[],
   ourName: string,
@@ -71,7 +71,7 @@ function terminated(text: string): string {
   return text === '' || text.endsWith('\n') ? text : `${text}\n`;
 }
 
-/** The smallest edits by lines that make one text another, the last one first. */
+/** Return the minimal line edits between two texts, last one first. */
 export function textEdits(from: string, to: string): readonly ITextEdit[] {
   const before = lines(from);
   const offsets = [0];
@@ -89,7 +89,7 @@ export function textEdits(from: string, to: string): readonly ITextEdit[] {
     .reverse();
 }
 
-/** An edit without what its two texts begin and end with alike. */
+/** Trim the common start and end of an edit. */
 function trimmed(from: string, to: string, offset: number): ITextEdit {
   const shorter = Math.min(from.length, to.length);
   let head = 0;

@@ -6,55 +6,52 @@ import { NotLoadedError } from './errors.js';
 import { parseProgress, type IProgress } from './progress.js';
 import { isRecord, number, parseEvent, text, type WireEvent } from './wire.js';
 
-/** One page of the log of the runtime that is alive in a kernel. */
+/** Page of the event log of the current runtime of a kernel. */
 export interface IHistoryPage {
   readonly generation: string;
-  /** Where relative paths start. */
+  /** Directory of relative paths. */
   readonly workspaceDir: string;
   readonly events: readonly WireEvent[];
-  /** Where the next page starts; null if this was the last one. */
+  /** Start of the next page; null after the last one. */
   readonly nextId: number | null;
 }
 
-/** An Action that a person has to decide on. */
+/** Action that waits for a person's decision. */
 export interface IWaiting {
   readonly id: number;
-  /** Why it waits, in the kernel's words. */
+  /** Reason, in the kernel's words. */
   readonly reason: string;
-  /** What an edit would change. */
+  /** Diff of a pending edit. */
   readonly diff: string;
-  /** When it is rejected by itself, in milliseconds since the epoch. */
+  /** Time of automatic rejection, in milliseconds since the epoch. */
   readonly expires: number;
 }
 
-/** What a person has decided. */
+/** Decision of a person. */
 export interface IVerdict {
   readonly approve: boolean;
-  /** What the agent is told about a rejection. */
+  /** Reason that the agent reads with a rejection. */
   readonly why?: string;
-  /** Later Actions of its type that wait for the same reasons may begin, too. */
+  /** Also approve later Actions of this type with the same reasons. */
   readonly forSession?: boolean;
 }
 
-/** Seconds for which the kernel waits for news before it answers that there are none. */
+/** How long the kernel waits for progress before it replies without any. */
 const LOOK_SECONDS = 20;
 
 const NOT_LOADED: ReadonlySet<number> = new Set([404, 424, 501]);
 
-/** How many events to ask for at once. */
+/** Events per page. */
 const PAGE_SIZE = 200;
 
-/** The event endpoints of the server extension. */
+/** Client of the event endpoints of the server extension. */
 export class EventsApi {
-  /** @param settings - Of the Jupyter server that runs the extension. */
-  constructor(settings: ServerConnection.ISettings) {
-    this._settings = settings;
-  }
+  constructor(private readonly _settings: ServerConnection.ISettings) {}
 
   /**
-   * Events of a kernel from an id on, at most `PAGE_SIZE` of them.
+   * Fetch at most `PAGE_SIZE` events of a kernel, starting at an id.
    *
-   * @throws NotLoadedError where there is no runtime to ask.
+   * @throws NotLoadedError if the kernel has no runtime.
    */
   async history(kernelId: string, startId: number): Promise<IHistoryPage> {
     const query = URLExt.objectToQueryString({
@@ -62,46 +59,56 @@ export class EventsApi {
       limit: PAGE_SIZE,
       if_loaded: true
     });
-    const reply = await this._ask(kernelId, `events${query}`);
+    const response = await askRuntime(
+      this._settings,
+      kernelId,
+      `events${query}`
+    );
     if (
-      !isRecord(reply) ||
-      typeof reply.generation !== 'string' ||
-      !Array.isArray(reply.events)
+      !isRecord(response) ||
+      typeof response.generation !== 'string' ||
+      !Array.isArray(response.events)
     ) {
-      throw new Error('The server sent a history of an unknown form.');
+      throw new Error('The server sent an unexpected history.');
     }
-    const events = reply.events.map(parseEvent).filter(event => event !== null);
+    const events = response.events
+      .map(parseEvent)
+      .filter(event => event !== null);
     const last = events.at(-1);
     const nextId =
-      last && reply.events.length >= PAGE_SIZE ? last.id + 1 : null;
-    const { generation } = reply;
-    const workspaceDir = text(reply, 'workspace_dir');
+      last && response.events.length >= PAGE_SIZE ? last.id + 1 : null;
+    const { generation } = response;
+    const workspaceDir = text(response, 'workspace_dir');
     return { generation, workspaceDir, events, nextId };
   }
 
-  /** Load a runtime into a kernel: the server does so where more is asked than events. */
+  /** Load a runtime: the server does that for every request but those for events. */
   async load(kernelId: string): Promise<void> {
-    await this._ask(kernelId, 'checkpoints');
+    await askRuntime(this._settings, kernelId, 'checkpoints');
   }
 
-  /** One event in full length, with its images. */
+  /** Fetch one event in full, with its images. */
   async event(kernelId: string, id: number): Promise<WireEvent> {
     const event = parseEvent(
-      await this._ask(kernelId, `events/${id}?if_loaded=true`)
+      await askRuntime(this._settings, kernelId, `events/${id}?if_loaded=true`)
     );
     if (event === null) {
-      throw new Error('The server sent an event of an unknown form.');
+      throw new Error('The server sent an unexpected event.');
     }
     return event;
   }
 
-  /** The Actions that wait for a person. */
+  /** Fetch the Actions that wait for a person. */
   async confirmations(kernelId: string): Promise<readonly IWaiting[]> {
-    const reply = await this._ask(kernelId, 'confirmations?if_loaded=true');
-    if (!Array.isArray(reply)) {
-      throw new Error('The server sent confirmations of an unknown form.');
+    const response = await askRuntime(
+      this._settings,
+      kernelId,
+      'confirmations?if_loaded=true'
+    );
+    if (!Array.isArray(response)) {
+      throw new Error('The server sent unexpected confirmations.');
     }
-    return reply
+    return response
       .filter(isRecord)
       .filter(({ id }) => Number.isSafeInteger(id))
       .map(each => ({
@@ -113,14 +120,12 @@ export class EventsApi {
   }
 
   /**
-   * Let a waiting Action begin, or reject it.
+   * Approve or reject a pending Action.
    *
-   * The kernel is told directly, as by the cells that a person runs: what comes
-   * over REST may come from the agent whose Action it is. The control channel
-   * answers while cells run.
+   * Decisions use the control channel, because a REST request may come from the very agent that
+   * asked. The control channel replies while cells run.
    *
-   * @param generation - The life of the runtime in which the Action waits.
-   * @throws NotLoadedError if it does not wait any more.
+   * @throws NotLoadedError if the Action no longer waits.
    */
   async decide(
     kernel: Kernel.IKernelConnection,
@@ -133,7 +138,7 @@ export class EventsApi {
     await askOnControl(kernel, { ...content, ...decision });
   }
 
-  /** How an Action goes on, once that is not what was seen; or as it was, after a while. */
+  /** Wait until an Action's progress differs from `seen`, for a limited time. */
   async look(
     kernel: Kernel.IKernelConnection,
     generation: string,
@@ -141,29 +146,23 @@ export class EventsApi {
     seen: IProgress | null
   ): Promise<IProgress> {
     const content = { op: 'peek', generation, id, seen, wait: LOOK_SECONDS };
-    // A kernel that still says nothing ten seconds later has no runtime.
+    // After ten more seconds of silence the kernel has no runtime.
     const timeoutMs = 1000 * (LOOK_SECONDS + 10);
     return parseProgress(
       (await askOnControl(kernel, content, timeoutMs)).fields
     );
   }
 
-  /** Interrupt the command that runs in the shell of a kernel. */
+  /** Interrupt the command that runs in a kernel's shell. */
   async interrupt(
     kernel: Kernel.IKernelConnection,
     generation: string
   ): Promise<void> {
     await askOnControl(kernel, { op: 'interrupt', generation });
   }
-
-  private _ask(kernelId: string, path: string): Promise<unknown> {
-    return askRuntime(this._settings, kernelId, path);
-  }
-
-  private readonly _settings: ServerConnection.ISettings;
 }
 
-/** The address of a kernel in the server extension. */
+/** Return the URL of a kernel in the server extension. */
 export function kernelUrl(
   { baseUrl }: ServerConnection.ISettings,
   kernelId: string
@@ -173,10 +172,9 @@ export function kernelUrl(
 }
 
 /**
- * What the server extension answers for a kernel.
+ * Send a request about a kernel to the server extension.
  *
- * @throws NotLoadedError where there is no runtime to ask; another error with
- *   the reason, if it refuses.
+ * @throws NotLoadedError if the kernel has no runtime; otherwise an error with the server's reason.
  */
 export async function requestOfKernel(
   settings: ServerConnection.ISettings,
@@ -192,9 +190,9 @@ export async function requestOfKernel(
   if (response.ok) {
     return response;
   }
-  const reply: unknown = await response.json().catch(() => null);
+  const body: unknown = await response.json().catch(() => null);
   const reason =
-    (isRecord(reply) && (text(reply, 'detail') || text(reply, 'message'))) ||
+    (isRecord(body) && (text(body, 'detail') || text(body, 'message'))) ||
     response.statusText;
   if (NOT_LOADED.has(response.status)) {
     throw new NotLoadedError(reason);
@@ -203,10 +201,10 @@ export async function requestOfKernel(
 }
 
 /**
- * The JSON of such an answer; null if it is none.
+ * Return the JSON of such a response, or null without valid JSON.
  *
- * What is only looked for is asked of every kernel, with `if_loaded`: browser and
- * server would log an error for each kernel without a runtime.
+ * Requests to every kernel should carry `if_loaded`; without it, browser and server log an error
+ * for each kernel without a runtime.
  */
 export async function askRuntime(
   settings: ServerConnection.ISettings,

@@ -1,49 +1,49 @@
 import type { IAction, IObservation } from './wire.js';
 
-/** A person has to decide on an Action before it begins. */
+/** State of an Action that needs a person's decision before it starts. */
 export interface IConfirmation {
-  /** The kernel was asked for what follows, whether it could answer or not. */
+  /** The kernel was asked for the fields below, with or without success. */
   readonly asked: boolean;
-  /** Why, in the kernel's words; "" while that is not known. */
+  /** Reason, in the kernel's words; "" while unknown. */
   readonly reason: string;
-  /** What an edit would change; "" for other Actions. */
+  /** Diff of a pending edit; "" for other Actions. */
   readonly diff: string;
-  /** When it is rejected by itself, in milliseconds since the epoch; null while not known. */
+  /** Time of automatic rejection, in milliseconds since the epoch; null while unknown. */
   readonly expires: number | null;
-  /** What was decided is under way. */
+  /** A decision is being sent. */
   readonly busy: boolean;
   /** Why the last decision did not reach the kernel; "" if none was lost. */
   readonly error: string;
 }
 
 /**
- * An Action with its Observation, as one entry of the log.
+ * Action with its Observation: one entry of the log.
  *
- * Cards are never changed but replaced, so a view may compare them by identity.
+ * Cards are replaced, never changed, so views can compare them by identity.
  */
 export interface ICard {
   readonly key: string;
   readonly generation: string;
-  /** Id of the Action, or of an Observation that answers none. */
+  /** Id of the Action, or of an Observation without one. */
   readonly id: number;
   readonly action: IAction | null;
   readonly observation: IObservation | null;
-  /** What it waits for before it begins; null if it does not wait. */
+  /** Null if it does not wait for a decision. */
   readonly confirmation: IConfirmation | null;
-  /** The runtime went away before an Observation came. */
+  /** The runtime ended before an Observation arrived. */
   readonly lost: boolean;
 }
 
-/** The runtime started afresh: cards below it belong to a new generation. */
+/** Start of a new runtime: the cards below belong to a new generation. */
 export interface IFreshStart {
   readonly key: string;
-  /** Whether it is still the same kernel, restarted. */
+  /** Whether the same kernel restarted. */
   readonly sameKernel: boolean;
 }
 
 export type LogEntry = ICard | IFreshStart;
 
-/** Whether an entry is a card rather than a fresh start. */
+/** Return whether an entry is a card rather than a fresh start. */
 export function isCard(entry: LogEntry): entry is ICard {
   return 'generation' in entry;
 }
@@ -59,7 +59,7 @@ const RUNNABLE: ReadonlySet<string> = new Set([
   'call_tool_mcp'
 ]);
 
-/** Whether an Observation is still to come for a card. */
+/** Return whether a card still expects an Observation. */
 export function isPending(card: ICard): boolean {
   return (
     card.action !== null &&
@@ -68,17 +68,28 @@ export function isPending(card: ICard): boolean {
   );
 }
 
-/** Whether a card may queue for the shell or the kernel, and puts out text meanwhile. */
+/** Return whether a card may queue for shell or kernel and print output meanwhile. */
 export function isLive({ action }: ICard): boolean {
   return action?.action === 'run' || action?.action === 'run_ipython';
 }
 
-/** Which of two copies to keep: the one that arrived, unless it tells less. */
+/** Return whether a card's origin has the event and generation in a command's arguments, if any. */
+export function matches(
+  { event, generation }: { event: number; generation: string },
+  args: { event?: unknown; generation?: unknown }
+): boolean {
+  return (
+    event === (args.event ?? event) &&
+    generation === (args.generation ?? generation)
+  );
+}
+
+/** Prefer the newer copy of an event, unless it is the clipped one. */
 export function preferred<T extends IAction | IObservation>(
   stored: T | null,
   arrived: T
 ): T {
-  const tellsLess =
+  const isLess =
     stored?.id === arrived.id && arrived.clipped && !stored.clipped;
-  return stored !== null && tellsLess ? stored : arrived;
+  return stored !== null && isLess ? stored : arrived;
 }

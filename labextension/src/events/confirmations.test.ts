@@ -4,7 +4,7 @@ import { beforeEach, describe, it, mock } from 'node:test';
 import { action, observation, waits } from '../testing.js';
 import type { IVerdict, IWaiting } from './api.js';
 import { isCard, type ICard } from './card.js';
-import { Confirmations, type Place } from './confirmations.js';
+import { Confirmations, type EventRef } from './confirmations.js';
 import { NotLoadedError, RuntimeGoneError } from './errors.js';
 import { EventLog } from './log.js';
 
@@ -26,7 +26,7 @@ class Server {
   }
 
   async decide(
-    { generation, id }: Place,
+    { generation, id }: EventRef,
     { approve }: IVerdict
   ): Promise<void> {
     await this._answer(null);

@@ -4,10 +4,11 @@ import type { ICard, IConfirmation } from './card.js';
 import { NotLoadedError, RuntimeGoneError, reasonOf } from './errors.js';
 import type { Generation } from './generation.js';
 import type { EventLog } from './log.js';
+import { SerialTask } from './serial.js';
 import type { IAction } from './wire.js';
 
-/** Milliseconds after which an Action that may have ended by then may as well wait. */
-const ANSWER_GRACE_MS = 400;
+/** An Action that is still running after so many milliseconds may wait for a person. */
+const GRACE_MS = 400;
 
 const UNKNOWN: IConfirmation = {
   asked: false,
@@ -18,43 +19,37 @@ const UNKNOWN: IConfirmation = {
   error: ''
 };
 
-/** What is asked of the server. */
 type Api = Pick<EventsApi, 'confirmations'>;
 
-interface ISurroundings {
+interface IContext {
   readonly kernelId: () => string | null;
-  /** Tell the kernel what a person has decided on an Action of a generation. */
-  readonly decide: (place: Place, verdict: IVerdict) => Promise<void>;
-  /** Called when a card waits, or does not wait any more. */
+  /** Send a decision on an Action. */
+  readonly decide: (ref: EventRef, verdict: IVerdict) => Promise<void>;
+  /** Called when a card starts or stops waiting. */
   readonly onChanged: () => void;
-  /** Called when something waits of which the log has no card. */
+  /** Called when the log lacks a waiting Action. */
   readonly onUnknown: () => void;
 }
 
 /**
- * Keeps the cards that wait for a person what they are in the kernel.
+ * Keeps the waiting cards in line with the kernel's list.
  *
- * The event of an Action is recorded once, before anybody has decided: whether
- * it still waits, only the kernel's list tells.
+ * An Action's event is recorded before anyone decides; only the kernel's list shows whether it
+ * still waits.
  */
 export class Confirmations {
-  /**
-   * @param api - Where to ask what waits.
-   * @param log - Whose cards wait.
-   * @param surroundings - The kernel, and who is told.
-   */
-  constructor(api: Api, log: EventLog, surroundings: ISurroundings) {
-    this._api = api;
-    this._log = log;
-    this._surroundings = surroundings;
-  }
+  constructor(
+    private readonly _api: Api,
+    private readonly _log: EventLog,
+    private readonly _context: IContext
+  ) {}
 
   dispose(): void {
     this._isDisposed = true;
     clearTimeout(this._timer);
   }
 
-  /** Take note of an Action that came live. */
+  /** Handle an Action that arrived live. */
   onAction(generation: string, action: IAction): void {
     const card = { generation, id: action.id };
     if (action.source === 'user') {
@@ -64,37 +59,33 @@ export class Confirmations {
       this._put(card, UNKNOWN);
       void this.refresh();
     } else if (action.args.confirmation_state === undefined) {
-      // Actions of its type never say that they wait.
+      // This type of Action does not announce that it waits.
       this._recent.push(card);
-      this._timer ??= setTimeout(() => this._askOfRecent(), ANSWER_GRACE_MS);
+      this._timer ??= setTimeout(() => this._checkRecent(), GRACE_MS);
     }
   }
 
-  /** Take note of a decision that was made here or in another tab. */
-  onDecided(place: Place): void {
-    const card = this._find(place);
+  /** Handle a decision made here or in another tab. */
+  onDecided(ref: EventRef): void {
+    const card = this._find(ref);
     if (card) {
       this._settle(card);
     }
   }
 
-  /** Ask the server what waits; one request at a time, and once more if asked meanwhile. */
+  /** Fetch the list of waiting Actions. */
   async refresh(): Promise<void> {
-    this._stale = true;
-    this._refreshing ??= this._ask().finally(() => {
-      this._refreshing = null;
-    });
-    await this._refreshing;
+    await this._list.run();
   }
 
-  /** Ask the server, but not again about a kernel without a runtime. */
+  /** Fetch the list, unless the kernel is known to have no runtime. */
   async look(): Promise<void> {
-    if (this._surroundings.kernelId() !== this._absentIn) {
-      await (this._refreshing ?? this.refresh());
+    if (this._context.kernelId() !== this._kernelWithout) {
+      await (this._list.running ?? this.refresh());
     }
   }
 
-  /** Tell the kernel what a person has decided. */
+  /** Send a decision to the kernel. */
   async decide(card: ICard, verdict: IVerdict): Promise<Decision> {
     const known = this._find(card);
     if (!known?.confirmation || known.confirmation.busy) {
@@ -103,9 +94,8 @@ export class Confirmations {
     const waits = known.confirmation;
     this._put(card, { ...waits, busy: true, error: '' });
     try {
-      // After a restart that went unseen, the same id belongs to another Action:
-      // the generation tells.
-      await this._surroundings.decide(card, verdict);
+      // The generation guards against a restart, after which the id is another Action's.
+      await this._context.decide(card, verdict);
     } catch (error) {
       if (
         error instanceof NotLoadedError ||
@@ -122,41 +112,36 @@ export class Confirmations {
   }
 
   private async _ask(): Promise<void> {
-    while (this._stale && !this._isDisposed) {
-      this._stale = false;
-      const kernelId = this._surroundings.kernelId();
-      if (kernelId === null) {
-        return;
-      }
-      // What comes while the server is asked is not told of by its answer.
-      const before = this._log.current?.cards ?? [];
-      const waiting = before.filter(
-        ({ confirmation }) => confirmation !== null
-      );
-      const list = await this._list(kernelId);
-      if (this._isDisposed || kernelId !== this._surroundings.kernelId()) {
-        continue;
-      }
-      if (list === null) {
-        before
-          .filter(card => mayWait(card) || card.confirmation?.asked === false)
-          .forEach(card => this._set(card, { ...UNKNOWN, asked: true }));
-      } else {
-        this._apply(list, waiting);
-      }
-      this._surroundings.onChanged();
+    const kernelId = this._context.kernelId();
+    if (kernelId === null || this._isDisposed) {
+      return;
     }
+    // The response may miss Actions that arrive during the request.
+    const before = this._log.current?.cards ?? [];
+    const waiting = before.filter(({ confirmation }) => confirmation !== null);
+    const list = await this._fetch(kernelId);
+    if (this._isDisposed || kernelId !== this._context.kernelId()) {
+      return;
+    }
+    if (list === null) {
+      before
+        .filter(card => mayWait(card) || card.confirmation?.asked === false)
+        .forEach(card => this._set(card, { ...UNKNOWN, asked: true }));
+    } else {
+      this._apply(list, waiting);
+    }
+    this._context.onChanged();
   }
 
-  /** What waits in a kernel; null if the server cannot tell. */
-  private async _list(kernelId: string): Promise<readonly IWaiting[] | null> {
+  /** Fetch the list; null if the server cannot provide it. */
+  private async _fetch(kernelId: string): Promise<readonly IWaiting[] | null> {
     try {
       return await this._api.confirmations(kernelId);
     } catch (error) {
       if (!(error instanceof NotLoadedError)) {
         return null;
       }
-      this._absentIn = kernelId;
+      this._kernelWithout = kernelId;
       return [];
     }
   }
@@ -178,11 +163,11 @@ export class Confirmations {
       .filter(({ id }) => !ids.has(id))
       .forEach(card => this._log.confirm(card, null));
     if (list.some(({ id }) => !generation?.find(id))) {
-      this._surroundings.onUnknown();
+      this._context.onUnknown();
     }
   }
 
-  private _askOfRecent(): void {
+  private _checkRecent(): void {
     this._timer = undefined;
     const recent = this._recent.splice(0);
     if (recent.some(card => this._find(card)?.observation === null)) {
@@ -190,16 +175,16 @@ export class Confirmations {
     }
   }
 
-  private _find({ generation, id }: Place): ICard | undefined {
+  private _find({ generation, id }: EventRef): ICard | undefined {
     const current = this._log.current;
     return current?.id === generation ? current.find(id) : undefined;
   }
 
   private _settle(card: ICard): void {
-    // A list that was asked for before must not bring it back.
+    // A list requested earlier must not restore it.
     this._settled.add(card.key);
     this._log.confirm(card, null);
-    this._surroundings.onChanged();
+    this._context.onChanged();
   }
 
   private _set(card: ICard, confirmation: IConfirmation): void {
@@ -208,31 +193,27 @@ export class Confirmations {
     }
   }
 
-  private _put(card: Place, confirmation: IConfirmation): void {
+  private _put(card: EventRef, confirmation: IConfirmation): void {
     this._log.confirm(card, confirmation);
-    this._surroundings.onChanged();
+    this._context.onChanged();
   }
 
-  private readonly _api: Api;
-  private readonly _log: EventLog;
-  private readonly _surroundings: ISurroundings;
+  private readonly _list = new SerialTask(() => this._ask());
   private readonly _settled = new Set<string>();
-  private readonly _recent: Place[] = [];
+  private readonly _recent: EventRef[] = [];
   private _timer: ReturnType<typeof setTimeout> | undefined;
-  /** The kernel in which there was no runtime to ask. */
-  private _absentIn: string | null = null;
-  private _stale = false;
-  private _refreshing: Promise<void> | null = null;
+  /** Kernel that was found to have no runtime. */
+  private _kernelWithout: string | null = null;
   private _isDisposed = false;
 }
 
-export type Place = Pick<ICard, 'generation' | 'id'>;
+export type EventRef = Pick<ICard, 'generation' | 'id'>;
 
 function isAwaiting(action: IAction | null): boolean {
   return action?.args.confirmation_state === 'awaiting_confirmation';
 }
 
-/** Whether a card's own event says that it had to wait, and nobody says otherwise. */
+/** Return whether a card's event asks for a decision, and nothing contradicts it. */
 function mayWait({ action, observation, confirmation }: ICard): boolean {
   return isAwaiting(action) && observation === null && confirmation === null;
 }

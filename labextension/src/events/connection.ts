@@ -15,13 +15,14 @@ import { NotLoadedError, RuntimeGoneError, reasonOf } from './errors.js';
 import { FullCards } from './full.js';
 import { EventLog } from './log.js';
 import type { IProgress } from './progress.js';
+import { SerialTask } from './serial.js';
 import { WatchedEvents } from './watched.js';
 import { isAction, parseMessage, text, type IEventMessage } from './wire.js';
 
 const MESSAGE_TYPE = 'oh_jupyter_event';
 const DECISION_TYPE = 'oh_jupyter_decision';
 
-/** What is asked of the server. */
+/** Methods of the server's API that are used here. */
 export type Api = Pick<
   EventsApi,
   | 'history'
@@ -33,7 +34,7 @@ export type Api = Pick<
   | 'look'
 >;
 
-/** What is watched of a session. */
+/** Members of a session that are used here. */
 export type IWatchedSession = Pick<
   ISessionContext,
   | 'name'
@@ -45,46 +46,39 @@ export type IWatchedSession = Pick<
   | 'propertyChanged'
 >;
 
-/** Keeps the log of one kernel: live messages, completed from history. */
+/** Log of one kernel: live messages, completed from history. */
 export class KernelEvents<T extends IWatchedSession = IWatchedSession>
   extends WatchedEvents
   implements IActivity
 {
-  /**
-   * @param session - Of the notebook or console, or one in a fleet.
-   * @param api - Where to ask for history and for what waits.
-   * @param limit - How many cards to keep.
-   */
-  constructor(session: T, api: Api, limit: number) {
+  constructor(
+    private readonly _session: T,
+    private readonly _api: Api,
+    limit: number
+  ) {
     super();
-    this._session = session;
-    this._api = api;
     this._log = new EventLog(limit);
     this._full = new FullCards(({ generation }, events) => {
       this._log.shorten(generation, events);
-      this._changed.emit();
+      this.changed.emit();
     });
-    this._confirmations = new Confirmations(api, this._log, {
+    this._confirmations = new Confirmations(this._api, this._log, {
       kernelId: () => this._kernelId,
       decide: async ({ generation, id }, verdict) => {
-        const kernel = this._session.session?.kernel;
-        if (!kernel) {
-          throw new RuntimeGoneError();
-        }
-        await this._api.decide(kernel, generation, id, verdict);
+        await this._api.decide(this._kernel, generation, id, verdict);
       },
-      onChanged: () => this._changed.emit(),
+      onChanged: () => this.changed.emit(),
       onUnknown: () => {
         if (!this._watched) {
           void this.refresh();
         }
       }
     });
-    session.iopubMessage.connect(this._onMessage, this);
-    session.kernelChanged.connect(this._onKernelChanged, this);
-    session.statusChanged.connect(this._onStatus, this);
-    session.connectionStatusChanged.connect(this._onConnection, this);
-    session.propertyChanged.connect(this._onRenamed, this);
+    this._session.iopubMessage.connect(this._onMessage, this);
+    this._session.kernelChanged.connect(this._onKernelChanged, this);
+    this._session.statusChanged.connect(this._onStatus, this);
+    this._session.connectionStatusChanged.connect(this._onConnection, this);
+    this._session.propertyChanged.connect(() => this.changed.emit());
   }
 
   get sessionContext(): T {
@@ -125,7 +119,7 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
   /** How many cards to keep. */
   set limit(limit: number) {
     this._log.limit = limit;
-    this._changed.emit();
+    this.changed.emit();
   }
 
   override dispose(): void {
@@ -133,22 +127,13 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
     this._confirmations.dispose();
   }
 
-  /** One request at a time: calls during a request ask once more after it. */
   async refresh(): Promise<void> {
     this._watched = true;
-    this._stale = true;
-    this._refreshing ??= this._catchUp().finally(() => {
-      this._refreshing = null;
-    });
-    await this._refreshing;
+    await this._history.run();
   }
 
   async load(): Promise<void> {
-    const kernelId = this._kernelId;
-    if (kernelId === null) {
-      throw new RuntimeGoneError();
-    }
-    await this._api.load(kernelId);
+    await this._api.load(this._kernel.id);
     await this.refresh();
   }
 
@@ -172,7 +157,7 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
     }
     this._log.add(card.generation, kernelId, full);
     this._full.add(card, clipped, full);
-    this._changed.emit();
+    this.changed.emit();
   }
 
   open(card: ICard): IOpenCard {
@@ -195,16 +180,12 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
     { generation, id }: Pick<ICard, 'generation' | 'id'>,
     seen: IProgress | null
   ): Promise<IProgress> {
-    const kernel = this._session.session?.kernel;
-    if (!kernel) {
-      throw new RuntimeGoneError();
-    }
-    return this._api.look(kernel, generation, id, seen);
+    return this._api.look(this._kernel, generation, id, seen);
   }
 
   async stop({ action, generation }: ICard): Promise<void> {
-    const kernel = this._session.session?.kernel;
-    if (!kernel || generation !== this._log.current?.id) {
+    const kernel = this._kernel;
+    if (generation !== this._log.current?.id) {
       throw new RuntimeGoneError();
     }
     if (action?.action === 'run_ipython') {
@@ -214,12 +195,12 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
     }
   }
 
-  /** Whether a life of the runtime was in this kernel. */
+  /** Return whether a generation ran in this kernel. */
   has(generation: string): boolean {
     return this._log.has(generation);
   }
 
-  /** Ask the server which Actions wait for a person, whether or not anybody looks. */
+  /** Fetch the Actions that wait for a person, even if the log is not shown. */
   async refreshWaiting(): Promise<void> {
     await this._confirmations.look();
   }
@@ -228,11 +209,19 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
     return this._session.session?.kernel?.id ?? null;
   }
 
+  /** @throws RuntimeGoneError if there is no kernel. */
+  private get _kernel(): Kernel.IKernelConnection {
+    const kernel = this._session.session?.kernel;
+    if (!kernel) {
+      throw new RuntimeGoneError();
+    }
+    return kernel;
+  }
+
   private async _catchUp(): Promise<void> {
-    while (this._stale && !this.isDisposed) {
-      this._stale = false;
+    if (!this.isDisposed) {
       const kernelId = this._kernelId;
-      const starts = this._starts;
+      const restarts = this._restarts;
       let state: RuntimeState = 'ready';
       try {
         if (kernelId !== null) {
@@ -242,35 +231,38 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
         state = error instanceof NotLoadedError ? 'not-loaded' : 'failed';
         this._error = reasonOf(error);
       }
-      // Of a runtime that ended meanwhile nothing is known any more.
-      if (kernelId !== null && starts === this._starts) {
+      // After a restart, the response is about the previous runtime.
+      if (kernelId !== null && restarts === this._restarts) {
         this._state = state;
         if (state === 'ready') {
           void this._confirmations.refresh();
         }
       }
-      // An answer about a kernel that was replaced meanwhile says nothing.
-      this._stale ||= kernelId !== this._kernelId;
+      // Repeat the request if the kernel was replaced meanwhile.
+      if (kernelId !== this._kernelId) {
+        void this._history.run();
+      }
     }
-    this._changed.emit();
+    this.changed.emit();
   }
 
   private async _readHistory(kernelId: string): Promise<void> {
     const known = this._log.current;
-    const starts = this._starts;
+    const restarts = this._restarts;
     let startId: number | null =
       known?.kernelId === kernelId ? known.firstMissing : 0;
     while (startId !== null) {
       const page: IHistoryPage = await this._api.history(kernelId, startId);
-      const isOther = kernelId !== this._kernelId || starts !== this._starts;
+      const isOther =
+        kernelId !== this._kernelId || restarts !== this._restarts;
       if (this.isDisposed || isOther) {
         return;
       }
       this._workspaceDir = page.workspaceDir;
       const isNew = page.generation !== this._log.current?.id;
       this._log.add(page.generation, kernelId, page.events);
-      this._changed.emit();
-      // Ids are counted afresh in a new generation.
+      this.changed.emit();
+      // Ids restart from 0 in a new generation.
       startId = isNew && startId > 0 ? 0 : page.nextId;
     }
   }
@@ -289,7 +281,7 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
       }
     } else if (type === 'execute_input' && this.state !== 'ready') {
       this._isRestarting = false;
-      // Whoever names the extension in a cell is about to load it.
+      // A cell that names the extension probably loads it.
       const code = text(message.content as Record<string, unknown>, 'code');
       this._refreshWhenIdle ||= code.includes('oh_jupyter');
     }
@@ -302,10 +294,10 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
       : message.seq === this._lastSeq + 1;
     this._lastSeq = message.seq;
     this._log.add(message.generation, kernelId, [message.event]);
-    // A failure is told until the history could be read after all.
+    // Keep reporting a failure until the history could be read.
     this._state = this._state === 'failed' ? 'failed' : 'ready';
-    this._changed.emit();
-    this._arrived.emit(message);
+    this.changed.emit();
+    this.arrived.emit(message);
     if (isAction(message.event)) {
       this._confirmations.onAction(message.generation, message.event);
     }
@@ -318,7 +310,7 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
     this._isRestarting = false;
     this._log.end();
     this._state = 'unknown';
-    this._changed.emit();
+    this.changed.emit();
     this._refreshIfWatched();
     void this._confirmations.look();
   }
@@ -327,13 +319,13 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
     if (status === 'restarting' || status === 'autorestarting') {
       this._log.end();
       this._state = 'unknown';
-      this._starts += 1;
+      this._restarts += 1;
       this._isRestarting = true;
       this._refreshWhenIdle = true;
-      this._changed.emit();
+      this.changed.emit();
     } else if (status === 'dead') {
       this._log.end();
-      this._changed.emit();
+      this.changed.emit();
     } else if (
       status === 'idle' &&
       this._refreshWhenIdle &&
@@ -342,10 +334,6 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
       this._refreshWhenIdle = false;
       this._refreshIfWatched();
     }
-  }
-
-  private _onRenamed(): void {
-    this._changed.emit();
   }
 
   private _onConnection(_: unknown, status: Kernel.ConnectionStatus): void {
@@ -362,21 +350,17 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
     }
   }
 
-  private readonly _session: T;
-  private readonly _api: Api;
   private readonly _log: EventLog;
   private readonly _full: FullCards;
+  private readonly _history = new SerialTask(() => this._catchUp());
   private readonly _confirmations: Confirmations;
   private _state: RuntimeState = 'unknown';
   private _error = '';
   private _workspaceDir = '';
   private _lastSeq = -1;
   private _watched = false;
-  /** Counts the restarts. */
-  private _starts = 0;
+  private _restarts = 0;
   /** From a restart until JupyterLab connects to the new process. */
   private _isRestarting = false;
-  private _stale = false;
-  private _refreshing: Promise<void> | null = null;
   private _refreshWhenIdle = false;
 }

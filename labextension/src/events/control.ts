@@ -1,21 +1,20 @@
 import { KernelMessage, type Kernel } from '@jupyterlab/services';
 
-import { answered, readDecision } from './decision.js';
+import { checkReply, withTimeout } from './decision.js';
 import { RuntimeGoneError } from './errors.js';
 
-/** Type of the control-channel message that the runtime in a kernel answers. */
+/** Type of our control-channel requests. */
 const REQUEST = 'oh_jupyter_request';
 
-/** What the runtime answers: fields, and bytes if there are any. */
+/** Reply of the runtime: fields, and optional bytes. */
 export interface IControlReply {
   readonly fields: Readonly<Record<string, unknown>>;
   readonly body: DataView | null;
 }
 
 /**
- * Ask the runtime in a kernel on the control channel, which answers while cells run.
+ * Send a request on a kernel's control channel, which replies while cells run.
  *
- * @param timeoutMs - Milliseconds after which a silent kernel is given up.
  * @throws NotLoadedError, RuntimeGoneError or another error with the reason.
  */
 export async function askOnControl(
@@ -23,13 +22,13 @@ export async function askOnControl(
   content: Readonly<Record<string, unknown>>,
   timeoutMs?: number
 ): Promise<IControlReply> {
-  // The request would wait, and reach a kernel that does not know it.
+  // The request would wait and reach a kernel without a runtime.
   if (kernel.status === 'restarting' || kernel.status === 'autorestarting') {
     throw new RuntimeGoneError('The kernel is restarting.');
   }
   const message = KernelMessage.createMessage({
     channel: 'control',
-    // Not one of Jupyter's own types.
+    // Not one of Jupyter's types.
     msgType: REQUEST as 'debug_request',
     session: kernel.clientId,
     username: kernel.username,
@@ -37,8 +36,8 @@ export async function askOnControl(
   });
   const future = kernel.sendControlMessage(message, true);
   try {
-    const reply = await answered(future.done, timeoutMs);
-    readDecision(reply.content);
+    const reply = await withTimeout(future.done, timeoutMs);
+    checkReply(reply.content);
     const [body] = reply.buffers ?? [];
     return {
       fields: reply.content as unknown as Record<string, unknown>,

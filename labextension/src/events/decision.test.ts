@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { answered, parseDecision, readDecision } from './decision.js';
+import { checkReply, parseDecision, withTimeout } from './decision.js';
 import { NotLoadedError, RuntimeGoneError } from './errors.js';
 
-describe('readDecision', () => {
-  it('tells what became of a decision', () => {
-    readDecision({ status: 'ok' });
+describe('checkReply', () => {
+  it('raises the error of a failed reply', () => {
+    checkReply({ status: 'ok' });
     const failed = (ename: string) => () =>
-      readDecision({ status: 'error', ename, evalue: 'why' });
+      checkReply({ status: 'error', ename, evalue: 'why' });
     assert.throws(failed('ConfirmationError'), NotLoadedError);
     assert.throws(failed('GenerationChangedError'), RuntimeGoneError);
     assert.throws(failed('WireError'), /^Error: why$/);
-    assert.throws(() => readDecision(null), /unknown form/);
+    assert.throws(() => checkReply(null), /unexpected/);
   });
 });
 
 describe('parseDecision', () => {
-  it('takes nothing for granted', () => {
+  it('rejects invalid content', () => {
     const decision = { generation: 'g', id: 3 };
     assert.deepEqual(parseDecision({ ...decision, approved: true }), decision);
     for (const other of [null, [], {}, { generation: 'g', id: '3' }]) {
@@ -26,9 +26,12 @@ describe('parseDecision', () => {
   });
 });
 
-describe('answered', () => {
-  it('passes an answer on, and ends the wait where there is none', async () => {
-    assert.equal(await answered(Promise.resolve(1)), 1);
-    await assert.rejects(answered(new Promise(() => {}), 0), /does not answer/);
+describe('withTimeout', () => {
+  it('passes a reply on, and rejects without one', async () => {
+    assert.equal(await withTimeout(Promise.resolve(1)), 1);
+    await assert.rejects(
+      withTimeout(new Promise(() => {}), 0),
+      /does not respond/
+    );
   });
 });

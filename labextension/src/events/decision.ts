@@ -1,17 +1,17 @@
 import { NotLoadedError, RuntimeGoneError } from './errors.js';
 import { isRecord, text } from './wire.js';
 
-/** Milliseconds after which a kernel that says nothing has no runtime, or is suspended. */
-export const ANSWER_TIMEOUT_MS = 10_000;
+/** A kernel that is silent for so long has no runtime, or is suspended. */
+export const REPLY_TIMEOUT_MS = 10_000;
 
-/** What every panel is told when somebody has decided. */
+/** Decision as broadcast to all panels. */
 export interface IDecision {
   readonly generation: string;
-  /** Of the Action. */
+  /** Id of the Action. */
   readonly id: number;
 }
 
-/** Read the content of an `oh_jupyter_decision` message; null if it is not one. */
+/** Parse the content of an `oh_jupyter_decision` message; null if invalid. */
 export function parseDecision(content: unknown): IDecision | null {
   return isRecord(content) &&
     typeof content.generation === 'string' &&
@@ -21,12 +21,12 @@ export function parseDecision(content: unknown): IDecision | null {
 }
 
 /**
- * Read the runtime's answer to a decision.
+ * Check the status of a control reply.
  *
- * @throws NotLoadedError if the Action does not wait any more, RuntimeGoneError
- *   if its runtime is no more; another error with the reason.
+ * @throws NotLoadedError if the Action no longer waits, RuntimeGoneError if its runtime ended;
+ * otherwise an error with the reason.
  */
-export function readDecision(content: unknown): void {
+export function checkReply(content: unknown): void {
   const reply = isRecord(content) ? content : {};
   if (reply.status === 'ok') {
     return;
@@ -38,29 +38,29 @@ export function readDecision(content: unknown): void {
       throw new RuntimeGoneError();
     default:
       throw new Error(
-        text(reply, 'evalue') || 'The kernel sent an answer of an unknown form.'
+        text(reply, 'evalue') || 'The kernel sent an unexpected reply.'
       );
   }
 }
 
 /**
- * Wait for a kernel's answer, but not for ever.
+ * Wait for a kernel's reply.
  *
- * @throws Error if there is none within `timeoutMs` milliseconds.
+ * @throws Error if there is none within `timeoutMs`.
  */
-export async function answered<T>(
-  answer: Promise<T>,
-  timeoutMs = ANSWER_TIMEOUT_MS
+export async function withTimeout<T>(
+  reply: Promise<T>,
+  timeoutMs = REPLY_TIMEOUT_MS
 ): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const silence = new Promise<never>((_, reject) => {
+  const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(
-      () => reject(new Error('The kernel does not answer.')),
+      () => reject(new Error('The kernel does not respond.')),
       timeoutMs
     );
   });
   try {
-    return await Promise.race([answer, silence]);
+    return await Promise.race([reply, timeout]);
   } finally {
     clearTimeout(timer);
   }

@@ -6,7 +6,7 @@ import { Signal } from '@lumino/signaling';
 
 import { action, FakeServer, FakeSession, observation } from '../testing.js';
 import { RuntimeGoneError } from './errors.js';
-import { FleetEvents, fleetsOf, placeOf } from './fleet.js';
+import { FleetEvents, fleetsOf, fleetMember } from './fleet.js';
 
 /** A connection to a session, which is its own. */
 class Connection extends FakeSession {
@@ -84,11 +84,11 @@ describe('FleetEvents', () => {
       { name: 'Fleet x', size: 2 },
       { name: 'Fleet y', size: 1 }
     ]);
-    assert.deepEqual(placeOf({ name: 'Fleet 7 12', type: 'fleet' }), {
+    assert.deepEqual(fleetMember({ name: 'Fleet 7 12', type: 'fleet' }), {
       fleet: 'Fleet 7',
       number: '12'
     });
-    assert.equal(placeOf({ name: 'none', type: 'fleet' }), null);
+    assert.equal(fleetMember({ name: 'none', type: 'fleet' }), null);
   });
 
   it('merges what its kernels do by its time, and those alone', () => {

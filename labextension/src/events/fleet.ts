@@ -15,10 +15,10 @@ import { RuntimeGoneError } from './errors.js';
 import type { IProgress } from './progress.js';
 import { WatchedEvents } from './watched.js';
 
-/** Type of the sessions that a fleet has on the server. */
+/** Type of a fleet's sessions on the server. */
 const FLEET = 'fleet';
 
-/** What is told of several kernels, what matters most first. */
+/** States in order of priority. */
 const STATES: readonly RuntimeState[] = [
   'failed',
   'ready',
@@ -26,7 +26,6 @@ const STATES: readonly RuntimeState[] = [
   'unknown'
 ];
 
-/** What is used of the sessions of a server. */
 type ISessions = Pick<
   Session.IManager,
   'running' | 'runningChanged' | 'connectTo'
@@ -34,15 +33,15 @@ type ISessions = Pick<
 
 type ISessionModel = Pick<Session.IModel, 'name' | 'type'>;
 
-/** A kernel of a fleet, and its number among them. */
+/** Kernel of a fleet, with its number. */
 interface IMember {
   readonly number: string;
   readonly session: Session.ISessionConnection;
   readonly events: KernelEvents;
 }
 
-/** Of which fleet a session is, and as which number; null if it is of none. */
-export function placeOf({
+/** Parse a session's fleet and number; null for other sessions. */
+export function fleetMember({
   name,
   type
 }: ISessionModel): { readonly fleet: string; readonly number: string } | null {
@@ -50,11 +49,11 @@ export function placeOf({
   return type === FLEET && fleet && number ? { fleet, number } : null;
 }
 
-/** The fleets that have sessions. */
+/** Return the fleets that have sessions. */
 export function fleetsOf(sessions: Iterable<ISessionModel>): readonly IFleet[] {
   const sizes = new Map<string, number>();
   for (const session of sessions) {
-    const { fleet } = placeOf(session) ?? {};
+    const { fleet } = fleetMember(session) ?? {};
     if (fleet) {
       sizes.set(fleet, (sizes.get(fleet) ?? 0) + 1);
     }
@@ -62,21 +61,17 @@ export function fleetsOf(sessions: Iterable<ISessionModel>): readonly IFleet[] {
   return [...sizes].map(([name, size]) => ({ name, size }));
 }
 
-/** The events of all kernels of a fleet, in the order of their times. */
+/** Events of all kernels of a fleet, sorted by time. */
 export class FleetEvents extends WatchedEvents implements IActivity {
-  /**
-   * @param name - Of the fleet.
-   * @param sessions - Those of the server; whichever is of the fleet is followed.
-   * @param api - Where to ask for history and for what waits.
-   * @param limit - How many cards to keep of each kernel.
-   */
-  constructor(name: string, sessions: ISessions, api: Api, limit: number) {
+  constructor(
+    name: string,
+    private readonly _sessions: ISessions,
+    private readonly _api: Api,
+    private _limit: number
+  ) {
     super();
     this.name = name;
-    this._sessions = sessions;
-    this._api = api;
-    this._limit = limit;
-    sessions.runningChanged.connect(this._follow, this);
+    this._sessions.runningChanged.connect(this._follow, this);
     this._follow();
   }
 
@@ -111,7 +106,7 @@ export class FleetEvents extends WatchedEvents implements IActivity {
     this._members.forEach(({ events }) => (events.limit = limit));
   }
 
-  /** Follow the kernels no more, which go on. */
+  /** Stop following the kernels, which keep running. */
   override dispose(): void {
     super.dispose();
     for (const { events, session } of this._members) {
@@ -164,13 +159,13 @@ export class FleetEvents extends WatchedEvents implements IActivity {
   readonly kernelOf = (card: ICard): string =>
     this._memberOf(card)?.number ?? '';
 
-  /** A kernel that was replaced keeps its cards. */
+  /** Add new kernels; a replaced kernel keeps its cards. */
   private _follow(): void {
     const known = new Set(this._members.map(({ session }) => session.id));
     for (const model of this._sessions.running()) {
-      const place = placeOf(model);
-      if (place?.fleet === this.name && !known.has(model.id)) {
-        this._add(model, place.number);
+      const member = fleetMember(model);
+      if (member?.fleet === this.name && !known.has(model.id)) {
+        this._add(model, member.number);
       }
     }
     this._update();
@@ -183,14 +178,14 @@ export class FleetEvents extends WatchedEvents implements IActivity {
     });
     const events = new KernelEvents(watched(session), this._api, this._limit);
     events.changed.connect(this._update, this);
-    events.arrived.connect((_, message) => this._arrived.emit(message));
+    events.arrived.connect((_, message) => this.arrived.emit(message));
     this._members.push({ number, session, events });
     void events.refresh();
   }
 
   private _update(): void {
     this._entries = null;
-    this._changed.emit();
+    this.changed.emit();
   }
 
   private _memberOf({
@@ -207,14 +202,11 @@ export class FleetEvents extends WatchedEvents implements IActivity {
     return member.events;
   }
 
-  private readonly _sessions: ISessions;
-  private readonly _api: Api;
   private readonly _members: IMember[] = [];
-  private _limit: number;
   private _entries: readonly ICard[] | null = null;
 }
 
-/** A session by itself, as it is watched in a document. */
+/** Wrap a plain session like that of a document. */
 function watched(session: Session.ISessionConnection): IWatchedSession {
   const { iopubMessage, kernelChanged, statusChanged, name } = session;
   const { connectionStatusChanged, propertyChanged } = session;
@@ -234,7 +226,7 @@ function watched(session: Session.ISessionConnection): IWatchedSession {
   };
 }
 
-/** The cards of several kernels by their times, those of one in their order. */
+/** Merge the cards of several kernels by time, keeping each kernel's order. */
 function merged(logs: readonly (readonly ICard[])[]): readonly ICard[] {
   const timed = logs.flatMap(cards => {
     let last = 0;

@@ -1,31 +1,27 @@
 import type { ICard } from './card.js';
 import type { WireEvent } from './wire.js';
 
-/** UTF-16 units of all events in full length together, unless more of them are in sight. */
+/** UTF-16 units of all full events together, without the open cards. */
 const MAX_CHARS = 16_000_000;
 
 interface IFullCard {
   readonly card: ICard;
-  /** Its events as they were before. */
+  /** Its events before they were completed. */
   readonly shortened: readonly WireEvent[];
   readonly chars: number;
 }
 
-/** The cards that were fetched in full length; too many are shortened again. */
+/** Cards fetched in full; the oldest closed ones are clipped again. */
 export class FullCards {
-  /**
-   * @param shorten - Puts the shortened events of a card in their place again.
-   * @param maxChars - How much to keep of what is not in sight.
-   */
   constructor(
-    shorten: (card: ICard, events: readonly WireEvent[]) => void,
-    maxChars = MAX_CHARS
-  ) {
-    this._shorten = shorten;
-    this._maxChars = maxChars;
-  }
+    private readonly _shorten: (
+      card: ICard,
+      events: readonly WireEvent[]
+    ) => void,
+    private readonly _maxChars = MAX_CHARS
+  ) {}
 
-  /** Note what a card was, and what it is in full length. */
+  /** Remember a card's clipped and full events. */
   add(
     card: ICard,
     shortened: readonly WireEvent[],
@@ -41,7 +37,7 @@ export class FullCards {
     this._evict();
   }
 
-  /** A card is in sight until it is closed. */
+  /** Keep a card in full until it is closed. */
   open({ key }: ICard): void {
     this._opened.set(key, (this._opened.get(key) ?? 0) + 1);
   }
@@ -55,7 +51,7 @@ export class FullCards {
     }
   }
 
-  /** The oldest first; never the last one, which somebody has just asked for. */
+  /** Clip the oldest cards, but never the last one, which was just requested. */
   private _evict(): void {
     const cards = [...this._cards.values()];
     let excess =
@@ -69,11 +65,6 @@ export class FullCards {
     }
   }
 
-  private readonly _shorten: (
-    card: ICard,
-    events: readonly WireEvent[]
-  ) => void;
-  private readonly _maxChars: number;
   private readonly _cards = new Map<string, IFullCard>();
   private readonly _opened = new Map<string, number>();
 }

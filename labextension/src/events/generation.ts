@@ -11,12 +11,8 @@ import {
   type WireEvent
 } from './wire.js';
 
-/** The cards of one life of a runtime, sorted by id. */
+/** Cards of one generation of a runtime, sorted by id. */
 export class Generation {
-  /**
-   * @param id - The runtime's own name for this life.
-   * @param kernelId - The kernel in which it lives.
-   */
   constructor(
     readonly id: string,
     readonly kernelId: string
@@ -26,12 +22,12 @@ export class Generation {
     return this._cards;
   }
 
-  /** The smallest id that has not been seen: where missing history starts. */
+  /** Smallest id not yet seen: start of the missing history. */
   get firstMissing(): number {
     return this._firstMissing;
   }
 
-  /** Merge one event, in whatever order and however often it arrives. */
+  /** Merge one event; events may arrive in any order and repeatedly. */
   add(event: WireEvent): void {
     this._see(event.id);
     if (isAction(event)) {
@@ -41,7 +37,7 @@ export class Generation {
     }
   }
 
-  /** Mark what is still pending as lost: its runtime is gone. */
+  /** Mark pending cards as lost, because the runtime ended. */
   end(): void {
     this._cards = this._cards.map(card =>
       (isPending(card) || card.confirmation) && !card.lost
@@ -50,13 +46,12 @@ export class Generation {
     );
   }
 
-  /** The card with an id. */
   find(id: number): ICard | undefined {
     const card = this._cards[this._position(id)];
     return card?.id === id ? card : undefined;
   }
 
-  /** Put an event in the place of the same one in full length. */
+  /** Replace a full event by its clipped version. */
   shorten(event: WireEvent): void {
     const isAsked = isAction(event);
     const card = this.find(isAsked ? event.id : (event.cause ?? event.id));
@@ -66,7 +61,7 @@ export class Generation {
     }
   }
 
-  /** Say what an Action waits for; one that was answered or lost does not wait. */
+  /** Set the confirmation of an Action that has neither an Observation nor is lost. */
   confirm(id: number, confirmation: IConfirmation | null): void {
     const card = this.find(id);
     if (card?.action && card.observation === null && !card.lost) {
@@ -74,7 +69,6 @@ export class Generation {
     }
   }
 
-  /** Drop the oldest cards. */
   dropFirst(count: number): void {
     const dropped = this._cards.splice(0, count).at(-1);
     if (dropped) {
@@ -125,7 +119,7 @@ export class Generation {
         observation: preferred(known, observation)
       });
     } else if ((asked.observation?.id ?? -1) <= observation.id) {
-      // An Action that had to be confirmed is answered twice; the last one counts.
+      // A confirmed Action gets two Observations; the last one counts.
       this._put({
         ...asked,
         observation: preferred(asked.observation, observation),
@@ -147,7 +141,7 @@ export class Generation {
     };
   }
 
-  /** Where a card with this id is, or would be. */
+  /** Binary search for the position of an id. */
   private _position(id: number): number {
     let low = 0;
     let high = this._cards.length;

@@ -3,16 +3,13 @@ import { Generation } from './generation.js';
 import type { WireEvent } from './wire.js';
 
 /**
- * What happened in the kernels of one notebook, oldest first.
+ * Events in the kernels of one notebook, oldest first.
  *
- * Live messages and history may overlap and arrive in any order: an event is
- * known by its generation and id, and is kept once.
+ * Live messages and history may overlap and arrive in any order; an event is identified by its
+ * generation and id.
  */
 export class EventLog {
-  /** @param limit - How many cards to keep; the oldest are dropped. */
-  constructor(limit = 1000) {
-    this._limit = limit;
-  }
+  constructor(private _limit = 1000) {}
 
   get limit(): number {
     return this._limit;
@@ -23,7 +20,7 @@ export class EventLog {
     this._entries = null;
   }
 
-  /** The runtime that is alive, or the last one that was. */
+  /** Current or last generation. */
   get current(): Generation | null {
     return this._generations.at(-1) ?? null;
   }
@@ -32,7 +29,7 @@ export class EventLog {
     return this._generations.some(({ id }) => id === generation);
   }
 
-  /** Cards, and a fresh start wherever a new generation begins. */
+  /** Cards, with a fresh start between generations. */
   get entries(): readonly LogEntry[] {
     this._entries ??= this._generations.flatMap<LogEntry>(
       (generation, index) => {
@@ -52,12 +49,9 @@ export class EventLog {
   }
 
   /**
-   * Merge events of one generation.
+   * Merge events of one generation, in any order.
    *
-   * @param generation - The runtime's own name for its present life; an unknown
-   *   one means that the runtime started afresh.
-   * @param kernelId - The kernel that they come from.
-   * @param events - Any of its events, in any order.
+   * @param generation - Identifies a run of the runtime; an unknown one means that it restarted.
    */
   add(
     generation: string,
@@ -77,14 +71,14 @@ export class EventLog {
     this._entries = null;
   }
 
-  /** Keep less of events that are known. */
+  /** Replace full events by their clipped versions. */
   shorten(generation: string, events: readonly WireEvent[]): void {
     const target = this._generations.find(({ id }) => id === generation);
     events.forEach(event => target?.shorten(event));
     this._entries = null;
   }
 
-  /** Say what the Action of a card waits for; null if it does not wait. */
+  /** Set the confirmation of a card; null if it does not wait. */
   confirm(
     { generation, id }: Pick<ICard, 'generation' | 'id'>,
     confirmation: IConfirmation | null
@@ -95,7 +89,7 @@ export class EventLog {
     this._entries = null;
   }
 
-  /** The runtime is gone: whatever it had not finished is lost. */
+  /** Mark what is pending as lost, because the runtime ended. */
   end(): void {
     this.current?.end();
     this._entries = null;
@@ -120,7 +114,6 @@ export class EventLog {
     );
   }
 
-  private _limit: number;
   private _generations: Generation[] = [];
   private _entries: readonly LogEntry[] | null = null;
 }

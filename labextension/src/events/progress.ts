@@ -1,16 +1,16 @@
 import { isRecord, text } from './wire.js';
 
-/** How an Action goes on. */
+/** Progress of an Action. */
 export interface IProgress {
   readonly state: 'waiting' | 'queued' | 'running' | 'ended';
-  /** The last lines of its output so far. */
+  /** Last lines of its output so far. */
   readonly text: string;
 }
 
-/** Milliseconds between two looks: as often as a person can read. */
+/** Milliseconds between two requests: as fast as a person can read. */
 const INTERVAL_MS = 200;
 
-/** Read the kernel's answer. */
+/** Parse the kernel's reply. */
 export function parseProgress(reply: unknown): IProgress {
   const record = isRecord(reply) ? reply : {};
   const state = text(record, 'state');
@@ -20,9 +20,9 @@ export function parseProgress(reply: unknown): IProgress {
 }
 
 /**
- * What is new about an Action, until it ends or cannot be looked at.
+ * Yield the progress of an Action until it ends or cannot be read.
  *
- * @param look - Answers once there is something else than was seen.
+ * @param look - Resolves once the progress differs from the given one.
  */
 export async function* progressOf(
   look: (seen: IProgress | null) => Promise<IProgress>

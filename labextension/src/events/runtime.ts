@@ -3,7 +3,7 @@ import type { ISessionContext } from '@jupyterlab/apputils';
 import type { IConsoleTracker } from '@jupyterlab/console';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { Session } from '@jupyterlab/services';
-import { Signal, type ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
 
 import type {
   IActivity,
@@ -18,32 +18,20 @@ import type { IEventMessage } from './wire.js';
 
 type NotebookEvents = KernelEvents<ISessionContext>;
 
-/** Follows the notebook or console in front, or a fleet, and keeps the log of each. */
+/** Events of the current notebook or console, or of a fleet. */
 export class OhRuntime implements IOhRuntime {
-  /**
-   * @param shell - Tells what is in front.
-   * @param notebooks - The open notebooks.
-   * @param consoles - The open consoles, where there can be any.
-   * @param sessions - Those of the server, fleets among them.
-   * @param api - Where to ask for history.
-   */
   constructor(
-    shell: JupyterFrontEnd.IShell,
-    notebooks: INotebookTracker,
-    consoles: IConsoleTracker | null,
-    sessions: Session.IManager,
-    api: EventsApi
+    private readonly _shell: JupyterFrontEnd.IShell,
+    private readonly _notebooks: INotebookTracker,
+    private readonly _consoles: IConsoleTracker | null,
+    private readonly _sessions: Session.IManager,
+    private readonly _api: EventsApi
   ) {
-    this._shell = shell;
-    this._notebooks = notebooks;
-    this._consoles = consoles;
-    this._sessions = sessions;
-    this._api = api;
-    notebooks.currentChanged.connect(this._follow, this);
-    consoles?.currentChanged.connect(this._follow, this);
-    // Going back from a console leaves the notebook tracker's current as it was.
-    shell.currentChanged?.connect(this._follow, this);
-    sessions.runningChanged.connect(this._onSessions, this);
+    this._notebooks.currentChanged.connect(this._follow, this);
+    this._consoles?.currentChanged.connect(this._follow, this);
+    // Returning from a console does not change the notebook tracker's current widget.
+    this._shell.currentChanged?.connect(this._follow, this);
+    this._sessions.runningChanged.connect(this._onSessions, this);
     this._onSessions();
     this._follow();
   }
@@ -52,24 +40,12 @@ export class OhRuntime implements IOhRuntime {
     return this._current;
   }
 
-  get currentChanged(): ISignal<this, IKernelEvents | null> {
-    return this._currentChanged;
-  }
-
   get shown(): IActivity | null {
     return this._fleet ?? this._current;
   }
 
-  get shownChanged(): ISignal<this, IActivity | null> {
-    return this._shownChanged;
-  }
-
   get fleets(): readonly IFleet[] {
     return this._fleets;
-  }
-
-  get fleetsChanged(): ISignal<this, void> {
-    return this._fleetsChanged;
   }
 
   choose(name: string): void {
@@ -79,12 +55,8 @@ export class OhRuntime implements IOhRuntime {
         name === ''
           ? null
           : new FleetEvents(name, this._sessions, this._api, this._limit);
-      this._shownChanged.emit(this.shown);
+      this.shownChanged.emit(this.shown);
     }
-  }
-
-  get arrived(): ISignal<this, IEventMessage> {
-    return this._arrived;
   }
 
   get limit(): number {
@@ -101,13 +73,13 @@ export class OhRuntime implements IOhRuntime {
   }
 
   private _follow(): void {
-    const session = this._sessionInFront();
+    const session = this._currentSession();
     const current = session && this._eventsOf(session);
     if (current !== this._current) {
       this._current = current;
-      this._currentChanged.emit(current);
+      this.currentChanged.emit(current);
       if (!this._fleet) {
-        this._shownChanged.emit(current);
+        this.shownChanged.emit(current);
       }
     }
   }
@@ -116,13 +88,13 @@ export class OhRuntime implements IOhRuntime {
     const fleets = fleetsOf(this._sessions.running());
     if (JSON.stringify(fleets) !== JSON.stringify(this._fleets)) {
       this._fleets = fleets;
-      this._fleetsChanged.emit();
+      this.fleetsChanged.emit();
     }
   }
 
-  private _sessionInFront(): ISessionContext | null {
-    const front = this._shell.currentWidget;
-    if (front && this._consoles?.has(front)) {
+  private _currentSession(): ISessionContext | null {
+    const widget = this._shell.currentWidget;
+    if (widget && this._consoles?.has(widget)) {
       return this._consoles.currentWidget?.sessionContext ?? null;
     }
     const panel =
@@ -135,8 +107,8 @@ export class OhRuntime implements IOhRuntime {
     if (!events) {
       events = new KernelEvents(session, this._api, this._limit);
       this._known.set(session, events);
-      events.arrived.connect((_, message) => this._arrived.emit(message));
-      // What waits is told even to those who have not opened the panel.
+      events.arrived.connect((_, message) => this.arrived.emit(message));
+      // Notify of pending actions even if the panel was never opened.
       void events.refreshWaiting();
       session.disposed.connect(() => {
         this._known.get(session)?.dispose();
@@ -147,18 +119,11 @@ export class OhRuntime implements IOhRuntime {
     return events;
   }
 
-  private readonly _shell: JupyterFrontEnd.IShell;
-  private readonly _notebooks: INotebookTracker;
-  private readonly _consoles: IConsoleTracker | null;
-  private readonly _api: EventsApi;
-  private readonly _sessions: Session.IManager;
   private readonly _known = new Map<ISessionContext, NotebookEvents>();
-  private readonly _currentChanged = new Signal<this, IKernelEvents | null>(
-    this
-  );
-  private readonly _shownChanged = new Signal<this, IActivity | null>(this);
-  private readonly _fleetsChanged = new Signal<this, void>(this);
-  private readonly _arrived = new Signal<this, IEventMessage>(this);
+  readonly currentChanged = new Signal<this, IKernelEvents | null>(this);
+  readonly shownChanged = new Signal<this, IActivity | null>(this);
+  readonly fleetsChanged = new Signal<this, void>(this);
+  readonly arrived = new Signal<this, IEventMessage>(this);
   private _current: NotebookEvents | null = null;
   private _fleet: FleetEvents | null = null;
   private _fleets: readonly IFleet[] = [];

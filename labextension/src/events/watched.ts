@@ -1,39 +1,26 @@
-import type { IDisposable } from '@lumino/disposable';
-import { Signal, type ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
 
 import type { IEventMessage } from './wire.js';
 
-/** Who is told of the events of a kernel or a fleet, and whether a person sees them. */
-export class WatchedEvents implements IDisposable {
+/** Signals of a log, and whether a person sees it. */
+export class WatchedEvents {
   get isShown(): boolean {
     return this._isShown;
   }
   set isShown(isShown: boolean) {
     if (isShown !== this._isShown) {
       this._isShown = isShown;
-      this._changed.emit();
+      this.changed.emit();
     }
   }
 
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
-
-  get arrived(): ISignal<this, IEventMessage> {
-    return this._arrived;
-  }
-
-  get isDisposed(): boolean {
-    return this._isDisposed;
-  }
-
   dispose(): void {
-    this._isDisposed = true;
+    this.isDisposed = true;
     Signal.clearData(this);
   }
 
-  protected readonly _changed = new Signal<this, void>(this);
-  protected readonly _arrived = new Signal<this, IEventMessage>(this);
+  readonly changed = new Signal<this, void>(this);
+  readonly arrived = new Signal<this, IEventMessage>(this);
+  protected isDisposed = false;
   private _isShown = false;
-  private _isDisposed = false;
 }

@@ -1,78 +1,75 @@
 /**
  * Events as a kernel sends them: OpenHands' JSON of an Action or an Observation.
  *
- * What arrives was written by another process, so nothing but the envelope is
- * taken for granted: `args` and `extras` are read through `text` and its kin.
+ * Another process wrote them, so only the envelope is trusted: read `args` and `extras` with
+ * `text` and `number`.
  */
 
-/** Who caused an event: a program, the person, or the runtime itself. */
+/** Cause of an event: a program, the person, or the runtime itself. */
 export type EventSource = 'agent' | 'user' | 'environment';
 
-/** What Actions and Observations have in common. */
+/** Fields of Actions and Observations. */
 interface IEvent {
-  /** Position in the log of its generation, counted from 0. */
+  /** Position in the log of its generation, from 0. */
   readonly id: number;
-  /** ISO 8601 time of recording. */
+  /** ISO 8601 time. */
   readonly timestamp: string | null;
   readonly source: EventSource | null;
-  /** One sentence for people. */
   readonly message: string;
-  /** The kernel shortened long texts or left images out. */
+  /** Whether the kernel clipped long texts or left out images. */
   readonly clipped: boolean;
 }
 
-/** Something to be done. */
+/** Request to do something. */
 export interface IAction extends IEvent {
   readonly action: string;
   readonly args: Readonly<Record<string, unknown>>;
-  /** Arguments that OpenHands does not know, such as `replace_all`. */
+  /** Arguments outside OpenHands' protocol, such as `replace_all`. */
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
-/** What came before an Action began. */
+/** History of an Action before it started. */
 export interface IHandling {
-  /** By which door a person decided on it; "" if nobody had to. */
+  /** Where a person decided on it; "" if no decision was needed. */
   readonly decidedBy: string;
-  /** For how long it waited for that. */
+  /** Time it waited for that decision. */
   readonly waitedSeconds: number;
-  /** For how long it queued behind others for the shell or the kernel. */
+  /** Time it queued for the shell or the kernel. */
   readonly queuedSeconds: number;
-  /** Whether it was cancelled before that was over. */
-  readonly neverBegan: boolean;
+  /** Whether it was cancelled before it started. */
+  readonly neverStarted: boolean;
 }
 
-/** What came of an Action. */
+/** Outcome of an Action. */
 export interface IObservation extends IEvent {
   readonly observation: string;
   readonly content: string;
   readonly extras: Readonly<Record<string, unknown>>;
-  /** Id of the Action that it answers. */
+  /** Id of its Action. */
   readonly cause: number | null;
   readonly handling?: IHandling;
 }
 
 export type WireEvent = IAction | IObservation;
 
-/** The content of an iopub message of type `oh_jupyter_event`. */
+/** Content of an `oh_jupyter_event` message. */
 export interface IEventMessage {
-  /** Changes whenever the runtime in the kernel starts afresh. */
+  /** Changes with every new runtime in the kernel. */
   readonly generation: string;
-  /** Counts the messages of a generation, so that a lost one is noticed. */
+  /** Sequence number within a generation, to detect lost messages. */
   readonly seq: number;
   readonly event: WireEvent;
 }
 
-/** Whether an event is an Action. */
 export function isAction(event: WireEvent): event is IAction {
   return 'action' in event;
 }
 
-/** Whether a value is a plain JSON object. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A string of a JSON object, or "" where there is none. */
+/** Return a string field, or "". */
 export function text(
   record: Readonly<Record<string, unknown>> | undefined,
   key: string
@@ -81,7 +78,7 @@ export function text(
   return typeof value === 'string' ? value : '';
 }
 
-/** A number of a JSON object, or 0 where there is none. */
+/** Return a finite number field, or 0. */
 export function number(
   record: Readonly<Record<string, unknown>>,
   key: string
@@ -95,7 +92,7 @@ function handling(value: Readonly<Record<string, unknown>>): IHandling {
     decidedBy: text(value, 'decided_by'),
     waitedSeconds: number(value, 'waited_seconds'),
     queuedSeconds: number(value, 'queued_seconds'),
-    neverBegan: value.never_began === true
+    neverStarted: value.never_began === true
   };
 }
 
@@ -105,7 +102,7 @@ function source(value: unknown): EventSource | null {
     : null;
 }
 
-/** Read one event; null if it is none. */
+/** Parse one event; null if invalid. */
 export function parseEvent(value: unknown): WireEvent | null {
   if (!isRecord(value) || !Number.isSafeInteger(value.id)) {
     return null;
@@ -140,7 +137,7 @@ export function parseEvent(value: unknown): WireEvent | null {
   return null;
 }
 
-/** Read the content of an `oh_jupyter_event` message; null if it is not one. */
+/** Parse the content of an `oh_jupyter_event` message; null if invalid. */
 export function parseMessage(content: unknown): IEventMessage | null {
   if (!isRecord(content) || typeof content.generation !== 'string') {
     return null;

@@ -1,22 +1,20 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { ICard } from '../events/card.js';
+import { trans } from '../translation.js';
 
-/** Interrupts what a card is doing. */
+/** Button that interrupts a card's action. */
 export function StopButton({
   card,
   title,
   reachable,
-  onStop,
-  trans
+  onStop
 }: {
   card: ICard;
   title: string;
-  /** Whether Tab reaches it. */
+  /** Whether the Tab key reaches it. */
   reachable: boolean;
   onStop: (card: ICard) => void;
-  trans: TranslationBundle;
 }) {
   return (
     <button
@@ -33,18 +31,16 @@ export function StopButton({
   );
 }
 
-/** How an Action is copied: as agents send it, or as a cell that does it again. */
+/** Form in which an Action is copied: JSON as agents send it, or a cell that repeats it. */
 export type CopyForm = 'json' | 'magic';
 
-/** Copy the Action of a card. */
+/** Buttons that copy the Action of a card. */
 export function CopyButtons({
   card,
-  onCopy,
-  trans
+  onCopy
 }: {
   card: ICard;
   onCopy: (card: ICard, form: CopyForm) => void;
-  trans: TranslationBundle;
 }) {
   return (
     <div className="oh-CopyButtons">

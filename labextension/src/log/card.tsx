@@ -1,4 +1,3 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { AddButton } from '../cells/button.js';
@@ -8,9 +7,10 @@ import type { IVerdict } from '../events/api.js';
 import { isLive, type ICard } from '../events/card.js';
 import { progressOf, type IProgress } from '../events/progress.js';
 import type { IActivity, IOpenCard } from '../tokens.js';
+import { trans } from '../translation.js';
 import { KindIcon, OutcomeIcon } from './icons.js';
 import {
-  doorLabel,
+  deciderLabel,
   durationLabel,
   failureLabel,
   kindLabel,
@@ -23,58 +23,53 @@ import { CopyButtons, StopButton, type CopyForm } from './buttons.js';
 import { seconds, status, type IStatus } from './status.js';
 import { kind, summary } from './summary.js';
 
-/** What cards can do; it is the same for all. */
+/** Callbacks and context shared by all cards. */
 export interface ICardActions {
-  /** Fetches what was shortened; undefined where no kernel is. */
+  /** Fetches the full card; undefined without a kernel. */
   onOpen: (card: ICard) => IOpenCard | undefined;
-  /** Makes it a cell of the notebook; null where there is none. */
+  /** Adds it to the notebook; null without one. */
   onAdd: ((card: ICard) => void) | null;
-  /** Interrupts it. */
   onStop: (card: ICard) => void;
-  /** Copies the Action. */
   onCopy: (card: ICard, form: CopyForm) => void;
-  /** Approves an Action that waits, or rejects it. */
   onDecide: (card: ICard, verdict: IVerdict) => void;
-  /** Looks how it goes on; null while nobody sees it. */
+  /** Reads its progress; null while the panel is hidden. */
   onLook: IActivity['look'] | null;
   kernelOf: IActivity['kernelOf'];
-  /** Where relative paths start. */
+  /** Directory of relative paths. */
   workspaceDir: string;
 }
 
 interface ICardProps {
   card: ICard;
-  /** Its place in the list, counted from 1, and how many there are. */
+  /** Position in the list, from 1, and length of the list. */
   position: number;
   count: number;
-  /** Whether the person has opened or closed it; null if neither. */
+  /** Whether the person opened or closed it; null if neither. */
   chosen: boolean | null;
   onOpenChange: (key: string, open: boolean) => void;
-  /** Whether this card's button is the one that Tab reaches. */
+  /** Whether the Tab key reaches this card's button. */
   reachable: boolean;
-  /** Whether it can be interrupted. */
   stoppable: boolean;
   onFocus: (key: string) => void;
   actions: ICardActions;
-  trans: TranslationBundle;
 }
 
-/** An Action and what came of it: a line that opens. */
+/** Action with its outcome: a line that opens. */
 export const Card = React.memo(function Card(props: ICardProps) {
-  const { card, chosen, reachable, stoppable, onFocus, actions, trans } = props;
+  const { card, chosen, reachable, stoppable, onFocus, actions } = props;
   const { onOpen, onAdd, onStop, onDecide, workspaceDir } = actions;
   const { title, detail } = summary(card, workspaceDir);
   const progress = useProgress(card, actions.onLook);
   const state = status(card, progress?.state === 'queued');
-  // Nobody is to decide on what they have not seen.
+  // People must see what they decide on.
   const open = chosen ?? (card.confirmation !== null && tellsMore(card));
-  const label = kindLabel(kind(card), trans);
+  const label = kindLabel(kind(card));
   const addable = onAdd !== null && isCell(card);
   const bodyId = `oh-body-${card.key}`;
   return (
     <article
       className={`oh-Card oh-mod-${kind(card)} oh-mod-${state.outcome} ${open ? 'oh-mod-open' : ''} ${addable || stoppable ? 'oh-mod-addable' : ''}`}
-      aria-label={[label, title, statusLabel(state, trans)].join(', ')}
+      aria-label={[label, title, statusLabel(state)].join(', ')}
       aria-posinset={props.position}
       aria-setsize={props.count}
     >
@@ -98,37 +93,21 @@ export const Card = React.memo(function Card(props: ICardProps) {
           kernel={actions.kernelOf(card)}
           state={state}
           label={label}
-          trans={trans}
         />
       </button>
-      {addable && (
-        <AddButton
-          card={card}
-          reachable={reachable}
-          onAdd={onAdd}
-          trans={trans}
-        />
-      )}
+      {addable && <AddButton card={card} reachable={reachable} onAdd={onAdd} />}
       {stoppable && (
         <StopButton
           card={card}
           title={title}
           reachable={reachable}
           onStop={onStop}
-          trans={trans}
         />
       )}
       {open && (
         <div className="oh-Card-body" id={bodyId}>
-          <Body
-            card={card}
-            onOpen={onOpen}
-            workspaceDir={workspaceDir}
-            trans={trans}
-          />
-          {card.action && (
-            <CopyButtons card={card} onCopy={actions.onCopy} trans={trans} />
-          )}
+          <Body card={card} onOpen={onOpen} workspaceDir={workspaceDir} />
+          {card.action && <CopyButtons card={card} onCopy={actions.onCopy} />}
         </div>
       )}
       {progress?.text && (
@@ -145,65 +124,62 @@ export const Card = React.memo(function Card(props: ICardProps) {
           card={card}
           confirmation={card.confirmation}
           onDecide={onDecide}
-          trans={trans}
         />
       )}
     </article>
   );
 });
 
-/** How a card that is pending goes on, while somebody looks. */
+/** Follow the progress of a pending card while it is visible. */
 function useProgress(
   card: ICard,
   onLook: ICardActions['onLook']
 ): IProgress | null {
   const [progress, setProgress] = React.useState<IProgress | null>(null);
   const { key, generation, id, confirmation } = card;
-  const goesOn =
+  const isRunning =
     isLive(card) && status(card).outcome === 'running' && confirmation === null;
   React.useEffect(() => {
-    if (!goesOn || !onLook) {
+    if (!isRunning || !onLook) {
       return;
     }
-    let looking = true;
+    let isWanted = true;
     void (async () => {
-      const news = progressOf(seen => onLook({ generation, id }, seen));
-      for await (const each of news) {
-        if (!looking) {
+      const updates = progressOf(seen => onLook({ generation, id }, seen));
+      for await (const each of updates) {
+        if (!isWanted) {
           return;
         }
         setProgress(each);
       }
     })();
     return () => {
-      looking = false;
+      isWanted = false;
       setProgress(null);
     };
-  }, [key, goesOn, onLook]);
-  return goesOn ? progress : null;
+  }, [key, isRunning, onLook]);
+  return isRunning ? progress : null;
 }
 
 function Facts({
   card,
   kernel,
   state,
-  label,
-  trans
+  label
 }: {
   card: ICard;
-  /** Which of several it is of. */
+  /** Its kernel among several, or "". */
   kernel: string;
   state: IStatus;
   label: string;
-  trans: TranslationBundle;
 }) {
   const event = card.action ?? card.observation;
   const took = seconds(card);
   const { decidedBy = '', queuedSeconds = 0 } =
     card.observation?.handling ?? {};
-  const door = doorLabel(decidedBy, trans);
+  const decider = deciderLabel(decidedBy);
   const decided =
-    state.outcome === 'rejected' ? door : trans.__('approved: %1', door);
+    state.outcome === 'rejected' ? decider : trans.__('approved: %1', decider);
   return (
     <span className="oh-Card-facts">
       <span className="oh-Card-kind">{label}</span>
@@ -214,14 +190,14 @@ function Facts({
       )}
       {event?.source && (
         <span className={`oh-Badge oh-mod-${event.source}`}>
-          {sourceLabel(event.source, trans)}
+          {sourceLabel(event.source)}
         </span>
       )}
       {state.outcome !== 'ok' && state.outcome !== 'none' && (
         <span
           className={`oh-Card-status ${card.confirmation ? 'oh-Badge' : ''}`}
         >
-          {statusLabel(state, trans)}
+          {statusLabel(state)}
         </span>
       )}
       {decidedBy && (
@@ -232,11 +208,11 @@ function Facts({
       <span className="oh-Card-times">
         {queuedSeconds > 0 && (
           <span className="oh-Card-took">
-            {trans.__('queued %1', durationLabel(queuedSeconds, trans))}
+            {trans.__('queued %1', durationLabel(queuedSeconds))}
           </span>
         )}
         {took !== null && (
-          <span className="oh-Card-took">{durationLabel(took, trans)}</span>
+          <span className="oh-Card-took">{durationLabel(took)}</span>
         )}
         <Time iso={event?.timestamp ?? null} />
       </span>
@@ -256,13 +232,11 @@ function Time({ iso }: { iso: string | null }) {
 function Body({
   card,
   onOpen,
-  workspaceDir,
-  trans
+  workspaceDir
 }: {
   card: ICard;
   onOpen: ICardActions['onOpen'];
   workspaceDir: string;
-  trans: TranslationBundle;
 }) {
   const [failure, setFailure] = React.useState<unknown>(null);
   React.useEffect(() => {
@@ -276,7 +250,7 @@ function Body({
       shown = false;
       opened?.close();
     };
-    // Asked again when another Observation arrives while the card is open.
+    // Fetch again when another Observation arrives while the card is open.
   }, [card.key, card.observation?.id, onOpen]);
 
   const parts = sections(card);
@@ -288,15 +262,12 @@ function Body({
           section={section}
           whole={card.confirmation !== null}
           workspaceDir={workspaceDir}
-          trans={trans}
         />
       ))}
       {parts.length === 0 && (
         <p className="oh-Note">{trans.__('There is nothing more to see.')}</p>
       )}
-      {failure !== null && (
-        <p className="oh-Note">{failureLabel(failure, trans)}</p>
-      )}
+      {failure !== null && <p className="oh-Note">{failureLabel(failure)}</p>}
     </>
   );
 }

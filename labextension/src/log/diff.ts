@@ -1,15 +1,15 @@
 import { below } from './summary.js';
 
-/** What a line of a unified diff is. */
+/** Kind of a line in a unified diff. */
 export type DiffLineKind = 'header' | 'place' | 'added' | 'removed' | 'context';
 
 const HUNK = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/;
 
 /**
- * Tell what each line of a unified diff is.
+ * Classify the lines of a unified diff.
  *
- * A hunk says how many lines it has, so that what it removes or adds is not taken
- * for a header, however it begins. Paths in headers are given as seen from `root`.
+ * Line counts of hunks distinguish changed lines from headers. Paths in headers become relative
+ * to `root`.
  */
 export function diffLines(
   diff: string,
@@ -21,10 +21,10 @@ export function diffLines(
     .replace(/\n$/, '')
     .split('\n')
     .map(text => {
-      const hunk = HUNK.exec(text);
+      const match = HUNK.exec(text);
       if (removed <= 0 && added <= 0) {
-        if (hunk) {
-          [removed, added] = [Number(hunk[1] ?? 1), Number(hunk[2] ?? 1)];
+        if (match) {
+          [removed, added] = [Number(match[1] ?? 1), Number(match[2] ?? 1)];
           return { kind: 'place', text };
         }
         return text.startsWith('\\')

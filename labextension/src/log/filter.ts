@@ -1,27 +1,24 @@
 import { isCard, type ICard, type LogEntry } from '../events/card.js';
 import { kind, searchable, type Kind } from './summary.js';
 
-/** What a person wants to see. */
+/** Filter of cards. */
 export interface IFilter {
-  /** Words that must all be in a card; "" for any card. */
+  /** Words that a card must contain; "" for any card. */
   readonly words: string;
-  /** The kind of card; null for all. */
+  /** Kind of card; null for all. */
   readonly kind: Kind | null;
 }
 
-/** Cards never change, so what they say is worked out once. */
+/** Cards never change, so their text is computed once. */
 const searched = new WeakMap<ICard, string>();
 
 function contents(card: ICard): string {
-  let known = searched.get(card);
-  if (known === undefined) {
-    known = searchable(card);
-    searched.set(card, known);
-  }
-  return known;
+  const text = searched.get(card) ?? searchable(card);
+  searched.set(card, text);
+  return text;
 }
 
-/** The entries that a person wants to see; fresh starts only between cards. */
+/** Return the matching entries, with fresh starts only between cards. */
 export function filtered(
   entries: readonly LogEntry[],
   filter: IFilter
@@ -30,15 +27,15 @@ export function filtered(
   if (words.length === 0 && filter.kind === null) {
     return entries;
   }
-  // What waits for the person is not to be overlooked.
+  // Never hide what waits for the person.
   const isWanted = (card: ICard) =>
     card.confirmation !== null ||
     ((filter.kind === null || kind(card) === filter.kind) &&
       words.every(word => contents(card).includes(word)));
   return entries
     .filter(entry => !isCard(entry) || isWanted(entry))
-    .filter((entry, index, kept) => {
-      const next = kept[index + 1];
+    .filter((entry, index, matching) => {
+      const next = matching[index + 1];
       return isCard(entry) || (index > 0 && next && isCard(next));
     });
 }

@@ -5,12 +5,12 @@ import ohSvg from '../../style/icons/oh.svg';
 import type { Outcome } from './status.js';
 import type { Kind } from './summary.js';
 
-/** The letters "oh": the panel's tab and command. */
+/** Icon "oh" of the panel and its command. */
 export const ohIcon = new LabIcon({ name: 'oh-jupyter:oh', svgstr: ohSvg });
 
 const PAGE = 'M4 2h5.5l3 3v9H4zM9.5 2v3h3';
 
-/** Paths on a field of 16 by 16, drawn with a round pen. */
+/** Paths in a 16 by 16 box, drawn with a round pen. */
 const KIND_PATHS: Readonly<Record<Kind, string>> = {
   run: 'M3 4.5 6.5 8 3 11.5M8.5 12H13',
   cell: 'M5.5 3H3v10h2.5M10.5 3H13v10h-2.5M6.9 5.9 10 8l-3.1 2.1z',
@@ -39,7 +39,7 @@ const OUTCOME_PATHS: Readonly<Partial<Record<Outcome, string>>> = {
   unconfirmed: 'M5.7 3.5v9M10.3 3.5v9',
   unfinished: 'M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM8 5v3.2l2 1.3',
   rejected: 'M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM4.3 4.3l7.4 7.4',
-  unbegun: 'M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM4.3 4.3l7.4 7.4',
+  cancelled: 'M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM4.3 4.3l7.4 7.4',
   lost: 'M3.5 8h1M7.5 8h1M11.5 8h1'
 };
 
@@ -51,12 +51,12 @@ function Stroke({ className, d }: { className: string; d: string }) {
   );
 }
 
-/** What kind of Action a card shows. */
+/** Icon of a card's kind. */
 export function KindIcon({ kind }: { kind: Kind }) {
   return <Stroke className="oh-Icon" d={KIND_PATHS[kind]} />;
 }
 
-/** How it went; nothing where there is nothing to say. */
+/** Icon of a card's outcome, if there is one. */
 export function OutcomeIcon({ outcome }: { outcome: Outcome }) {
   const path = OUTCOME_PATHS[outcome];
   const className = `oh-Icon oh-Outcome oh-mod-${outcome}`;

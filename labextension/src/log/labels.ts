@@ -1,13 +1,11 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import { RuntimeGoneError, reasonOf } from '../events/errors.js';
 import type { EventSource } from '../events/wire.js';
+import { trans } from '../translation.js';
 import type { SectionName } from './sections.js';
 import type { IStatus } from './status.js';
 import type { Kind } from './summary.js';
 
-/** What a kind of card is called. */
-export function kindLabel(kind: Kind, trans: TranslationBundle): string {
+export function kindLabel(kind: Kind): string {
   const labels: Record<Kind, string> = {
     run: trans.__('Run'),
     cell: trans.__('Cell'),
@@ -26,11 +24,7 @@ export function kindLabel(kind: Kind, trans: TranslationBundle): string {
   return labels[kind];
 }
 
-/** Who caused an event. */
-export function sourceLabel(
-  source: EventSource,
-  trans: TranslationBundle
-): string {
+export function sourceLabel(source: EventSource): string {
   const labels: Record<EventSource, string> = {
     agent: trans.__('Agent'),
     user: trans.__('Person'),
@@ -39,8 +33,7 @@ export function sourceLabel(
   return labels[source];
 }
 
-/** Where a person has decided on an Action. */
-export function doorLabel(by: string, trans: TranslationBundle): string {
+export function deciderLabel(by: string): string {
   switch (by) {
     case 'JupyterLab':
       return trans.__('in JupyterLab');
@@ -53,11 +46,7 @@ export function doorLabel(by: string, trans: TranslationBundle): string {
   }
 }
 
-/** How an Action went. */
-export function statusLabel(
-  { outcome, exitCode }: IStatus,
-  trans: TranslationBundle
-): string {
+export function statusLabel({ outcome, exitCode }: IStatus): string {
   switch (outcome) {
     case 'queued':
       return trans.__('queued');
@@ -79,18 +68,14 @@ export function statusLabel(
       return trans.__('rejected');
     case 'lost':
       return trans.__('lost with the kernel');
-    case 'unbegun':
-      return trans.__('never began');
+    case 'cancelled':
+      return trans.__('cancelled before it started');
     case 'none':
       return '';
   }
 }
 
-/** What a part of an opened card is called. */
-export function sectionLabel(
-  name: SectionName,
-  trans: TranslationBundle
-): string {
+export function sectionLabel(name: SectionName): string {
   const labels: Record<SectionName, string> = {
     thought: trans.__('Thought'),
     command: trans.__('Command'),
@@ -112,11 +97,8 @@ export function sectionLabel(
   return labels[name];
 }
 
-/** How long an Action took, in the unit that reads best. */
-export function durationLabel(
-  seconds: number,
-  trans: TranslationBundle
-): string {
+/** Return a duration in the unit that reads best. */
+export function durationLabel(seconds: number): string {
   if (seconds < 1) {
     return trans.__('%1 ms', Math.round(seconds * 1000));
   }
@@ -129,11 +111,11 @@ export function durationLabel(
       );
 }
 
-/** Why a card cannot be shown in full length. */
-export function failureLabel(error: unknown, trans: TranslationBundle): string {
+/** Explain why a card cannot be shown in full. */
+export function failureLabel(error: unknown): string {
   if (error instanceof RuntimeGoneError) {
-    return trans.__('This is shortened. The rest went with its runtime.');
+    return trans.__('Shortened: the rest was lost with its runtime.');
   }
   const reason = reasonOf(error);
-  return trans.__('This is shortened. The rest cannot be read: %1', reason);
+  return trans.__('Shortened: the rest cannot be read. %1', reason);
 }

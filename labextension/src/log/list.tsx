@@ -1,4 +1,3 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import {
   defaultRangeExtractor,
   useVirtualizer,
@@ -8,29 +7,28 @@ import {
 import * as React from 'react';
 
 import { isCard, type LogEntry } from '../events/card.js';
+import { trans } from '../translation.js';
 import { Card, type ICardActions } from './card.js';
 import { findStoppable } from './stoppable.js';
 
-/** Pixels of a card that is closed. */
+/** Height of a closed card in pixels. */
 const CARD_HEIGHT_PX = 58;
 
-/** How many cards are drawn beyond those in sight. */
+/** Cards drawn beyond the visible ones. */
 const OVERSCAN_CARDS = 6;
 
 interface IListProps {
   entries: readonly LogEntry[];
-  /** Keep the newest card in sight. */
+  /** Whether to keep the newest card visible. */
   follow: boolean;
   onFollow: (follow: boolean) => void;
   actions: ICardActions;
-  /** What stands below the last card. */
   children: React.ReactNode;
-  trans: TranslationBundle;
 }
 
-/** The cards, oldest first, as a feed that arrow keys walk through; only those in sight are drawn. */
+/** Feed of cards, oldest first, with arrow key navigation; only visible cards are drawn. */
 export function CardList(props: IListProps) {
-  const { entries, follow, onFollow, actions, children, trans } = props;
+  const { entries, follow, onFollow, actions, children } = props;
   const list = React.useRef<HTMLDivElement>(null);
   const [focused, setFocused] = React.useState('');
   const [opened, setOpened] = React.useState<ReadonlyMap<string, boolean>>(
@@ -49,7 +47,7 @@ export function CardList(props: IListProps) {
     estimateSize: () => CARD_HEIGHT_PX,
     getItemKey: index => entries[index]!.key,
     overscan: OVERSCAN_CARDS,
-    // What waits for the person and what has the focus is always there.
+    // Always draw pending cards and the focused one.
     rangeExtractor: range => extracted(range, entries, reachable)
   });
   const height = virtualizer.getTotalSize();
@@ -86,7 +84,6 @@ export function CardList(props: IListProps) {
                   stoppable={stoppable.has(entry.key)}
                   actions={actions}
                   onFocus={setFocused}
-                  trans={trans}
                 />
               ) : (
                 <p className="oh-FreshStart" role="separator">
@@ -104,7 +101,7 @@ export function CardList(props: IListProps) {
   );
 }
 
-/** The entries in sight, and those that must not be missing. */
+/** Return the visible entries and those that must be drawn anyway. */
 function extracted(
   range: Range,
   entries: readonly LogEntry[],
@@ -142,7 +139,7 @@ function useFollow(
     if (scrollTop + clientHeight >= scrollHeight - 1) {
       onFollow(true);
     } else if (top - scrollTop > Math.max(0, height - scrollHeight)) {
-      // A list that gets shorter also moves up, but by no more than that.
+      // A list that shrinks also moves up, but by no more than the difference.
       onFollow(false);
     }
     last.current = { top: scrollTop, height: scrollHeight };
@@ -166,7 +163,7 @@ function moveFocus(
   const step = STEPS[event.key];
   const header = event.target as HTMLElement;
   const item = header.closest<HTMLElement>('.oh-List-item');
-  // Inside an opened card the keys scroll its text.
+  // In an opened card, the keys scroll its text.
   if (!step || !item || !header.classList.contains('oh-Card-header')) {
     return;
   }
@@ -180,7 +177,7 @@ function moveFocus(
   event.stopPropagation();
 }
 
-/** Focus a card, which may have to be drawn first. */
+/** Focus a card, drawing it first if needed. */
 function focusCard(
   list: HTMLElement,
   index: number,
@@ -194,10 +191,10 @@ function focusCard(
   }
   virtualizer.scrollToIndex(index);
   const drawn = new MutationObserver(() => {
-    const found = header();
-    if (found) {
+    const drawnHeader = header();
+    if (drawnHeader) {
       drawn.disconnect();
-      found.focus();
+      drawnHeader.focus();
     }
   });
   drawn.observe(list, { childList: true, subtree: true });

@@ -1,39 +1,31 @@
 import type { Cell } from '@jupyterlab/cells';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { KernelMessage } from '@jupyterlab/services';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget, type PanelLayout } from '@lumino/widgets';
 
 import { progressOf, type IProgress } from '../events/progress.js';
 import { isAction, type IAction, type IEventMessage } from '../events/wire.js';
 import type { IKernelEvents, IOhRuntime } from '../tokens.js';
+import { trans } from '../translation.js';
 
-/** Milliseconds that a command may take before anything is shown of it. */
+/** Delay before the output of a command is shown. */
 const DELAY_MS = 300;
 
 /**
- * Shows below a cell what its magic has put out so far, and takes it away at the end.
+ * Shows the output of a running magic below its cell, until it ends.
  *
- * It is no output of the cell: what the notebook keeps is the magic's value alone.
+ * This is not an output of the cell: the notebook keeps only the magic's value.
  */
 export class LiveCells {
-  /**
-   * @param runtime - Tells of notebooks as they come to the front.
-   * @param notebooks - Where the cells are.
-   * @param trans - The language of labels.
-   */
   constructor(
     runtime: IOhRuntime,
-    notebooks: INotebookTracker,
-    trans: TranslationBundle
+    private readonly _notebooks: INotebookTracker
   ) {
-    this._notebooks = notebooks;
-    this._trans = trans;
     runtime.currentChanged.connect((_, events) => this._watch(events));
     this._watch(runtime.current);
   }
 
-  /** Once in front, a notebook is watched until it is closed. */
+  /** Follow a notebook until it is closed. */
   private _watch(events: IKernelEvents | null): void {
     if (!events || this._watched.has(events)) {
       return;
@@ -47,7 +39,7 @@ export class LiveCells {
     });
     events.arrived.connect((_, message) => {
       const { event, generation } = message;
-      if (isAction(event) && isPersons(event)) {
+      if (isAction(event) && isByPerson(event)) {
         const cell = this._cell(events, request);
         if (cell) {
           void this._show(events, { generation, id: event.id }, cell);
@@ -56,7 +48,7 @@ export class LiveCells {
     });
   }
 
-  /** The cell that was sent by a request. */
+  /** Find the cell that sent a request. */
   private _cell(events: IKernelEvents, request: string): Cell | undefined {
     return this._notebooks
       .find(panel => panel.sessionContext === events.sessionContext)
@@ -69,21 +61,20 @@ export class LiveCells {
 
   private async _show(
     events: IKernelEvents,
-    place: Pick<IEventMessage, 'generation'> & Pick<IAction, 'id'>,
+    ref: Pick<IEventMessage, 'generation'> & Pick<IAction, 'id'>,
     cell: Cell
   ): Promise<void> {
     await new Promise(resolve => setTimeout(resolve, DELAY_MS));
     const shown = new Widget({ node: document.createElement('pre') });
     shown.addClass('oh-LiveCell');
-    shown.node.setAttribute('aria-label', this._trans.__('Output so far'));
-    const look = (seen: IProgress | null) => events.look(place, seen);
+    shown.node.setAttribute('aria-label', trans.__('Output so far'));
+    const look = (seen: IProgress | null) => events.look(ref, seen);
     try {
       for await (const { text, state } of progressOf(look)) {
         if (cell.isDisposed) {
           return;
         }
-        shown.node.textContent =
-          state === 'queued' ? this._trans.__('queued') : text;
+        shown.node.textContent = state === 'queued' ? trans.__('queued') : text;
         if (!shown.parent && shown.node.textContent !== '') {
           (cell.layout as PanelLayout).addWidget(shown);
         }
@@ -93,8 +84,6 @@ export class LiveCells {
     }
   }
 
-  private readonly _notebooks: INotebookTracker;
-  private readonly _trans: TranslationBundle;
   private readonly _watched = new WeakSet<IKernelEvents>();
 }
 
@@ -104,7 +93,7 @@ type ICodeCell = Cell & {
   };
 };
 
-function isPersons({ action, source }: IAction): boolean {
+function isByPerson({ action, source }: IAction): boolean {
   return source === 'user' && (action === 'run' || action === 'run_ipython');
 }
 

@@ -1,7 +1,7 @@
 import type { ICard } from '../events/card.js';
 import { isRecord, text } from '../events/wire.js';
 
-/** An Action as a cell that does the same again: a magic, or Python. */
+/** Return an Action as a cell that repeats it: a magic, or Python. */
 export function actionMagic({ action }: ICard): string {
   const args = action?.args ?? {};
   switch (action?.action) {
@@ -10,9 +10,9 @@ export function actionMagic({ action }: ICard): string {
     case 'run_ipython':
       return `%%oh_run --cell\n${text(args, 'code')}`;
     default: {
-      const { confirmation_state: _, ...given } = args;
+      const { confirmation_state: _, ...sent } = args;
       const options = action?.options ? { oh_jupyter: action.options } : {};
-      const wire = { action: action?.action, args: given, ...options };
+      const wire = { action: action?.action, args: sent, ...options };
       return `oh.execute(${python(wire)})`;
     }
   }
@@ -20,12 +20,12 @@ export function actionMagic({ action }: ICard): string {
 
 function magic(name: string, command: string): string {
   const lines = command.includes('\n');
-  // A command that begins with a dash would be read as an option.
+  // A leading dash would be read as an option.
   const dash = command.startsWith('-') ? '-- ' : '';
   return lines ? `%%${name}\n${command}` : `%${name} ${dash}${command}`;
 }
 
-/** JSON as Python writes it. */
+/** Format a JSON value as Python. */
 function python(value: unknown): string {
   if (Array.isArray(value)) {
     return `[${value.map(python).join(', ')}]`;

@@ -1,19 +1,18 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { reasonOf } from '../events/errors.js';
 import type { IActivity } from '../tokens.js';
+import { trans } from '../translation.js';
 import { ohIcon } from './icons.js';
 
 interface INoticeProps {
   events: IActivity | null;
-  /** There are no cards, so the notice has the panel for itself. */
+  /** Whether the notice has the panel to itself. */
   isEmpty: boolean;
-  trans: TranslationBundle;
 }
 
-/** Why there are no cards, or no more of them, and what to do about it. */
-export function Notice({ events, isEmpty, trans }: INoticeProps) {
+/** Notice that explains why there are no (further) cards, and what to do. */
+export function Notice({ events, isEmpty }: INoticeProps) {
   const state = events?.state;
   if (!isEmpty && (state === 'ready' || state === 'unknown')) {
     return null;
@@ -21,44 +20,37 @@ export function Notice({ events, isEmpty, trans }: INoticeProps) {
   return (
     <div className={`oh-Notice ${isEmpty ? 'oh-mod-alone' : ''}`}>
       {isEmpty && <ohIcon.react className="oh-Notice-icon" tag="span" />}
-      <Words events={events} trans={trans} />
+      <Words events={events} />
     </div>
   );
 }
 
-function Words({ events, trans }: Omit<INoticeProps, 'isEmpty'>) {
+function Words({ events }: Omit<INoticeProps, 'isEmpty'>) {
   switch (events?.state) {
     case undefined:
       return (
-        <p>
-          {trans.__('Open a notebook to see what happens in its kernel, here.')}
-        </p>
+        <p>{trans.__('Open a notebook to see the actions in its kernel.')}</p>
       );
     case 'no-kernel':
       return <p>{trans.__('%1 has no kernel.', events!.name)}</p>;
     case 'unknown':
-      return <p>{trans.__('Looking into the kernel…')}</p>;
+      return <p>{trans.__('Reading the log of the kernel…')}</p>;
     case 'not-loaded':
       return (
         <>
           <p>
             {trans.__(
-              'There is no runtime in this kernel. Load it, or run this in a cell:'
+              'This kernel has no runtime. Load one, or run this in a cell:'
             )}
           </p>
           <code className="oh-Notice-code">%load_ext oh_jupyter</code>
-          <LoadButton events={events} trans={trans} />
+          <LoadButton events={events} />
         </>
       );
     case 'failed':
       return (
         <>
-          <p>
-            {trans.__(
-              'What happened earlier cannot be read: %1',
-              events!.error
-            )}
-          </p>
+          <p>{trans.__('Cannot read earlier events: %1', events!.error)}</p>
           <button
             className="jp-mod-styled jp-mod-accept"
             onClick={() => void events!.refresh()}
@@ -77,9 +69,9 @@ function Words({ events, trans }: Omit<INoticeProps, 'isEmpty'>) {
   }
 }
 
-/** Loads a runtime into the kernel, or says why that cannot be. */
-function LoadButton(props: { events: IActivity; trans: TranslationBundle }) {
-  const { events, trans } = props;
+/** Button that loads a runtime and shows errors. */
+function LoadButton(props: { events: IActivity }) {
+  const { events } = props;
   const [failure, setFailure] = React.useState('');
   const [isLoading, setLoading] = React.useState(false);
   const load = () => {

@@ -1,6 +1,5 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { ReactWidget } from '@jupyterlab/ui-components';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import type { Widget } from '@lumino/widgets';
 import * as React from 'react';
@@ -11,25 +10,20 @@ import type { ICard } from '../events/card.js';
 import { RuntimeGoneError } from '../events/errors.js';
 import { CommandIDs } from '../ids.js';
 import type { IActivity, IOhRuntime, IOpenCard } from '../tokens.js';
+import { trans } from '../translation.js';
 import type { CopyForm } from './buttons.js';
 import type { ICardActions } from './card.js';
 import { ohIcon } from './icons.js';
 import { LogView } from './view.js';
 
-/** The id of the panel in the application's shell. */
+/** Id of the panel in the application's shell. */
 export const PANEL_ID = 'oh-jupyter-log';
 
-/** The sidebar panel: the log of the notebook in front, or of a fleet. */
+/** Sidebar panel with the log of the current notebook or of a fleet. */
 export class LogPanel extends ReactWidget {
-  /**
-   * @param runtime - Where the events come from.
-   * @param commands - With which cards become cells.
-   * @param trans - The language that the panel speaks.
-   */
   constructor(
-    runtime: IOhRuntime,
-    commands: JupyterFrontEnd['commands'],
-    trans: TranslationBundle
+    private readonly _runtime: IOhRuntime,
+    private readonly _commands: JupyterFrontEnd['commands']
   ) {
     super();
     this.id = PANEL_ID;
@@ -38,15 +32,12 @@ export class LogPanel extends ReactWidget {
     this.title.caption = trans.__('OpenHands');
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', trans.__('OpenHands'));
-    this._commands = commands;
-    this._trans = trans;
-    this._runtime = runtime;
-    runtime.fleetsChanged.connect(this.update, this);
-    runtime.shownChanged.connect(this._onShownChanged, this);
-    this._onShownChanged(runtime, runtime.shown);
+    this._runtime.fleetsChanged.connect(this.update, this);
+    this._runtime.shownChanged.connect(this._onShownChanged, this);
+    this._onShownChanged(this._runtime, this._runtime.shown);
   }
 
-  /** Whether the newest card is kept in sight. */
+  /** Whether to keep the newest card visible. */
   get follow(): boolean {
     return this._follow;
   }
@@ -57,7 +48,7 @@ export class LogPanel extends ReactWidget {
     }
   }
 
-  /** A hidden panel costs nothing: it is drawn when it is shown. */
+  /** Draw only while visible. */
   override update(): void {
     if (this.isVisible) {
       super.update();
@@ -73,7 +64,7 @@ export class LogPanel extends ReactWidget {
   protected override render(): React.ReactElement {
     return (
       <LogView
-        // A filter belongs to the notebook for which it was set.
+        // A new key resets the filter for another notebook.
         key={this._shownCount}
         events={this._events}
         entries={this._events?.entries ?? []}
@@ -84,17 +75,16 @@ export class LogPanel extends ReactWidget {
         chosen={this._isFleet ? (this._events?.name ?? '') : ''}
         onChoose={this._choose}
         actions={this._actions()}
-        trans={this._trans}
       />
     );
   }
 
   protected override onAfterHide(message: Message): void {
     super.onAfterHide(message);
-    // Drawn once more: nobody looks any longer how things go on.
+    // Draw once more to stop reading progress.
     super.update();
     if (this._events) {
-      this._events.isShown = isUncovered(this);
+      this._events.isShown = isShownOrReloading(this);
     }
   }
 
@@ -122,11 +112,11 @@ export class LogPanel extends ReactWidget {
     }
   }
 
-  /** The same object as long as nothing has changed, so that cards need not be drawn again. */
+  /** Return the same object until something changes, so that cards are not drawn again. */
   private _actions(): ICardActions {
     const canAdd =
       !this._isFleet && this._commands.isEnabled(CommandIDs.addCell);
-    const now: ICardActions = {
+    const actions: ICardActions = {
       onOpen: this._open,
       onAdd: canAdd ? this._add : null,
       onStop: this._stop,
@@ -136,10 +126,10 @@ export class LogPanel extends ReactWidget {
       kernelOf: this._events?.kernelOf ?? noKernel,
       workspaceDir: this._events?.workspaceDir ?? ''
     };
-    const names = Object.keys(now) as (keyof ICardActions)[];
+    const names = Object.keys(actions) as (keyof ICardActions)[];
     const last = this._lastActions;
-    if (!last || names.some(name => last[name] !== now[name])) {
-      this._lastActions = now;
+    if (!last || names.some(name => last[name] !== actions[name])) {
+      this._lastActions = actions;
     }
     return this._lastActions!;
   }
@@ -197,23 +187,20 @@ export class LogPanel extends ReactWidget {
     void this._commands.execute(CommandIDs.copyAction, args);
   };
 
-  /** Tell how many actions wait, where the panel itself is hidden, too. */
+  /** Show the number of pending actions, even while the panel is hidden. */
   private _updateBadge(): void {
     const count = this._events?.waiting.length ?? 0;
     this.title.className = count > 0 ? 'oh-mod-waiting' : '';
     this.title.caption =
       count > 0
-        ? this._trans._n(
+        ? trans._n(
             'OpenHands: %1 action waits for you',
             'OpenHands: %1 actions wait for you',
             count
           )
-        : this._trans.__('OpenHands');
+        : trans.__('OpenHands');
   }
 
-  private readonly _commands: JupyterFrontEnd['commands'];
-  private readonly _runtime: IOhRuntime;
-  private readonly _trans: TranslationBundle;
   private _events: IActivity | null = null;
   private _follow = true;
   private _shownCount = 0;
@@ -224,8 +211,8 @@ function noKernel(): string {
   return '';
 }
 
-/** The application hides itself for a moment when its theme changes: that is not meant. */
-function isUncovered(widget: Widget): boolean {
+/** Return whether the panel is hidden only because the application hides briefly for a theme change. */
+function isShownOrReloading(widget: Widget): boolean {
   const { isHidden, parent } = widget;
-  return parent === null || (!isHidden && isUncovered(parent));
+  return parent === null || (!isHidden && isShownOrReloading(parent));
 }

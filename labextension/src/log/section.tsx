@@ -1,25 +1,24 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { openLightbox } from '../pictures/lightbox.js';
+import { trans } from '../translation.js';
 import { diffLines } from './diff.js';
 import { sectionLabel } from './labels.js';
 import type { ISection } from './sections.js';
 
-/** More than this makes the page slow and is read elsewhere. */
+/** Longer texts make the page slow. */
 const SHOWN_CHARS = 100_000;
 
 interface ISectionProps {
   section: ISection;
-  /** Whether all of it is shown, however long it is. */
+  /** Whether to show all of it, however long it is. */
   whole: boolean;
   workspaceDir: string;
-  trans: TranslationBundle;
 }
 
-/** One part of an opened card. Events only ever become text nodes and data images. */
+/** Part of an opened card. Events become only text nodes and data images. */
 export function Section(props: ISectionProps) {
-  const label = sectionLabel(props.section.name, props.trans);
+  const label = sectionLabel(props.section.name);
   return (
     <section className="oh-Section">
       <h4 className="oh-Section-label">{label}</h4>
@@ -32,21 +31,20 @@ function SectionBody({
   section: { kind, body },
   whole,
   workspaceDir,
-  label,
-  trans
+  label
 }: ISectionProps & { label: string }) {
   const hidden = whole ? 0 : body.length - SHOWN_CHARS;
   const shown = hidden > 0 ? body.slice(0, SHOWN_CHARS) : body;
   switch (kind) {
     case 'image':
-      return <Image source={body} label={label} trans={trans} />;
+      return <Image source={body} label={label} />;
     case 'prose':
       return <p className="oh-Prose">{shown}</p>;
     default:
       return (
         <pre
           className={`oh-Text oh-mod-${kind}`}
-          // Focusable, so that the keyboard can scroll what is longer than its box.
+          // Focusable, so that the keyboard can scroll it.
           tabIndex={0}
           aria-label={label}
         >
@@ -71,20 +69,12 @@ function Diff({ text, root }: { text: string; root: string }) {
   );
 }
 
-function Image({
-  source,
-  label,
-  trans
-}: {
-  source: string;
-  label: string;
-  trans: TranslationBundle;
-}) {
+function Image({ source, label }: { source: string; label: string }) {
   return (
     <button
       className="oh-Image"
       title={trans.__('Enlarge')}
-      onClick={() => openLightbox(source, label, trans)}
+      onClick={() => openLightbox(source, label)}
     >
       <img src={source} alt={label} />
     </button>

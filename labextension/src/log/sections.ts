@@ -3,7 +3,7 @@ import { text, type IAction, type IObservation } from '../events/wire.js';
 import { withoutAnsi } from './status.js';
 import { summary } from './summary.js';
 
-/** What a part of an opened card is called. */
+/** Part of an opened card. */
 export type SectionName =
   | 'thought'
   | 'command'
@@ -22,25 +22,24 @@ export type SectionName =
   | 'result'
   | 'error';
 
-/** How a part is shown: prose, fixed width, a coloured diff, or an image. */
+/** How to show a part. */
 export type SectionKind = 'prose' | 'code' | 'diff' | 'image' | 'error';
 
 export interface ISection {
   readonly name: SectionName;
   readonly kind: SectionKind;
-  /** The text, or the image's data URL. */
+  /** Text, or data URL of an image. */
   readonly body: string;
 }
 
-/** No other address may be loaded: an event must not make the browser fetch. */
+/** Only data URLs: an event must not make the browser fetch anything. */
 const IMAGE = /^data:image\/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]+$/;
 
-/** Whether a text is an image that may be shown. */
 export function isImage(body: string): boolean {
   return IMAGE.test(body);
 }
 
-/** What there is to see when a card is opened, in reading order. */
+/** Return the parts of an opened card in reading order. */
 export function sections(card: ICard): readonly ISection[] {
   const { action, observation, confirmation } = card;
   const diff = section('diff', 'diff', confirmation?.diff ?? '');
@@ -52,7 +51,7 @@ export function sections(card: ICard): readonly ISection[] {
   );
 }
 
-/** Whether an opened card says more of its Action than its line does. */
+/** Return whether an opened card shows more of its Action than the title. */
 export function tellsMore(card: ICard): boolean {
   const { title } = summary(card);
   return (
@@ -107,7 +106,7 @@ function asked(
   }
 }
 
-/** The texts of an edit, which its diff says better where there is one. */
+/** Texts of an edit that has no diff. */
 function edit(args: IAction['args'], hasDiff: boolean): ISection[] {
   return hasDiff
     ? []
@@ -155,7 +154,7 @@ function answered({ observation, content, extras }: IObservation): ISection[] {
   }
 }
 
-/** The editor's own words repeat what a diff shows; a view has no diff. */
+/** The editor's message repeats what a diff shows; a view has no diff. */
 function result(content: string, extras: IObservation['extras']): ISection {
   return section('result', 'code', text(extras, 'diff') === '' ? content : '');
 }

@@ -95,7 +95,7 @@ describe('seconds', () => {
       decidedBy: 'REST',
       waitedSeconds: 3,
       queuedSeconds: 2,
-      neverBegan: false
+      neverStarted: false
     };
     const more = { timestamp: '2026-01-01T00:00:10', handling };
     const answer = observation(1, 0, 'run', '', {}, more);
@@ -109,11 +109,11 @@ describe('seconds', () => {
       decidedBy: '',
       waitedSeconds: 0,
       queuedSeconds: 0,
-      neverBegan: true
+      neverStarted: true
     };
     const more = { timestamp: '2026-01-01T00:00:10', handling };
     const ended = card(asked, observation(1, 0, 'error', '', {}, more));
     assert.equal(seconds(ended), null);
-    assert.equal(status(ended).outcome, 'unbegun');
+    assert.equal(status(ended).outcome, 'cancelled');
   });
 });

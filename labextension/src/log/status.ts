@@ -1,7 +1,7 @@
 import { isPending, type ICard } from '../events/card.js';
 import { isRecord, type IObservation } from '../events/wire.js';
 
-/** How an Action went. */
+/** Outcome of an Action. */
 export type Outcome =
   | 'queued'
   | 'running'
@@ -12,22 +12,22 @@ export type Outcome =
   | 'unfinished'
   | 'rejected'
   | 'lost'
-  | 'unbegun'
+  | 'cancelled'
   | 'none';
 
 export interface IStatus {
   readonly outcome: Outcome;
-  /** Exit status of a shell command that ended. */
+  /** Exit code of a shell command that ended. */
   readonly exitCode?: number;
 }
 
-/** IPython's rule above a traceback, which is all that tells of an exception. */
+/** IPython's rule above a traceback: the only sign of an exception. */
 const TRACEBACK = /^-{40,}\n.*Traceback \(most recent call last\)/m;
 
 /**
- * Read how an Action went from its Observation, or from there being none.
+ * Return the outcome of a card.
  *
- * @param isQueued - Whether others have what it needs, where that is known.
+ * @param isQueued - Whether it waits for the shell or the kernel, if known.
  */
 export function status(card: ICard, isQueued = false): IStatus {
   if (card.confirmation !== null) {
@@ -37,16 +37,16 @@ export function status(card: ICard, isQueued = false): IStatus {
     if (card.lost) {
       return { outcome: 'lost' };
     }
-    // An empty answer: its client wants to hear from a person before it asks again.
-    const begun = isQueued ? 'queued' : 'running';
-    return { outcome: card.observation ? 'unconfirmed' : begun };
+    // A null Observation: its client waits for a person.
+    const progress = isQueued ? 'queued' : 'running';
+    return { outcome: card.observation ? 'unconfirmed' : progress };
   }
-  return card.observation ? answered(card.observation) : { outcome: 'none' };
+  return card.observation ? observed(card.observation) : { outcome: 'none' };
 }
 
-function answered(observation: IObservation): IStatus {
-  if (observation.handling?.neverBegan) {
-    return { outcome: 'unbegun' };
+function observed(observation: IObservation): IStatus {
+  if (observation.handling?.neverStarted) {
+    return { outcome: 'cancelled' };
   }
   switch (observation.observation) {
     case 'run':
@@ -69,7 +69,7 @@ function shell(observation: IObservation): IStatus {
   if (typeof code !== 'number') {
     return { outcome: 'none' };
   }
-  // -1 on the wire: the command is still running.
+  // -1 means that the command is still running.
   return code === -1
     ? { outcome: 'unfinished' }
     : { outcome: code === 0 ? 'ok' : 'failed', exitCode: code };
@@ -90,21 +90,21 @@ function hasFailed({ observation, content, extras }: IObservation): boolean {
   }
 }
 
-/** A terminal's text without its colours. */
+/** Remove ANSI codes. */
 export function withoutAnsi(content: string): string {
   return content.replace(/\x1b\[[0-?]*[ -/]*[@-~]/g, '');
 }
 
-/** Seconds that an Action ran, without those that it waited; null where they are not known. */
+/** Return an Action's run time in seconds, without waiting; null if unknown. */
 export function seconds(card: ICard): number | null {
   const start = Date.parse(card.action?.timestamp ?? '');
   const end = Date.parse(card.observation?.timestamp ?? '');
   const {
     waitedSeconds = 0,
     queuedSeconds = 0,
-    neverBegan = false
+    neverStarted = false
   } = card.observation?.handling ?? {};
-  return end >= start && !neverBegan
+  return end >= start && !neverStarted
     ? Math.max(0, (end - start) / 1000 - waitedSeconds - queuedSeconds)
     : null;
 }

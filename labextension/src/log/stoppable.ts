@@ -3,7 +3,7 @@ import { status } from './status.js';
 
 const INTERRUPTIBLE: readonly string[] = ['run', 'run_ipython'];
 
-/** Keys of the cards that can be stopped: of each kernel and kind, what began first runs, the rest is queued. */
+/** Return the keys of running cards: of each kernel and type, the first runs and the rest is queued. */
 export function findStoppable(
   entries: readonly LogEntry[]
 ): ReadonlySet<string> {
@@ -19,7 +19,7 @@ export function findStoppable(
   return new Set(first.values());
 }
 
-/** An Action as agents send it, whole as far as it is known. */
+/** Return an Action as agents send it. */
 export function actionJson({ action }: ICard): string {
   const { confirmation_state: _, ...args } = action?.args ?? {};
   const options = action?.options ? { oh_jupyter: action.options } : {};

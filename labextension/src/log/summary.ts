@@ -1,7 +1,7 @@
 import type { ICard } from '../events/card.js';
 import { text } from '../events/wire.js';
 
-/** The kinds of cards: what their icons, labels and the filter tell apart. */
+/** Kinds of cards, with an icon and a label each. */
 export const KINDS = [
   'run',
   'cell',
@@ -37,28 +37,28 @@ const KIND_OF_TYPE: Readonly<Record<string, Kind>> = {
   error: 'error'
 };
 
-/** What a card is about, by the type of its Action. */
+/** Return the kind of a card. */
 export function kind(card: ICard): Kind {
   return KIND_OF_TYPE[typeOf(card)] ?? 'other';
 }
 
-/** The type of a card's Action on the wire, or of its lone Observation. */
+/** Return the wire type of a card's Action, or of its lone Observation. */
 export function typeOf({ action, observation }: ICard): string {
   return action?.action ?? observation?.observation ?? '';
 }
 
-/** One line that tells a card from others of its kind. */
+/** Line that identifies a card. */
 export interface ISummary {
-  /** A command, a file's name, an address. */
+  /** Command, file name or address. */
   readonly title: string;
-  /** What helps to place it: a directory, an editor's command. */
+  /** Directory, or command of the editor. */
   readonly detail: string;
 }
 
 /**
- * Say in one line what a card is about.
+ * Summarize a card in one line.
  *
- * @param root - Directories below it are told as seen from there.
+ * @param root - Directory to which paths become relative.
  */
 export function summary(card: ICard, root = ''): ISummary {
   const { action, observation } = card;
@@ -100,7 +100,7 @@ export function summary(card: ICard, root = ''): ISummary {
   }
 }
 
-/** The first line that says anything, and a sign that there are more. */
+/** Return the first non-blank line, with a mark if there are more. */
 function line(content: string): ISummary {
   const lines = content.split('\n').filter(each => each.trim() !== '');
   const first = lines[0]?.trim() ?? '';
@@ -116,7 +116,7 @@ function file(path: string, command: string, root: string): ISummary {
   };
 }
 
-/** A path as seen from a directory; "" if it is that. */
+/** Return a path relative to a directory that contains it; "" for the directory itself. */
 export function below(path: string, root: string): string {
   const start = `${root.replace(/\/$/, '')}/`;
   return root !== '' && `${path}/`.startsWith(start)
@@ -128,7 +128,7 @@ function page(url: string): ISummary {
   return { title: url.replace(/^https?:\/\//, ''), detail: '' };
 }
 
-/** Everything of a card that a person may search for, in lower case. */
+/** Return the searchable text of a card in lower case. */
 export function searchable(card: ICard): string {
   const { title, detail } = summary(card);
   const args = Object.values(card.action?.args ?? {}).filter(

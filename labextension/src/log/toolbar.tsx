@@ -1,7 +1,7 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { isCard, type LogEntry } from '../events/card.js';
+import { trans } from '../translation.js';
 import type { IFilter } from './filter.js';
 import { kindLabel } from './labels.js';
 import { kind, KINDS, type Kind } from './summary.js';
@@ -14,13 +14,11 @@ interface IToolbarProps {
   follow: boolean;
   onFollow: (follow: boolean) => void;
   onRewind: (() => void) | null;
-  trans: TranslationBundle;
 }
 
-/** Whose events these are, which of them to show, and whether to follow. */
+/** Toolbar with the name, the filters, and the follow switch. */
 export function Toolbar(props: IToolbarProps) {
-  const { name, entries, filter, onFilter, follow, onFollow, onRewind, trans } =
-    props;
+  const { name, entries, filter, onFilter, follow, onFollow, onRewind } = props;
   const count = entries.filter(isCard).length;
   return (
     <header className="oh-Toolbar">
@@ -34,7 +32,7 @@ export function Toolbar(props: IToolbarProps) {
         {onRewind && (
           <button
             className="oh-Rewind"
-            title={trans.__('Take back what an agent did in one of its turns')}
+            title={trans.__('Undo turns of an agent')}
             onClick={onRewind}
           >
             {trans.__('Undo…')}
@@ -43,7 +41,7 @@ export function Toolbar(props: IToolbarProps) {
         <button
           className="oh-Follow"
           aria-pressed={follow}
-          title={trans.__('Keep the newest action in sight')}
+          title={trans.__('Keep the newest action visible')}
           onClick={() => onFollow(!follow)}
         >
           {trans.__('Follow')}
@@ -54,29 +52,21 @@ export function Toolbar(props: IToolbarProps) {
           className="oh-Search jp-mod-styled"
           type="search"
           placeholder={trans.__('Filter')}
-          aria-label={trans.__('Show only what contains these words')}
+          aria-label={trans.__('Show only actions that contain these words')}
           value={filter.words}
           onChange={({ target }) =>
             onFilter({ ...filter, words: target.value })
           }
         />
-        <KindSelect
-          entries={entries}
-          filter={filter}
-          onFilter={onFilter}
-          trans={trans}
-        />
+        <KindSelect entries={entries} filter={filter} onFilter={onFilter} />
       </div>
-      <WaitingButton entries={entries} trans={trans} />
+      <WaitingButton entries={entries} />
     </header>
   );
 }
 
-/** Leads to the card that waits longest. */
-function WaitingButton({
-  entries,
-  trans
-}: Pick<IToolbarProps, 'entries' | 'trans'>) {
+/** Button that scrolls to the oldest pending card. */
+function WaitingButton({ entries }: Pick<IToolbarProps, 'entries'>) {
   const count = entries.filter(
     entry => isCard(entry) && entry.confirmation !== null
   ).length;
@@ -101,9 +91,8 @@ function showWaiting(button: HTMLElement): void {
 function KindSelect({
   entries,
   filter,
-  onFilter,
-  trans
-}: Pick<IToolbarProps, 'entries' | 'filter' | 'onFilter' | 'trans'>) {
+  onFilter
+}: Pick<IToolbarProps, 'entries' | 'filter' | 'onFilter'>) {
   const present = new Set(entries.filter(isCard).map(kind));
   const offered = KINDS.filter(
     each => present.has(each) || each === filter.kind
@@ -111,7 +100,7 @@ function KindSelect({
   return (
     <select
       className="oh-Kinds"
-      aria-label={trans.__('Show only this kind')}
+      aria-label={trans.__('Show only actions of this kind')}
       value={filter.kind ?? ''}
       onChange={({ target }) =>
         onFilter({ ...filter, kind: (target.value || null) as Kind | null })
@@ -120,7 +109,7 @@ function KindSelect({
       <option value="">{trans.__('All kinds')}</option>
       {offered.map(each => (
         <option key={each} value={each}>
-          {kindLabel(each, trans)}
+          {kindLabel(each)}
         </option>
       ))}
     </select>

@@ -1,8 +1,8 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { isCard, type LogEntry } from '../events/card.js';
 import type { IActivity } from '../tokens.js';
+import { trans } from '../translation.js';
 import type { ICardActions } from './card.js';
 import { SourceSelect, type ISourceSelectProps } from './source.js';
 import { filtered, type IFilter } from './filter.js';
@@ -18,16 +18,16 @@ interface ILogViewProps extends ISourceSelectProps {
   entries: readonly LogEntry[];
   follow: boolean;
   onFollow: (follow: boolean) => void;
-  /** Null where there is no notebook whose turns can be taken back. */
+  /** Null without a notebook. */
   onRewind: (() => void) | null;
   actions: ICardActions;
 }
 
 const NO_FILTER: IFilter = { words: '', kind: null };
 
-/** Everything in the panel: the toolbar, the cards, and what there is to say otherwise. */
+/** Content of the panel: toolbar, cards and notices. */
 export function LogView(props: ILogViewProps) {
-  const { events, entries, follow, onFollow, trans } = props;
+  const { events, entries, follow, onFollow } = props;
   const [filter, setFilter] = React.useState(NO_FILTER);
   const shown = React.useMemo(
     () => filtered(entries, filter),
@@ -39,7 +39,6 @@ export function LogView(props: ILogViewProps) {
         fleets={props.fleets}
         chosen={props.chosen}
         onChoose={props.onChoose}
-        trans={trans}
       />
       {entries.length > 0 && (
         <Toolbar
@@ -50,7 +49,6 @@ export function LogView(props: ILogViewProps) {
           follow={follow}
           onFollow={onFollow}
           onRewind={props.onRewind}
-          trans={trans}
         />
       )}
       <CardList
@@ -58,32 +56,25 @@ export function LogView(props: ILogViewProps) {
         follow={follow}
         onFollow={onFollow}
         actions={props.actions}
-        trans={trans}
       >
         {entries.length > 0 && shown.length === 0 && (
-          <p className="oh-Note">{trans.__('Nothing matches the filter.')}</p>
+          <p className="oh-Note">{trans.__('No action matches the filter.')}</p>
         )}
-        <Notice events={events} isEmpty={entries.length === 0} trans={trans} />
+        <Notice events={events} isEmpty={entries.length === 0} />
       </CardList>
-      <Announcement entry={entries.at(-1)} trans={trans} />
+      <Announcement entry={entries.at(-1)} />
     </>
   );
 }
 
-/** Tells those who listen what happened last. */
-function Announcement({
-  entry,
-  trans
-}: {
-  entry: LogEntry | undefined;
-  trans: TranslationBundle;
-}) {
+/** Announces the last event to screen readers. */
+function Announcement({ entry }: { entry: LogEntry | undefined }) {
   const words =
     entry && isCard(entry)
       ? [
-          kindLabel(kind(entry), trans),
+          kindLabel(kind(entry)),
           summary(entry).title,
-          statusLabel(status(entry), trans)
+          statusLabel(status(entry))
         ]
       : [];
   return (

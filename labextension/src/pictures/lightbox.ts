@@ -1,11 +1,7 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
+import { trans } from '../translation.js';
 
-/** Show a picture as large as the window allows; Escape or a click closes it. */
-export function openLightbox(
-  source: string,
-  label: string,
-  trans: TranslationBundle
-): void {
+/** Show a picture as large as possible; Escape or a click closes it. */
+export function openLightbox(source: string, label: string): void {
   const dialog = document.createElement('dialog');
   dialog.className = 'oh-Lightbox';
   dialog.setAttribute('aria-label', label);
@@ -18,7 +14,7 @@ export function openLightbox(
   close.append(image);
   dialog.append(close);
   dialog.addEventListener('click', () => dialog.close());
-  // The keys of the notebook below are not meant.
+  // Keep keys from the notebook below.
   dialog.addEventListener('keydown', event => event.stopPropagation());
   dialog.addEventListener('close', () => dialog.remove());
   document.body.append(dialog);

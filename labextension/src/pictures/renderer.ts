@@ -3,19 +3,18 @@ import {
   RenderedImage,
   type IRenderMime
 } from '@jupyterlab/rendermime';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { isRecord, text } from '../events/wire.js';
+import { trans } from '../translation.js';
 import { openLightbox } from './lightbox.js';
 
-/** Before Jupyter's own renderer of pictures, after all that comes before it. */
+/** Just before Jupyter's image renderer. */
 const RANK = 89;
 
-/** Renders pictures; those of our magics with a frame, to be opened by a click. */
+/** Image renderer that frames screenshots of our magics and enlarges them on a click. */
 export class RenderedPicture extends RenderedImage {
-  constructor(options: IRenderMime.IRendererOptions, trans: TranslationBundle) {
+  constructor(options: IRenderMime.IRendererOptions) {
     super(options);
-    this._trans = trans;
   }
 
   override async render(model: IRenderMime.IMimeModel): Promise<void> {
@@ -31,11 +30,9 @@ export class RenderedPicture extends RenderedImage {
     image.alt = label;
     image.className = 'oh-Picture';
     image.tabIndex = 0;
-    image.title = this._trans.__('Enlarge');
+    image.title = trans.__('Enlarge');
     image.setAttribute('role', 'button');
-    image.addEventListener('click', () =>
-      openLightbox(image.src, label, this._trans)
-    );
+    image.addEventListener('click', () => openLightbox(image.src, label));
     image.addEventListener('keydown', event => {
       if (event.key === 'Enter' || event.key === ' ') {
         event.preventDefault();
@@ -44,22 +41,17 @@ export class RenderedPicture extends RenderedImage {
       }
     });
   }
-
-  private readonly _trans: TranslationBundle;
 }
 
-/** Have pictures rendered with frames. */
-export function addPictures(
-  registry: {
-    addFactory: (f: IRenderMime.IRendererFactory, r: number) => void;
-  },
-  trans: TranslationBundle
-): void {
+/** Register the renderer. */
+export function addPictures(registry: {
+  addFactory: (f: IRenderMime.IRendererFactory, r: number) => void;
+}): void {
   registry.addFactory(
     {
       ...imageRendererFactory,
       mimeTypes: ['image/png'],
-      createRenderer: options => new RenderedPicture(options, trans)
+      createRenderer: options => new RenderedPicture(options)
     },
     RANK
   );

@@ -1,19 +1,15 @@
-import {
-  ILayoutRestorer,
-  type JupyterFrontEnd,
-  type JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import { ILayoutRestorer } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { agentIcon } from '../agent/icon.js';
 import { AgentModel } from '../agent/model.js';
 import { AGENT_PANEL_ID, AgentPanel } from '../agent/panel.js';
 import { CommandIDs } from '../ids.js';
 import { IOhRuntime } from '../tokens.js';
-import { followSettings, listCommands } from './registration.js';
+import { trans } from '../translation.js';
+import { definePlugin, followSettings, listCommands } from './registration.js';
 
 const ID = 'oh-jupyter:agent';
 
@@ -22,52 +18,41 @@ const ARGS = {
   properties: {
     prompt: {
       type: 'string',
-      description: 'What the agent is to do; without it, the panel is shown.'
+      description: 'Prompt for the agent; without it, only show the panel.'
     },
     agent: {
       type: 'string',
-      description: 'Its name; without it, the one that was asked last.'
+      description: 'Name of the agent; by default, the one used last.'
     },
     new: {
       type: 'boolean',
       default: false,
-      description: 'Whether to begin a new conversation.'
+      description: 'Whether to start a new conversation.'
     }
   },
   additionalProperties: false
 } as const;
 
-/** A panel to talk with the agents that `%oh_agent` asks. */
-export const agentPlugin: JupyterFrontEndPlugin<void> = {
+/** Panel to talk with the agents that `%oh_agent` runs. */
+export const agentPlugin = definePlugin({
   id: ID,
-  description: 'A sidebar panel with a prompt box for agents.',
-  autoStart: true,
+  description: 'Adds a sidebar panel with a prompt box for agents.',
   requires: [IOhRuntime],
   optional: [
-    ITranslator,
     ICommandPalette,
     ILayoutRestorer,
     IRenderMimeRegistry,
     ISettingRegistry
   ],
-  activate: (
-    app: JupyterFrontEnd,
-    runtime: IOhRuntime,
-    translator: ITranslator | null,
-    palette: ICommandPalette | null,
-    restorer: ILayoutRestorer | null,
-    rendermime: IRenderMimeRegistry | null,
-    settings: ISettingRegistry | null
-  ): void => {
-    const trans = (translator ?? nullTranslator).load('oh_jupyter');
+  activate: (app, runtime, palette, restorer, rendermime, settings) => {
     const model = new AgentModel(runtime);
-    const panel = new AgentPanel(model, app.commands, rendermime, trans);
+    const panel = new AgentPanel(model, app.commands, rendermime);
     app.shell.add(panel, 'right', { rank: 901, type: 'OpenHands' });
     restorer?.add(panel, AGENT_PANEL_ID);
     const command = CommandIDs.askAgent;
     app.commands.addCommand(command, {
       label: trans.__('Ask an Agent'),
-      caption: trans.__('Have an agent work in the kernel of this notebook'),
+      caption: trans.__('Let an agent work in the kernel of this notebook'),
       icon: agentIcon,
       describedBy: { args: ARGS },
       execute: async ({ prompt, agent, new: isNew }) => {
@@ -78,9 +63,9 @@ export const agentPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
-    listCommands(palette, trans, command);
-    void followSettings(settings, ID, found => {
-      panel.preferred = found.get('agent').composite as string;
+    listCommands(palette, command);
+    void followSettings(settings, ID, current => {
+      panel.preferred = current.get('agent').composite as string;
     });
   }
-};
+});

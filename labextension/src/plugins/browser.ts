@@ -1,22 +1,23 @@
 import { BrowserModel } from '../browser/model.js';
 import { BrowserPanel, browserIcon } from '../browser/panel.js';
 import { CommandIDs } from '../ids.js';
+import { trans } from '../translation.js';
 import { inTab, tabPlugin } from './registration.js';
 
-/** Shows the page that agents see, to look at it and to use it. */
+/** Tab that shows the page agents see and lets a person use it. */
 export const browserPlugin = tabPlugin(
   'oh-jupyter:browser',
-  'A tab with the live page of the browser in a kernel.',
-  (runtime, trans) => ({
+  'Adds a tab with the live page of the browser in a kernel.',
+  runtime => ({
     command: CommandIDs.showBrowser,
     name: 'browser',
     options: {
       label: trans.__('OpenHands Browser'),
-      caption: trans.__('Watch the page that agents see, and use it'),
+      caption: trans.__('Watch and use the page that agents see'),
       icon: browserIcon
     },
     create: () => {
-      const panel = new BrowserPanel(new BrowserModel(runtime), trans);
+      const panel = new BrowserPanel(new BrowserModel(runtime));
       return inTab(panel, 'browser', trans.__('Browser'), browserIcon);
     }
   })

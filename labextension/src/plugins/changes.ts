@@ -1,12 +1,7 @@
-import {
-  ILayoutRestorer,
-  type JupyterFrontEnd,
-  type JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import { ILayoutRestorer } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import type { DiffLayout } from '../changes/diff.js';
 import { ChangesModel } from '../changes/model.js';
@@ -14,52 +9,40 @@ import { ChangesPanel } from '../changes/panel.js';
 import { CommandIDs } from '../ids.js';
 import { ohIcon } from '../log/icons.js';
 import { IOhRuntime } from '../tokens.js';
-import { addTab, followSettings, inTab } from './registration.js';
+import { trans } from '../translation.js';
+import { addTab, definePlugin, followSettings, inTab } from './registration.js';
 
 const ID = 'oh-jupyter:changes';
 
-/** Compares the files of a session with what they were when it began. */
-export const changesPlugin: JupyterFrontEndPlugin<void> = {
+/** Tab that compares files with their state at the start of the session. */
+export const changesPlugin = definePlugin({
   id: ID,
-  description: 'A tab with the files that changed in the session, compared.',
-  autoStart: true,
+  description: 'Adds a tab that compares the files changed in the session.',
   requires: [IOhRuntime],
   optional: [
-    ITranslator,
     ICommandPalette,
     ILayoutRestorer,
     IEditorLanguageRegistry,
     ISettingRegistry
   ],
-  activate: (
-    app: JupyterFrontEnd,
-    runtime: IOhRuntime,
-    translator: ITranslator | null,
-    palette: ICommandPalette | null,
-    restorer: ILayoutRestorer | null,
-    languages: IEditorLanguageRegistry | null,
-    settings: ISettingRegistry | null
-  ): void => {
-    const trans = (translator ?? nullTranslator).load('oh_jupyter');
-    addTab(app, palette, restorer, trans, {
+  activate: (app, runtime, palette, restorer, languages, settings) =>
+    addTab(app, palette, restorer, {
       command: CommandIDs.showChanges,
       name: 'changes',
       options: {
-        label: trans.__('Show What Changed'),
+        label: trans.__('Show Changes'),
         caption: trans.__('Compare the files that changed in this session'),
         icon: ohIcon
       },
       create: () => {
         const model = new ChangesModel(runtime);
-        const panel = new ChangesPanel(model, app.commands, languages, trans);
+        const panel = new ChangesPanel(model, app.commands, languages);
         void followLayout(settings, panel);
         return inTab(panel, 'changes', trans.__('Changes'));
       }
-    });
-  }
-};
+    })
+});
 
-/** Without settings texts are beside each other. */
 async function followLayout(
   registry: ISettingRegistry | null,
   panel: ChangesPanel

@@ -1,70 +1,51 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { ICommandPalette, Notification } from '@jupyterlab/apputils';
-import {
-  ITranslator,
-  nullTranslator,
-  type TranslationBundle
-} from '@jupyterlab/translation';
 
 import { findWaiting } from '../confirm/find.js';
-import { isWhollyShown } from '../confirm/labels.js';
+import { isFullyShown } from '../confirm/labels.js';
 import { WaitingNotifier } from '../confirm/notifier.js';
 import type { IVerdict } from '../events/api.js';
 import type { ICard } from '../events/card.js';
 import { CommandIDs } from '../ids.js';
+import { TOAST } from '../notify.js';
 import { IOhRuntime, type IActivity } from '../tokens.js';
-import { eventArgs, listCommands, TOAST } from './registration.js';
+import { trans } from '../translation.js';
+import { definePlugin, eventArgs, listCommands } from './registration.js';
 
 const ARGS = eventArgs(
-  'Id of the action; without it, the only one that waits in the notebook in front.',
-  'The life of the runtime to which the id belongs; without it, the one that is alive.',
+  'Id of the action; by default, the only pending one of the current notebook.',
+  'Generation of the runtime to which the id belongs; by default, the current one.',
   {
     why: {
       type: 'string',
-      description: 'For a rejection: what the agent is told.'
+      description: 'For a rejection: the reason for the agent.'
     },
     forSession: {
       type: 'boolean',
       default: false,
       description:
-        'For an approval: later actions of the type that wait for the same reasons begin at once.'
+        'For an approval: later actions of the same type that need approval for the same reasons start at once.'
     }
   }
 );
 
-/** Lets a person decide on what an agent may do: by command, or asked by a notification. */
-export const confirmPlugin: JupyterFrontEndPlugin<void> = {
+/** Approval and rejection of pending actions, by command or from a notification. */
+export const confirmPlugin = definePlugin({
   id: 'oh-jupyter:confirm',
   description: 'Approves or rejects the actions that wait for a person.',
-  autoStart: true,
   requires: [IOhRuntime],
-  optional: [ITranslator, ICommandPalette],
-  activate: (
-    app: JupyterFrontEnd,
-    runtime: IOhRuntime,
-    translator: ITranslator | null,
-    palette: ICommandPalette | null
-  ): void => {
-    const trans = (translator ?? nullTranslator).load('oh_jupyter');
-    addCommands(app, runtime, trans);
-    listCommands(palette, trans, CommandIDs.approve, CommandIDs.reject);
-    const buttons = {
-      decide: (events: IActivity, card: ICard, verdict: IVerdict) =>
-        void decide(events, card, verdict, trans),
-      show: (events: IActivity) => show(app, events)
-    };
-    new WaitingNotifier(runtime, buttons, trans);
+  optional: [ICommandPalette],
+  activate: (app, runtime, palette) => {
+    addCommands(app, runtime);
+    listCommands(palette, CommandIDs.approve, CommandIDs.reject);
+    new WaitingNotifier(runtime, {
+      decide: (events, card, verdict) => void decide(events, card, verdict),
+      show: events => show(app, events)
+    });
   }
-};
+});
 
-function addCommands(
-  app: JupyterFrontEnd,
-  runtime: IOhRuntime,
-  trans: TranslationBundle
-): void {
+function addCommands(app: JupyterFrontEnd, runtime: IOhRuntime): void {
   const add = (id: string, approve: boolean, label: string, caption: string) =>
     app.commands.addCommand(id, {
       label,
@@ -78,54 +59,50 @@ function addCommands(
           if (events && events.waiting.length > 1) {
             show(app, events);
           } else {
-            tellNothingWaits(trans);
+            notifyNotWaiting();
           }
           return false;
         }
-        const isSeen =
-          events.isShown || isWhollyShown(card, events.name, trans);
+        const isSeen = events.isShown || isFullyShown(card, events.name);
         if (approve && !isSeen) {
           show(app, events);
           return false;
         }
         const why = typeof args.why === 'string' ? args.why : '';
         const forSession = args.forSession === true;
-        return decide(events, card, { approve, why, forSession }, trans);
+        return decide(events, card, { approve, why, forSession });
       }
     });
   add(
     CommandIDs.approve,
     true,
-    trans.__('Approve the Action That Waits'),
-    trans.__('Let the action begin that waits in this notebook')
+    trans.__('Approve the Pending Action'),
+    trans.__('Start the action that waits in this notebook')
   );
   add(
     CommandIDs.reject,
     false,
-    trans.__('Reject the Action That Waits'),
-    trans.__('Do not carry out what waits in this notebook')
+    trans.__('Reject the Pending Action'),
+    trans.__('Do not run the action that waits in this notebook')
   );
 }
 
-/** Whether the kernel was told; where it was not, the card and its notification say why. */
+/** Return whether the kernel has the decision; the card shows an error otherwise. */
 async function decide(
   events: IActivity,
   card: ICard,
-  verdict: IVerdict,
-  trans: TranslationBundle
+  verdict: IVerdict
 ): Promise<boolean> {
   const decision = await events.decide(card, verdict);
   if (decision === 'gone') {
-    tellNothingWaits(trans);
+    notifyNotWaiting();
   }
   return decision === 'done';
 }
 
-function tellNothingWaits(trans: TranslationBundle): void {
-  Notification.info(
-    trans.__('This action does not wait for you, or not any more.'),
-    TOAST
-  );
+function notifyNotWaiting(): void {
+  const message = trans.__('This action is not waiting for your decision.');
+  Notification.info(message, TOAST);
 }
 
 function show(app: JupyterFrontEnd, events: IActivity): void {

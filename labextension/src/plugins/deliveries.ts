@@ -2,22 +2,23 @@ import { DeliveriesModel } from '../deliveries/model.js';
 import { DeliveriesPanel } from '../deliveries/panel.js';
 import { CommandIDs } from '../ids.js';
 import { ohIcon } from '../log/icons.js';
+import { trans } from '../translation.js';
 import { inTab, tabPlugin } from './registration.js';
 
-/** Lists what the webhook of a store has not delivered, to send it again. */
+/** Tab that lists undelivered webhook requests of a store and sends them again. */
 export const deliveriesPlugin = tabPlugin(
   'oh-jupyter:deliveries',
-  'A tab with the changes that a webhook has not delivered.',
-  (runtime, trans) => ({
+  'Adds a tab with the changes that a webhook has not delivered.',
+  runtime => ({
     command: CommandIDs.showDeliveries,
     name: 'deliveries',
     options: {
       label: trans.__('Show Webhook Deliveries'),
-      caption: trans.__('List what the receiver of a webhook does not have'),
+      caption: trans.__('List the changes that a webhook has not delivered'),
       icon: ohIcon
     },
     create: () => {
-      const panel = new DeliveriesPanel(new DeliveriesModel(runtime), trans);
+      const panel = new DeliveriesPanel(new DeliveriesModel(runtime));
       return inTab(panel, 'deliveries', trans.__('Deliveries'));
     }
   })

@@ -1,7 +1,4 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import {
@@ -10,11 +7,6 @@ import {
 } from '@jupyterlab/docmanager';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Event } from '@jupyterlab/services';
-import {
-  ITranslator,
-  nullTranslator,
-  type TranslationBundle
-} from '@jupyterlab/translation';
 import type { Widget } from '@lumino/widgets';
 
 import type { OpenDocument } from '../documents/context.js';
@@ -23,36 +15,29 @@ import { OpenDocuments } from '../documents/documents.js';
 import { UnsavedReporter } from '../documents/reporter.js';
 import { isAction, text } from '../events/wire.js';
 import { IOhRuntime } from '../tokens.js';
+import { trans } from '../translation.js';
+import { definePlugin } from './registration.js';
 
-/** Server events: a file was saved over the server, and what ours says of documents. */
+/** Server events: Jupyter's after a save through the server, and ours on documents. */
 const CONTENTS_EVENT =
   'https://events.jupyter.org/jupyter_server/contents_service/v1';
 const DOCUMENTS_EVENT = 'urn:oh-jupyter:documents:v1';
 
-/** Milliseconds; without them a notification is only counted in the status bar. */
+/** Milliseconds; longer than usual, because it asks the person to look at a tab. */
 const TOAST = { autoClose: 30_000 };
 
-/** Shows in open tabs what agents do to their files, and gives agents what is in the tabs. */
-export const documentsPlugin: JupyterFrontEndPlugin<void> = {
+/** Merges changed files into open tabs, and saves tabs before agents read the files. */
+export const documentsPlugin = definePlugin({
   id: 'oh-jupyter:documents',
-  description:
-    'Merges what an agent changes in a file into the tab where it is open.',
-  autoStart: true,
+  description: 'Merges the changes of agents into the tabs of open files.',
   requires: [IOhRuntime, IDocumentManager, IDocumentWidgetOpener],
-  optional: [ITranslator],
-  activate: (
-    app: JupyterFrontEnd,
-    runtime: IOhRuntime,
-    manager: IDocumentManager,
-    opener: IDocumentWidgetOpener,
-    translator: ITranslator | null
-  ): void => {
-    const trans = (translator ?? nullTranslator).load('oh_jupyter');
+  optional: [],
+  activate: (app, runtime, manager, opener) => {
     const documents = new OpenDocuments(
       app.serviceManager.contents,
       { ours: trans.__('in this tab'), theirs: trans.__('in the file') },
-      typing(app, trans),
-      (document, count) => tellConflict(document, count, trans)
+      typing(app),
+      notifyConflict
     );
     const follow = (widget: Widget) => {
       const context = manager.contextForWidget(widget);
@@ -64,41 +49,39 @@ export const documentsPlugin: JupyterFrontEndPlugin<void> = {
       follow(widget);
     }
     opener.opened.connect((_, widget) => follow(widget));
-    const reporter = new UnsavedReporter(
-      documents,
-      app.serviceManager.serverSettings
-    );
+    const { serverSettings } = app.serviceManager;
+    const reporter = new UnsavedReporter(documents, serverSettings);
     followChanges(app, runtime, documents, reporter);
   }
-};
+});
 
-/** Where the person types, in Lab's or in Notebook's notebooks. */
-function typing({ shell }: JupyterFrontEnd, trans: TranslationBundle): ITyping {
-  const inFront = () =>
+/** Find where the person types, in notebooks of JupyterLab and Notebook. */
+function typing({ shell }: JupyterFrontEnd): ITyping {
+  const currentNotebook = () =>
     (shell.currentWidget as Partial<NotebookPanel> | null)?.content;
   return {
     cell: () => {
-      const notebook = inFront();
+      const notebook = currentNotebook();
       return notebook?.mode === 'edit'
         ? (notebook.activeCell?.model.sharedModel.getId() ?? null)
         : null;
     },
     leave: () => {
-      const notebook = inFront();
+      const notebook = currentNotebook();
       if (notebook) {
-        // In command mode a notebook with the focus takes letters as shortcuts.
+        // A focused notebook in command mode would take letters as shortcuts.
         notebook.mode = 'command';
         (document.activeElement as HTMLElement | null)?.blur();
       }
-      Notification.info(
-        trans.__('The cell that you were in was deleted in the file.'),
-        TOAST
+      const message = trans.__(
+        'The cell you were editing was deleted in the file.'
       );
+      Notification.info(message, TOAST);
     }
   };
 }
 
-/** Merge whenever somebody may have changed a file. */
+/** Merge whenever a file may have changed. */
 function followChanges(
   app: JupyterFrontEnd,
   runtime: IOhRuntime,
@@ -126,7 +109,7 @@ async function onServerEvent(
   if (event.schema_id === CONTENTS_EVENT && action === 'save') {
     await documents.sync(text(event, 'path').replace(/^\//, ''));
   } else if (event.schema_id === DOCUMENTS_EVENT && action === 'save') {
-    // An agent is about to read or change files, and waits for what is typed here.
+    // An agent that is about to use files waits for the unsaved text.
     await documents.saveUnsaved();
     await reporter.report(Number(event.request));
   } else if (event.schema_id === DOCUMENTS_EVENT && action === 'changed') {
@@ -134,18 +117,13 @@ async function onServerEvent(
   }
 }
 
-function tellConflict(
-  { path }: OpenDocument,
-  count: number,
-  trans: TranslationBundle
-): void {
-  const name = PathExt.basename(path);
+function notifyConflict({ path }: OpenDocument, count: number): void {
   Notification.warning(
     trans._n(
-      '%2 was changed here and in its file in the same place. Both versions are in the tab.',
-      '%2 was changed here and in its file in %1 places. Both versions of each are in the tab.',
+      '%2 was changed in this tab and in its file in the same place. The tab has both versions.',
+      '%2 was changed in this tab and in its file in the same %1 places. The tab has both versions of each.',
       count,
-      name
+      PathExt.basename(path)
     ),
     TOAST
   );

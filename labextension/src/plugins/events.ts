@@ -9,11 +9,11 @@ import { EventsApi } from '../events/api.js';
 import { OhRuntime } from '../events/runtime.js';
 import { IOhRuntime } from '../tokens.js';
 
-/** Provides the events of the notebook in front. */
+/** Provider of the events of the current notebook. */
 export const eventsPlugin: JupyterFrontEndPlugin<IOhRuntime> = {
   id: 'oh-jupyter:events',
   description:
-    'Follows the actions and observations of the kernel of the notebook in front, or of a fleet.',
+    'Provides the actions and observations of the current notebook or of a fleet.',
   autoStart: true,
   requires: [INotebookTracker],
   optional: [IConsoleTracker],

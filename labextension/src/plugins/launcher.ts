@@ -1,59 +1,45 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import {
-  ITranslator,
-  nullTranslator,
-  type TranslationBundle
-} from '@jupyterlab/translation';
 
 import { CommandIDs } from '../ids.js';
 import { ohIcon } from '../log/icons.js';
 import { IOhRuntime } from '../tokens.js';
-import { listCommands, NO_ARGS, tellFailure } from './registration.js';
+import { trans } from '../translation.js';
+import {
+  definePlugin,
+  listCommands,
+  NO_ARGS,
+  notifyFailure
+} from './registration.js';
 
 const NEW_ARGS = {
   type: 'object',
   properties: {
     cwd: {
       type: 'string',
-      description: 'The folder of the notebook; without it, the root.'
+      description: 'Folder of the notebook; by default, the root.'
     }
   }
 } as const;
 
-/** Ways to a runtime: a card in the launcher, and a command that loads one. */
-export const launcherPlugin: JupyterFrontEndPlugin<void> = {
+/** Launcher card for notebooks with a runtime, and the command that loads one. */
+export const launcherPlugin = definePlugin({
   id: 'oh-jupyter:launcher',
-  description: 'Opens notebooks with a runtime, and loads one into a kernel.',
-  autoStart: true,
+  description: 'Creates notebooks with a runtime, and loads one into a kernel.',
   requires: [IOhRuntime],
-  optional: [ITranslator, ICommandPalette, ILauncher],
-  activate: (
-    app: JupyterFrontEnd,
-    runtime: IOhRuntime,
-    translator: ITranslator | null,
-    palette: ICommandPalette | null,
-    launcher: ILauncher | null
-  ): void => {
-    const trans = (translator ?? nullTranslator).load('oh_jupyter');
-    addLoad(app, runtime, trans);
-    addNewNotebook(app, runtime, trans);
+  optional: [ICommandPalette, ILauncher],
+  activate: (app, runtime, palette, launcher) => {
+    addLoad(app, runtime);
+    addNewNotebook(app, runtime);
     const category = trans.__('OpenHands');
-    listCommands(palette, trans, CommandIDs.load, CommandIDs.newNotebook);
+    listCommands(palette, CommandIDs.load, CommandIDs.newNotebook);
     launcher?.add({ command: CommandIDs.newNotebook, category, rank: 1 });
   }
-};
+});
 
-function addLoad(
-  app: JupyterFrontEnd,
-  runtime: IOhRuntime,
-  trans: TranslationBundle
-): void {
+function addLoad(app: JupyterFrontEnd, runtime: IOhRuntime): void {
   const isMissing = () => runtime.current?.state === 'not-loaded';
   app.commands.addCommand(CommandIDs.load, {
     label: trans.__('Load OpenHands'),
@@ -67,32 +53,28 @@ function addLoad(
         await runtime.current?.load();
         return runtime.current?.state === 'ready';
       } catch (error) {
-        tellFailure(error);
+        notifyFailure(error);
         return false;
       }
     }
   });
   let wasMissing = false;
-  const tell = () => {
+  const onChanged = () => {
     if (isMissing() !== wasMissing) {
       wasMissing = !wasMissing;
       app.commands.notifyCommandChanged(CommandIDs.load);
     }
   };
   runtime.currentChanged.connect((_, events) => {
-    events?.changed.connect(tell);
-    tell();
+    events?.changed.connect(onChanged);
+    onChanged();
   });
 }
 
-function addNewNotebook(
-  app: JupyterFrontEnd,
-  runtime: IOhRuntime,
-  trans: TranslationBundle
-): void {
+function addNewNotebook(app: JupyterFrontEnd, runtime: IOhRuntime): void {
   app.commands.addCommand(CommandIDs.newNotebook, {
     label: trans.__('Notebook with an Agent'),
-    caption: trans.__('A notebook whose kernel is shared with an agent'),
+    caption: trans.__('Create a notebook whose kernel you share with an agent'),
     icon: ohIcon,
     describedBy: { args: NEW_ARGS },
     execute: async ({ cwd }) => {

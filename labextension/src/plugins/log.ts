@@ -1,39 +1,26 @@
-import {
-  ILayoutRestorer,
-  type JupyterFrontEnd,
-  type JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import { ILayoutRestorer } from '@jupyterlab/application';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { LogPanel, PANEL_ID } from '../log/panel.js';
 import { IOhRuntime } from '../tokens.js';
-import { followSettings } from './registration.js';
+import { definePlugin, followSettings } from './registration.js';
 
 const ID = 'oh-jupyter:log';
 
-/** Shows the events in the right sidebar. */
-export const logPlugin: JupyterFrontEndPlugin<void> = {
+/** Log of events in the right sidebar. */
+export const logPlugin = definePlugin({
   id: ID,
   description:
-    'A sidebar panel that lists the actions and observations of the notebook in front.',
-  autoStart: true,
+    'Adds a sidebar panel with the actions and observations of the current notebook.',
   requires: [IOhRuntime],
-  optional: [ITranslator, ILayoutRestorer, ISettingRegistry],
-  activate: (
-    app: JupyterFrontEnd,
-    runtime: IOhRuntime,
-    translator: ITranslator | null,
-    restorer: ILayoutRestorer | null,
-    settings: ISettingRegistry | null
-  ): void => {
-    const trans = (translator ?? nullTranslator).load('oh_jupyter');
-    const panel = new LogPanel(runtime, app.commands, trans);
+  optional: [ILayoutRestorer, ISettingRegistry],
+  activate: (app, runtime, restorer, settings) => {
+    const panel = new LogPanel(runtime, app.commands);
     app.shell.add(panel, 'right', { rank: 900, type: 'OpenHands' });
     restorer?.add(panel, PANEL_ID);
-    void followSettings(settings, ID, found => {
-      runtime.limit = found.get('limit').composite as number;
-      panel.follow = found.get('follow').composite as boolean;
+    void followSettings(settings, ID, current => {
+      runtime.limit = current.get('limit').composite as number;
+      panel.follow = current.get('follow').composite as boolean;
     });
   }
-};
+});

@@ -1,23 +1,13 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { addPictures } from '../pictures/renderer.js';
+import { definePlugin } from './registration.js';
 
-/** Shows the pictures of pages in cells. */
-export const picturesPlugin: JupyterFrontEndPlugin<void> = {
+/** Frames for the screenshots of pages in cell outputs. */
+export const picturesPlugin = definePlugin({
   id: 'oh-jupyter:pictures',
-  description: 'Frames the pictures of pages in cells, and enlarges them.',
-  autoStart: true,
+  description: 'Frames screenshots in cell outputs, and enlarges them.',
   requires: [IRenderMimeRegistry],
-  optional: [ITranslator],
-  activate: (
-    _: JupyterFrontEnd,
-    registry: IRenderMimeRegistry,
-    translator: ITranslator | null
-  ): void =>
-    addPictures(registry, (translator ?? nullTranslator).load('oh_jupyter'))
-};
+  optional: [],
+  activate: (_, registry) => addPictures(registry)
+});

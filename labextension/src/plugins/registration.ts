@@ -1,4 +1,4 @@
-/** What plugins do alike: commands in the palette, settings, tabs and remarks. */
+/** What plugins share: their definition, palette entries, settings, tabs and notifications. */
 import {
   ILayoutRestorer,
   type JupyterFrontEnd,
@@ -12,25 +12,21 @@ import {
 } from '@jupyterlab/apputils';
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
-import {
-  ITranslator,
-  nullTranslator,
-  type TranslationBundle
-} from '@jupyterlab/translation';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
+import type { Token } from '@lumino/coreutils';
 import type { Widget } from '@lumino/widgets';
 
 import { reasonOf } from '../events/errors.js';
 import { ohIcon } from '../log/icons.js';
+import { TOAST } from '../notify.js';
 import { IOhRuntime } from '../tokens.js';
+import { setTranslation, trans } from '../translation.js';
 
-/** Milliseconds; without them a notification is only counted in the status bar. */
-export const TOAST = { autoClose: 6000 };
-
-/** Of a command that takes nothing. */
+/** Schema of a command without arguments. */
 export const NO_ARGS = { args: { type: 'object', properties: {} } } as const;
 
-/** The JSON schema of a command's arguments: an event that is meant, and others. */
+/** Return the JSON schema of the arguments of a command on an event. */
 export function eventArgs<T extends object>(
   event: string,
   generation: string,
@@ -47,18 +43,49 @@ export function eventArgs<T extends object>(
   } as const;
 }
 
-/** Begin of the id of each tab. */
-const TAB_PREFIX = 'oh-jupyter-';
+const TAB_ID_PREFIX = 'oh-jupyter-';
 
-/** Tell a person why something was not done. */
-export function tellFailure(error: unknown): void {
+export function notifyFailure(error: unknown): void {
   Notification.error(reasonOf(error), TOAST);
 }
 
-/** List commands in the palette, where there is one. */
+type Tokens<T extends unknown[]> = { [K in keyof T]: Token<T[K]> };
+type Nullable<T extends unknown[]> = { [K in keyof T]: T[K] | null };
+
+interface IPluginOptions<R extends unknown[], O extends unknown[]> {
+  readonly id: string;
+  readonly description: string;
+  readonly requires: readonly [...Tokens<R>];
+  readonly optional: readonly [...Tokens<O>];
+  readonly activate: (
+    app: JupyterFrontEnd,
+    ...services: [...R, ...Nullable<O>]
+  ) => void;
+}
+
+/** Define a plugin that starts with the application and sets the translation first. */
+export function definePlugin<R extends unknown[], O extends unknown[]>({
+  requires,
+  optional,
+  activate,
+  ...options
+}: IPluginOptions<R, O>): JupyterFrontEndPlugin<void> {
+  return {
+    ...options,
+    autoStart: true,
+    requires: [...requires] as Token<unknown>[],
+    optional: [...optional, ITranslator] as Token<unknown>[],
+    activate: (app: JupyterFrontEnd, ...services: unknown[]) => {
+      const translator = services.pop() as ITranslator | null;
+      setTranslation((translator ?? nullTranslator).load('oh_jupyter'));
+      activate(app, ...(services as [...R, ...Nullable<O>]));
+    }
+  };
+}
+
+/** List commands in the palette, if there is one. */
 export function listCommands(
   palette: ICommandPalette | null,
-  trans: TranslationBundle,
   ...commands: readonly string[]
 ): void {
   for (const command of commands) {
@@ -66,21 +93,20 @@ export function listCommands(
   }
 }
 
-/** A tab of the main area, of which there is one at most; closing disposes it. */
+/** Single tab of the main area; closing it disposes it. */
 export interface ITab<T extends Widget> {
   readonly command: string;
-  /** Of what is restored after a reload. */
+  /** Name under which the layout is restored after a reload. */
   readonly name: string;
   readonly options: Omit<CommandRegistry.ICommandOptions, 'execute'>;
   readonly create: () => MainAreaWidget<T>;
 }
 
-/** Add the command that shows a tab, which comes back after a reload. */
+/** Add the command that shows a tab, and restore the tab after a reload. */
 export function addTab<T extends Widget>(
   { commands, shell }: JupyterFrontEnd,
   palette: ICommandPalette | null,
   restorer: ILayoutRestorer | null,
-  trans: TranslationBundle,
   { command, name, options, create }: ITab<T>
 ): void {
   const tracker = new WidgetTracker<MainAreaWidget<T>>({
@@ -94,53 +120,44 @@ export function addTab<T extends Widget>(
       if (tab === null) {
         tab = create();
         await tracker.add(tab);
-        shell.add(tab, 'main', { ...placeOfTab(shell), type: 'OpenHands' });
+        shell.add(tab, 'main', { ...tabOptions(shell), type: 'OpenHands' });
       }
       shell.activateById(tab.id);
     }
   });
   void restorer?.restore(tracker, { command, name: () => name });
-  listCommands(palette, trans, command);
+  listCommands(palette, command);
 }
 
-/** Put a tab beside our other tabs; only the first one splits the main area. */
-function placeOfTab(
+/** EventRef a tab next to our other tabs; only the first one splits the main area. */
+function tabOptions(
   shell: JupyterFrontEnd.IShell
 ): DocumentRegistry.IOpenOptions {
   for (const { id } of shell.widgets('main')) {
-    if (id.startsWith(TAB_PREFIX)) {
+    if (id.startsWith(TAB_ID_PREFIX)) {
       return { mode: 'tab-after', ref: id };
     }
   }
   return { mode: 'split-right' };
 }
 
-/** A plugin that is a tab, and needs nothing but the runtimes. */
+/** Define a plugin that consists of one tab and needs only the runtimes. */
 export function tabPlugin<T extends Widget>(
   id: string,
   description: string,
-  tab: (runtime: IOhRuntime, trans: TranslationBundle) => ITab<T>
+  tab: (runtime: IOhRuntime) => ITab<T>
 ): JupyterFrontEndPlugin<void> {
-  return {
+  return definePlugin({
     id,
     description,
-    autoStart: true,
     requires: [IOhRuntime],
-    optional: [ITranslator, ICommandPalette, ILayoutRestorer],
-    activate: (
-      app: JupyterFrontEnd,
-      runtime: IOhRuntime,
-      translator: ITranslator | null,
-      palette: ICommandPalette | null,
-      restorer: ILayoutRestorer | null
-    ): void => {
-      const trans = (translator ?? nullTranslator).load('oh_jupyter');
-      addTab(app, palette, restorer, trans, tab(runtime, trans));
-    }
-  };
+    optional: [ICommandPalette, ILayoutRestorer],
+    activate: (app, runtime, palette, restorer) =>
+      addTab(app, palette, restorer, tab(runtime))
+  });
 }
 
-/** A panel as a tab of the main area, without a toolbar of its own. */
+/** Wrap a panel in a tab of the main area that has no toolbar. */
 export function inTab<T extends Widget>(
   content: T,
   name: string,
@@ -148,7 +165,7 @@ export function inTab<T extends Widget>(
   icon = ohIcon
 ): MainAreaWidget<T> {
   const tab = new MainAreaWidget({ content });
-  tab.id = TAB_PREFIX + name;
+  tab.id = TAB_ID_PREFIX + name;
   tab.title.label = label;
   tab.title.icon = icon;
   tab.title.closable = true;
@@ -156,7 +173,7 @@ export function inTab<T extends Widget>(
   return tab;
 }
 
-/** Apply settings now and whenever they change; without any, what is default stays. */
+/** Apply settings now and at every change; without settings the defaults stay. */
 export async function followSettings(
   registry: ISettingRegistry | null,
   id: string,
@@ -170,7 +187,7 @@ export async function followSettings(
     }
     return settings;
   } catch (error) {
-    console.warn(`The settings of ${id} cannot be read.`, error);
+    console.warn(`Cannot read the settings of ${id}.`, error);
     return null;
   }
 }

@@ -1,44 +1,37 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
 import {
   Dialog,
   ICommandPalette,
   Notification,
   showDialog
 } from '@jupyterlab/apputils';
-import {
-  ITranslator,
-  nullTranslator,
-  type TranslationBundle
-} from '@jupyterlab/translation';
 
 import { CommandIDs } from '../ids.js';
+import { TOAST } from '../notify.js';
 import { CheckpointsApi } from '../rewind/checkpoints.js';
 import { RewindBody } from '../rewind/dialog.js';
 import { IOhRuntime } from '../tokens.js';
-import { listCommands, NO_ARGS, tellFailure, TOAST } from './registration.js';
+import { trans } from '../translation.js';
+import {
+  definePlugin,
+  listCommands,
+  NO_ARGS,
+  notifyFailure
+} from './registration.js';
 
-/** Takes back what agents did, one turn or several. */
-export const rewindPlugin: JupyterFrontEndPlugin<void> = {
+/** Undo of one or several turns of agents. */
+export const rewindPlugin = definePlugin({
   id: 'oh-jupyter:rewind',
-  description: 'Undoes the turns of agents in the workspace of a notebook.',
-  autoStart: true,
+  description: 'Undoes turns of agents in the workspace of a notebook.',
   requires: [IOhRuntime],
-  optional: [ITranslator, ICommandPalette],
-  activate: (
-    app: JupyterFrontEnd,
-    runtime: IOhRuntime,
-    translator: ITranslator | null,
-    palette: ICommandPalette | null
-  ): void => {
-    const trans = (translator ?? nullTranslator).load('oh_jupyter');
+  optional: [ICommandPalette],
+  activate: (app, runtime, palette) => {
     const api = new CheckpointsApi(app.serviceManager.serverSettings);
     const kernel = () => runtime.current?.sessionContext.session?.kernel?.id;
     app.commands.addCommand(CommandIDs.rewind, {
-      label: trans.__('Undo What an Agent Did…'),
-      caption: trans.__('Bring the files back to before a turn of an agent'),
+      label: trans.__('Undo Agent Turns…'),
+      caption: trans.__(
+        'Restore the files to their state before an agent’s turn'
+      ),
       describedBy: NO_ARGS,
       isEnabled: () => kernel() !== undefined,
       execute: async () => {
@@ -47,38 +40,34 @@ export const rewindPlugin: JupyterFrontEndPlugin<void> = {
           return false;
         }
         try {
-          return await chooseAndRewind(api, kernelId, trans);
+          return await chooseAndRewind(api, kernelId);
         } catch (error) {
-          tellFailure(error);
+          notifyFailure(error);
           return false;
         }
       }
     });
-    listCommands(palette, trans, CommandIDs.rewind);
+    listCommands(palette, CommandIDs.rewind);
   }
-};
+});
 
-/** Ask a person what to undo, and undo it; whether that was done. */
+/** Ask the person what to undo, undo it, and return whether that was done. */
 async function chooseAndRewind(
   api: CheckpointsApi,
-  kernelId: string,
-  trans: TranslationBundle
+  kernelId: string
 ): Promise<boolean> {
   const checkpoints = await api.list(kernelId);
   if (checkpoints.entries.length === 0) {
     Notification.info(
       checkpoints.problem
-        ? trans.__('There is nothing to undo: %1', checkpoints.problem)
-        : trans.__('No agent has had a turn here yet.'),
+        ? trans.__('Nothing to undo: %1', checkpoints.problem)
+        : trans.__('Nothing to undo: no agent has worked here yet.'),
       TOAST
     );
     return false;
   }
-  const body = new RewindBody(
-    checkpoints,
-    ({ id, everything }) =>
-      api.rewind(kernelId, id, { everything, preview: true }),
-    trans
+  const body = new RewindBody(checkpoints, ({ id, everything }) =>
+    api.rewind(kernelId, id, { everything, preview: true })
   );
   const { button, value } = await showDialog({
     title: trans.__('Undo everything since…'),
@@ -93,17 +82,15 @@ async function chooseAndRewind(
   }
   const { id, everything } = value;
   const plan = await api.rewind(kernelId, id, { everything, preview: false });
-  Notification.success(
-    [
-      trans._n(
-        '%1 file is as it was.',
-        '%1 files are as they were.',
-        plan.changes.length
-      ),
-      ...plan.kept.map(([path]) => trans.__('%1 stays as it is.', path)),
-      ...plan.notes
-    ].join(' '),
-    TOAST
+  const restored = trans._n(
+    'Restored %1 file.',
+    'Restored %1 files.',
+    plan.changes.length
   );
+  const unchanged = plan.kept.map(([path]) =>
+    trans.__('%1 was left unchanged.', path)
+  );
+  const message = [restored, ...unchanged, ...plan.notes].join(' ');
+  Notification.success(message, TOAST);
   return true;
 }

@@ -1,8 +1,4 @@
-import {
-  ILayoutRestorer,
-  type JupyterFrontEnd,
-  type JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import { ILayoutRestorer } from '@jupyterlab/application';
 import { ICommandPalette, Notification } from '@jupyterlab/apputils';
 import { IFileBrowserFactory, type FileBrowser } from '@jupyterlab/filebrowser';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
@@ -17,42 +13,39 @@ import {
   StorePanel
 } from '../store/browser.js';
 import { StoreDrive } from '../store/drive.js';
-import { kernelFolder, storePlace } from '../store/paths.js';
+import { kernelFolder, parsePath } from '../store/paths.js';
+import { TOAST } from '../notify.js';
 import { IOhRuntime } from '../tokens.js';
-import { listCommands, NO_ARGS, tellFailure, TOAST } from './registration.js';
+import { trans } from '../translation.js';
+import {
+  definePlugin,
+  listCommands,
+  NO_ARGS,
+  notifyFailure
+} from './registration.js';
 
-/** Shows the stores of kernels as a drive of the file browser. */
-export const storePlugin: JupyterFrontEndPlugin<void> = {
+/** File browser of the files that runtimes keep in their stores. */
+export const storePlugin = definePlugin({
   id: 'oh-jupyter:store',
-  description: 'A file browser of what runtimes keep in their stores.',
-  autoStart: true,
+  description: 'Adds a file browser for the stores of runtimes.',
   requires: [IOhRuntime],
   optional: [
-    ITranslator,
     ICommandPalette,
     ILayoutRestorer,
-    IFileBrowserFactory
+    IFileBrowserFactory,
+    ITranslator
   ],
-  activate: (
-    app: JupyterFrontEnd,
-    runtime: IOhRuntime,
-    translator: ITranslator | null,
-    palette: ICommandPalette | null,
-    restorer: ILayoutRestorer | null,
-    factory: IFileBrowserFactory | null
-  ): void => {
+  activate: (app, runtime, palette, restorer, factory, translator) => {
     const { contents, serverSettings } = app.serviceManager;
-    const trans = (translator ?? nullTranslator).load('oh_jupyter');
     const drive = new StoreDrive(
       new StoreApi(serverSettings),
       () => serverKernels(app.serviceManager),
       kernel => hasRuntime(serverSettings, kernel),
       (listed, total) =>
         Notification.info(
-          trans.__('%2 entries; the first %1 are listed.', listed, total),
+          trans.__('Listed the first %1 of %2 entries.', listed, total),
           TOAST
-        ),
-      trans
+        )
     );
     contents.addDrive(drive);
     if (!factory) {
@@ -62,16 +55,17 @@ export const storePlugin: JupyterFrontEndPlugin<void> = {
       const browser = makeStoreBrowser(
         factory,
         () => void app.commands.execute(CommandIDs.showDeliveries),
-        translator ?? nullTranslator,
-        trans
+        translator ?? nullTranslator
       );
       const refresh = () => void browser.model.refresh();
       drive.fileChanged.connect(refresh);
       browser.disposed.connect(() => drive.fileChanged.disconnect(refresh));
-      browser.model.connectionFailure.connect((_, error) => tellFailure(error));
+      browser.model.connectionFailure.connect((_, error) =>
+        notifyFailure(error)
+      );
       return browser;
     };
-    /** The store of the notebook in front, where it was left, or all. */
+    // Reopen the last folder in the store of the current notebook, or list all stores.
     const open = async ({ model }: FileBrowser, lastPath: string) => {
       const { sessionContext, state } = runtime.current ?? {};
       const id = sessionContext?.session?.kernel?.id;
@@ -81,23 +75,22 @@ export const storePlugin: JupyterFrontEndPlugin<void> = {
           : undefined;
       const folder = kernel ? kernelFolder(kernel.name, kernel.id) : '';
       const last = contents.localPath(lastPath);
-      const path = storePlace(last).folder === folder ? last : folder;
+      const path = parsePath(last).folder === folder ? last : folder;
       await (path ? model.cd(`/${path}`) : model.refresh());
     };
     const panel = new StorePanel(
       makeBrowser,
-      (browser, lastPath) => void open(browser, lastPath).catch(tellFailure),
-      trans
+      (browser, lastPath) => void open(browser, lastPath).catch(notifyFailure)
     );
     app.shell.add(panel, 'left', { rank: 104, type: 'OpenHands' });
     restorer?.add(panel, STORE_BROWSER_ID);
     app.commands.addCommand(CommandIDs.showStore, {
       label: trans.__('OpenHands Store'),
-      caption: trans.__('Browse the files that the runtime of a kernel keeps'),
+      caption: trans.__('Browse the files that a runtime keeps in its store'),
       icon: ohIcon,
       describedBy: NO_ARGS,
       execute: () => app.shell.activateById(STORE_BROWSER_ID)
     });
-    listCommands(palette, trans, CommandIDs.showStore);
+    listCommands(palette, CommandIDs.showStore);
   }
-};
+});

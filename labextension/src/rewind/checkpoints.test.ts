@@ -22,9 +22,9 @@ describe('checkpoints', () => {
     assert.equal(proposed([]), undefined);
   });
 
-  it('of an unknown form are refused', () => {
-    assert.throws(() => readCheckpoints([]), /unknown form/);
-    assert.throws(() => readPlan({}), /unknown form/);
+  it('of an unexpected are refused', () => {
+    assert.throws(() => readCheckpoints([]), /unexpected/);
+    assert.throws(() => readPlan({}), /unexpected/);
   });
 });
 

@@ -3,50 +3,46 @@ import type { ServerConnection } from '@jupyterlab/services';
 import { askRuntime } from '../events/api.js';
 import { isRecord, text } from '../events/wire.js';
 
-/** A moment that the workspace can go back to. */
+/** State that the workspace can return to. */
 export interface ICheckpoint {
   readonly id: number;
   /** Seconds since the epoch. */
   readonly time: number;
   readonly kind: string;
-  /** The prompt, or the first action of the turn. */
+  /** Prompt, or first action of the turn. */
   readonly label: string;
-  /** Who acted since then. */
+  /** Who acted after it. */
   readonly who: string;
 }
 
-/** The checkpoints of a kernel's workspace. */
+/** Checkpoints of a kernel's workspace. */
 export interface ICheckpoints {
-  /** The newest first. */
+  /** Newest first. */
   readonly entries: readonly ICheckpoint[];
-  /** Why there are no new ones; empty if there are. */
+  /** Why there are no new ones; "" if there are. */
   readonly problem: string;
 }
 
-/** What going back would do, or has done. */
+/** Effect of a rewind. */
 export interface IRewindPlan {
   readonly changes: readonly { readonly path: string; readonly kind: string }[];
-  /** Paths that stay as they are, each with the reason. */
+  /** Unchanged paths with reasons. */
   readonly kept: readonly (readonly [string, string])[];
-  /** What else does not come back, each a sentence. */
+  /** Other limits, as sentences. */
   readonly notes: readonly string[];
 }
 
-/** The checkpoint endpoints of the server extension. */
+/** Client of the checkpoint endpoints of the server extension. */
 export class CheckpointsApi {
-  /** @param settings - Of the Jupyter server that runs the extension. */
-  constructor(settings: ServerConnection.ISettings) {
-    this._settings = settings;
-  }
+  constructor(private readonly _settings: ServerConnection.ISettings) {}
 
-  /** The checkpoints of a kernel's workspace. */
   async list(kernelId: string): Promise<ICheckpoints> {
     return readCheckpoints(
       await askRuntime(this._settings, kernelId, 'checkpoints')
     );
   }
 
-  /** Undo the turns since a checkpoint, or tell what that would do. */
+  /** Undo the turns since a checkpoint, or preview that. */
   async rewind(
     kernelId: string,
     id: number,
@@ -56,14 +52,11 @@ export class CheckpointsApi {
     const init = { method: 'POST', body };
     return readPlan(await askRuntime(this._settings, kernelId, 'rewind', init));
   }
-
-  private readonly _settings: ServerConnection.ISettings;
 }
 
-/** @throws Error if the server sent something else. */
 export function readCheckpoints(reply: unknown): ICheckpoints {
   if (!isRecord(reply) || !Array.isArray(reply.checkpoints)) {
-    throw new Error('The server sent checkpoints of an unknown form.');
+    throw new Error('The server sent unexpected checkpoints.');
   }
   const entries = reply.checkpoints
     .filter(isRecord)
@@ -78,10 +71,9 @@ export function readCheckpoints(reply: unknown): ICheckpoints {
   return { entries: entries.reverse(), problem: text(reply, 'problem') };
 }
 
-/** @throws Error if the server sent something else. */
 export function readPlan(reply: unknown): IRewindPlan {
   if (!isRecord(reply) || !Array.isArray(reply.changes)) {
-    throw new Error('The server sent a plan of an unknown form.');
+    throw new Error('The server sent an unexpected plan.');
   }
   const notes = Array.isArray(reply.notes) ? reply.notes : [];
   return {
@@ -95,7 +87,7 @@ export function readPlan(reply: unknown): IRewindPlan {
   };
 }
 
-/** The turn that is undone unless another one is chosen: the last one. */
+/** Return the default choice: the last turn. */
 export function proposed(
   entries: readonly ICheckpoint[]
 ): ICheckpoint | undefined {

@@ -1,7 +1,7 @@
 import { ReactWidget } from '@jupyterlab/ui-components';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { trans } from '../translation.js';
 import {
   proposed,
   type ICheckpoint,
@@ -9,7 +9,7 @@ import {
   type IRewindPlan
 } from './checkpoints.js';
 
-/** What a person has chosen to go back to. */
+/** Choice of the person. */
 export interface IChoice {
   readonly id: number;
   readonly everything: boolean;
@@ -17,29 +17,20 @@ export interface IChoice {
 
 type Preview = (choice: IChoice) => Promise<IRewindPlan>;
 
-/** The body of a dialog: which turn, and what undoing it and all later ones would do. */
+/** Dialog body: the checkpoints, and a preview of undoing everything since. */
 export class RewindBody extends ReactWidget {
-  /**
-   * @param checkpoints - What there is to choose from; not empty.
-   * @param preview - Asks what a choice would do.
-   * @param trans - The language that it speaks.
-   */
   constructor(
-    checkpoints: ICheckpoints,
-    preview: Preview,
-    trans: TranslationBundle
+    private readonly _checkpoints: ICheckpoints,
+    private readonly _preview: Preview
   ) {
     super();
-    this._checkpoints = checkpoints;
-    this._preview = preview;
-    this._trans = trans;
     this._choice = {
-      id: proposed(checkpoints.entries)?.id ?? -1,
+      id: proposed(this._checkpoints.entries)?.id ?? -1,
       everything: false
     };
   }
 
-  /** What was chosen, for the dialog that shows this. */
+  /** Return the choice to the dialog. */
   getValue(): IChoice {
     return this._choice;
   }
@@ -53,14 +44,10 @@ export class RewindBody extends ReactWidget {
         onChoose={choice => {
           this._choice = choice;
         }}
-        trans={this._trans}
       />
     );
   }
 
-  private readonly _checkpoints: ICheckpoints;
-  private readonly _preview: Preview;
-  private readonly _trans: TranslationBundle;
   private _choice: IChoice;
 }
 
@@ -69,9 +56,8 @@ function RewindForm(props: {
   first: IChoice;
   preview: Preview;
   onChoose: (choice: IChoice) => void;
-  trans: TranslationBundle;
 }) {
-  const { checkpoints, preview, onChoose, trans } = props;
+  const { checkpoints, preview, onChoose } = props;
   const [choice, setChoice] = React.useState(props.first);
   const choose = (changed: Partial<IChoice>) => {
     const chosen = { ...choice, ...changed };
@@ -93,10 +79,8 @@ function RewindForm(props: {
                 checked={entry.id === choice.id}
                 onChange={() => choose({ id: entry.id })}
               />
-              <span>{entry.label || trans.__('(no name)')}</span>
-              <span className="oh-RewindDialog-about">
-                {about(entry, trans)}
-              </span>
+              <span>{entry.label || trans.__('(unnamed)')}</span>
+              <span className="oh-RewindDialog-about">{about(entry)}</span>
             </label>
           </li>
         ))}
@@ -107,30 +91,26 @@ function RewindForm(props: {
           checked={choice.everything}
           onChange={({ target }) => choose({ everything: target.checked })}
         />
-        {trans.__('Undo what I and others changed since, too')}
+        {trans.__('Also undo later changes by me and others')}
       </label>
-      <Plan choice={choice} preview={preview} trans={trans} />
+      <Plan choice={choice} preview={preview} />
     </div>
   );
 }
 
-function about(entry: ICheckpoint, trans: TranslationBundle): string {
+function about(entry: ICheckpoint): string {
   const when = new Date(1000 * entry.time).toLocaleString();
   const kinds: Record<string, string> = {
     turn: entry.who,
-    mark: trans.__('a mark'),
-    rewind: trans.__('an undo')
+    mark: trans.__('checkpoint'),
+    rewind: trans.__('undo')
   };
   return `${kinds[entry.kind] ?? entry.kind}, ${when}`;
 }
 
-/** What the choice would do, asked anew for each. */
-function Plan(props: {
-  choice: IChoice;
-  preview: Preview;
-  trans: TranslationBundle;
-}) {
-  const { choice, preview, trans } = props;
+/** Preview of the current choice. */
+function Plan(props: { choice: IChoice; preview: Preview }) {
+  const { choice, preview } = props;
   const [plan, setPlan] = React.useState<IRewindPlan | string | null>(null);
   React.useEffect(() => {
     let isWanted = true;
@@ -144,7 +124,7 @@ function Plan(props: {
     };
   }, [choice, preview]);
   if (plan === null) {
-    return <p role="status">{trans.__('Looking what would be undone…')}</p>;
+    return <p role="status">{trans.__('Checking what would be undone…')}</p>;
   }
   if (typeof plan === 'string') {
     return <p role="alert">{plan}</p>;
@@ -152,7 +132,7 @@ function Plan(props: {
   if (plan.changes.length === 0 && plan.kept.length === 0) {
     return (
       <p role="status">
-        {trans.__('No file was changed since then by an agent.')}
+        {trans.__('No agent changed files since this checkpoint.')}
       </p>
     );
   }
@@ -163,13 +143,13 @@ function Plan(props: {
     >
       {plan.changes.map(({ path, kind }) => (
         <li key={path}>
-          <span className="oh-RewindDialog-kind">{kindLabel(kind, trans)}</span>
+          <span className="oh-RewindDialog-kind">{kindLabel(kind)}</span>
           <span>{path}</span>
         </li>
       ))}
       {plan.kept.map(([path, reason]) => (
         <li key={path} title={reason}>
-          <span className="oh-RewindDialog-kind">{trans.__('stays')}</span>
+          <span className="oh-RewindDialog-kind">{trans.__('unchanged')}</span>
           <span>{trans.__('%1 (%2)', path, reason)}</span>
         </li>
       ))}
@@ -177,9 +157,9 @@ function Plan(props: {
   );
 }
 
-function kindLabel(kind: string, trans: TranslationBundle): string {
+function kindLabel(kind: string): string {
   const labels: Record<string, string> = {
-    create: trans.__('comes back'),
+    create: trans.__('recreated'),
     restore: trans.__('restored'),
     merge: trans.__('merged'),
     delete: trans.__('deleted'),

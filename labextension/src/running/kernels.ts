@@ -6,24 +6,24 @@ import type {
 } from '@jupyterlab/services';
 
 import { askRuntime } from '../events/api.js';
-import { ANSWER_TIMEOUT_MS } from '../events/decision.js';
-import { placeOf } from '../events/fleet.js';
+import { REPLY_TIMEOUT_MS } from '../events/decision.js';
+import { fleetMember } from '../events/fleet.js';
 import { readResources, type IResource } from './resources.js';
 
-/** How often a kernel is asked that has a runtime. */
+/** Attempts per kernel with a runtime. */
 const ATTEMPTS = 3;
 
-/** A kernel of the server, whether or not its notebook is open. */
+/** Kernel of the server, with or without an open notebook. */
 export interface IServerKernel {
   readonly id: string;
-  /** Of the notebook, or of the kernel where there is none. */
+  /** Name of the notebook, else of the kernel. */
   readonly name: string;
-  /** Of the notebook; "" where there is none. */
+  /** Path of the notebook, or "". */
   readonly path: string;
   readonly model: Kernel.IModel;
 }
 
-/** All kernels of the server. */
+/** Return all kernels of the server. */
 export function serverKernels({
   kernels,
   sessions
@@ -33,21 +33,21 @@ export function serverKernels({
   );
   return [...kernels.running()].map(model => {
     const session = known.get(model.id);
-    const isOfFleet = session !== undefined && placeOf(session) !== null;
-    const path = isOfFleet ? '' : (session?.path ?? '');
-    const name = isOfFleet ? session.name : PathExt.basename(path);
+    const isInFleet = session !== undefined && fleetMember(session) !== null;
+    const path = isInFleet ? '' : (session?.path ?? '');
+    const name = isInFleet ? session.name : PathExt.basename(path);
     return { id: model.id, name: name || model.name, path, model };
   });
 }
 
-/** Whether there is a runtime in a kernel; none is loaded for that. */
+/** Return whether a kernel has a runtime, without loading one. */
 export async function hasRuntime(
   settings: ServerConnection.ISettings,
   { id }: Pick<IServerKernel, 'id'>
 ): Promise<boolean> {
   try {
-    const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
-    // What waits is told as nothing of kernels without a runtime.
+    const signal = AbortSignal.timeout(REPLY_TIMEOUT_MS);
+    // Confirmations would also be empty without a runtime.
     const path = 'events?limit=0&if_loaded=true';
     await askRuntime(settings, id, path, { signal });
     return true;
@@ -56,16 +56,18 @@ export async function hasRuntime(
   }
 }
 
-/** What runs in a runtime whose notebook is not open here; nothing, if it is too busy to tell. */
+/** Fetch the resources of a runtime without a connection here; empty if it is too busy. */
 export async function resourcesOf(
   settings: ServerConnection.ISettings,
   { id }: Pick<IServerKernel, 'id'>
 ): Promise<readonly IResource[]> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    // The server gives a kernel a second to answer this.
-    const found = readResources(await askRuntime(settings, id, 'server_info'));
-    if (found) {
-      return found;
+    // The server waits a second for the kernel's reply.
+    const resources = readResources(
+      await askRuntime(settings, id, 'server_info')
+    );
+    if (resources) {
+      return resources;
     }
   }
   return [];

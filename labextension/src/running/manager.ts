@@ -2,15 +2,16 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { IRunningSessions } from '@jupyterlab/running';
 import type { Kernel } from '@jupyterlab/services';
-import type { TranslationBundle } from '@jupyterlab/translation';
-import { Signal, type ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
 
 import { agentIcon } from '../agent/icon.js';
 import { askKernel } from '../control/request.js';
 import { askOnControl } from '../events/control.js';
+import { SerialTask } from '../events/serial.js';
 import { isAction, type IEventMessage } from '../events/wire.js';
 import { ohIcon } from '../log/icons.js';
 import type { IKernelEvents, IOhRuntime } from '../tokens.js';
+import { trans } from '../translation.js';
 import {
   hasRuntime,
   resourcesOf,
@@ -19,46 +20,34 @@ import {
 } from './kernels.js';
 import { readResources, type IResource } from './resources.js';
 
-/** What an observation tells to have been started. */
+/** Resources that an observation shows to have started. */
 const STARTED_BY: Readonly<Record<string, IResource['kind']>> = {
   run: 'shell',
   browse: 'browser'
 };
 
-/** A kernel that has a runtime, and what that has started. */
+/** Kernel with a runtime, and the resources of that. */
 interface IRuntimeEntry {
   readonly kernel: IServerKernel;
   readonly resources: readonly IResource[];
 }
 
-/** The section of runtimes among what is running: their shells, browsers and agents. */
+/** Section of runtimes with their shells, browsers and agents among the running sessions. */
 export class RuntimesManager implements IRunningSessions.IManager {
-  /**
-   * @param app - In whose server the kernels run, and where notebooks are opened.
-   * @param notebooks - Those that are open.
-   * @param runtime - Tells when something happens in their kernels.
-   * @param trans - The language that it speaks.
-   * @param onFailure - Told when something could not be ended.
-   */
   constructor(
-    app: JupyterFrontEnd,
-    notebooks: INotebookTracker,
+    private readonly _app: JupyterFrontEnd,
+    private readonly _notebooks: INotebookTracker,
     runtime: IOhRuntime,
-    trans: TranslationBundle,
-    onFailure: (error: unknown) => void
+    private readonly _onFailure: (error: unknown) => void
   ) {
-    this._app = app;
-    this._notebooks = notebooks;
-    this._trans = trans;
-    this._onFailure = onFailure;
     this.name = trans.__('OpenHands');
-    this.shutdownLabel = trans.__('End');
-    this.shutdownAllLabel = trans.__('End All');
+    this.shutdownLabel = trans.__('Shut Down');
+    this.shutdownAllLabel = trans.__('Shut Down All');
     this.shutdownAllConfirmationText = trans.__(
-      'Are you sure you want to end all runtimes, with their shells, browsers and agents? The kernels stay.'
+      'Are you sure you want to shut down all runtimes, with their shells, browsers and agents? The kernels keep running.'
     );
-    notebooks.currentChanged.connect(this.refreshRunning, this);
-    const { kernels, sessions } = app.serviceManager;
+    this._notebooks.currentChanged.connect(this.refreshRunning, this);
+    const { kernels, sessions } = this._app.serviceManager;
     kernels.runningChanged.connect(this._onKernels, this);
     sessions.runningChanged.connect(this._onKernels, this);
     runtime.arrived.connect(this._onArrived, this);
@@ -79,10 +68,6 @@ export class RuntimesManager implements IRunningSessions.IManager {
   readonly shutdownAllLabel: string;
   readonly shutdownAllConfirmationText: string;
 
-  get runningChanged(): ISignal<this, void> {
-    return this._runningChanged;
-  }
-
   running(): IRunningSessions.IRunningItem[] {
     return this._entries.map(entry => ({
       icon: () => ohIcon,
@@ -99,15 +84,11 @@ export class RuntimesManager implements IRunningSessions.IManager {
     this._unload(this._entries);
   }
 
-  /** One request at a time: calls during a request ask once more after it. */
   refreshRunning(): void {
-    this._stale = true;
-    this._asking ??= this._refresh().finally(() => {
-      this._asking = null;
-    });
+    void this._list.run();
   }
 
-  /** Something may have been started of which nothing is known yet. */
+  /** Refresh when a new resource may have started. */
   private _onArrived(_: unknown, { generation, event }: IEventMessage): void {
     const kind = isAction(event) ? '' : (STARTED_BY[event.observation] ?? '');
     const isMessage = isAction(event) && event.action === 'message';
@@ -124,9 +105,9 @@ export class RuntimesManager implements IRunningSessions.IManager {
   ): IRunningSessions.IRunningItem {
     const { kind, name, detail } = resource;
     const labels = {
-      shell: this._trans.__('Shell'),
-      browser: this._trans.__('Browser %1', name),
-      agent: this._trans.__('Agent %1', name)
+      shell: trans.__('Shell'),
+      browser: trans.__('Browser %1', name),
+      agent: trans.__('Agent %1', name)
     };
     const request = { op: 'end_resource', kind, name };
     return {
@@ -135,16 +116,13 @@ export class RuntimesManager implements IRunningSessions.IManager {
       detail: () => detail,
       context: `oh-jupyter-${kind}`,
       shutdown: () =>
-        this._end(async () => {
+        this._shutDown(async () => {
           await this._connected(kernel, open => askKernel(open, request));
         })
     };
   }
 
-  /**
-   * Take runtimes out of their kernels: they are gone from the list at once. Who was asked before
-   * may answer after that as if they were there, so all are asked again.
-   */
+  /** Unload runtimes and list them no longer. Requests sent before may still reply, so refresh again. */
   private _unload(entries: readonly IRuntimeEntry[]): void {
     for (const entry of entries) {
       this._connected(entry.kernel, unload).then(() => {
@@ -157,8 +135,8 @@ export class RuntimesManager implements IRunningSessions.IManager {
     }
   }
 
-  private _end(end: () => Promise<void>): void {
-    void end()
+  private _shutDown(shutDown: () => Promise<void>): void {
+    void shutDown()
       .catch(this._onFailure)
       .finally(() => {
         this._seen.clear();
@@ -166,31 +144,28 @@ export class RuntimesManager implements IRunningSessions.IManager {
       });
   }
 
-  /** Ask all kernels of the server what runs in them; nothing is loaded for that. */
+  /** Refresh the list from all kernels, without loading a runtime. */
   private async _refresh(): Promise<void> {
-    while (this._stale) {
-      this._stale = false;
-      const { kernels, sessions } = this._app.serviceManager;
-      await Promise.all([kernels.ready, sessions.ready]);
-      const found = serverKernels(this._app.serviceManager);
-      const ids = new Set(found.map(({ id }) => id));
-      this._put(this._entries.filter(({ kernel }) => ids.has(kernel.id)));
-      // One that does not answer keeps none of the others from being listed.
-      await Promise.all(
-        found.map(async kernel => {
-          const entry = await this._entry(kernel).catch(() => null);
-          const others = this._entries.filter(
-            each => each.kernel.id !== kernel.id
-          );
-          this._put(entry ? [...others, entry] : others);
-        })
-      );
-    }
+    const { kernels, sessions } = this._app.serviceManager;
+    await Promise.all([kernels.ready, sessions.ready]);
+    const running = serverKernels(this._app.serviceManager);
+    const ids = new Set(running.map(({ id }) => id));
+    this._put(this._entries.filter(({ kernel }) => ids.has(kernel.id)));
+    // One silent kernel must not hide the others.
+    await Promise.all(
+      running.map(async kernel => {
+        const entry = await this._entry(kernel).catch(() => null);
+        const others = this._entries.filter(
+          each => each.kernel.id !== kernel.id
+        );
+        this._put(entry ? [...others, entry] : others);
+      })
+    );
   }
 
   private _put(entries: readonly IRuntimeEntry[]): void {
     this._entries = entries;
-    this._runningChanged.emit();
+    this.runningChanged.emit();
   }
 
   private async _entry(kernel: IServerKernel): Promise<IRuntimeEntry | null> {
@@ -202,13 +177,13 @@ export class RuntimesManager implements IRunningSessions.IManager {
     if (!open) {
       return { kernel, resources: await resourcesOf(serverSettings, kernel) };
     }
-    // It is there all the same, if it is too busy to say more.
+    // A runtime that is too busy to reply exists nevertheless.
     const reply = await askOnControl(open, { op: 'status' }).catch(() => null);
     const resources = reply ? readResources(reply.fields) : [];
     return resources && { kernel, resources };
   }
 
-  /** Use the connection of an open notebook, or one that is made for this. */
+  /** Use a notebook's connection, or a temporary one. */
   private async _connected<T>(
     kernel: IServerKernel,
     use: (kernel: Kernel.IKernelConnection) => Promise<T>
@@ -219,11 +194,11 @@ export class RuntimesManager implements IRunningSessions.IManager {
     }
     const { kernels } = this._app.serviceManager;
     const { model } = kernel;
-    const made = kernels.connectTo({ model, handleComms: false });
+    const connection = kernels.connectTo({ model, handleComms: false });
     try {
-      return await use(made);
+      return await use(connection);
     } finally {
-      made.dispose();
+      connection.dispose();
     }
   }
 
@@ -236,7 +211,7 @@ export class RuntimesManager implements IRunningSessions.IManager {
   }
 
   private _label({ kernel: { name, path } }: IRuntimeEntry): string {
-    return path ? name : this._trans.__('%1 without a notebook', name);
+    return path ? name : trans.__('%1 without a notebook', name);
   }
 
   private _open(path: string): void {
@@ -245,7 +220,7 @@ export class RuntimesManager implements IRunningSessions.IManager {
       .catch(this._onFailure);
   }
 
-  /** The server tells of every activity, too. */
+  /** The server also reports each activity. */
   private _onKernels(): void {
     const ids = serverKernels(this._app.serviceManager)
       .map(({ id, path }) => `${id} ${path}`)
@@ -257,20 +232,15 @@ export class RuntimesManager implements IRunningSessions.IManager {
     }
   }
 
-  private readonly _app: JupyterFrontEnd;
-  private readonly _notebooks: INotebookTracker;
-  private readonly _trans: TranslationBundle;
-  private readonly _onFailure: (error: unknown) => void;
-  private readonly _runningChanged = new Signal<this, void>(this);
+  readonly runningChanged = new Signal<this, void>(this);
   private readonly _ready = new WeakSet<IKernelEvents>();
   private readonly _seen = new Set<string>();
   private _entries: readonly IRuntimeEntry[] = [];
-  private _asking: Promise<void> | null = null;
-  private _stale = false;
+  private readonly _list = new SerialTask(() => this._refresh());
   private _ids = '';
 }
 
-/** Take the runtime out of a kernel, which stays with its variables. */
+/** Unload the runtime from a kernel, which keeps its variables. */
 async function unload(kernel: Kernel.IKernelConnection): Promise<void> {
   const code = '%unload_ext oh_jupyter';
   const content = { code, silent: true, store_history: false };

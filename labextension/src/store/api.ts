@@ -4,56 +4,55 @@ import type { ServerConnection } from '@jupyterlab/services';
 import { kernelUrl, requestOfKernel } from '../events/api.js';
 import { isRecord, text } from '../events/wire.js';
 
-/** What is known of a file or directory without reading it. */
+/** Metadata of a file or directory. */
 export interface IStoreEntry {
   readonly path: string;
   readonly isDirectory: boolean;
   readonly bytes: number | null;
-  /** ISO 8601; "" where the backend has none. */
+  /** ISO 8601; "" if the backend has none. */
   readonly modified: string;
 }
 
-/** The entries of a directory; of a large one the first. */
+/** Entries of a directory; for a large one the first. */
 export interface IStoreListing {
   readonly entries: readonly IStoreEntry[];
   readonly total: number;
 }
 
-/** The endpoints of the stores of kernels. */
+/** Client of the store endpoints of the server extension. */
 export class StoreApi {
-  /** @param settings - Of the Jupyter server that runs the extension. */
   constructor(readonly settings: ServerConnection.ISettings) {}
 
-  /** Where a file can be had by a link. */
+  /** Return the download URL of a file. */
   url(kernelId: string, path: string): string {
     return `${kernelUrl(this.settings, kernelId)}/${address(path)}`;
   }
 
   async list(kernelId: string, path: string): Promise<IStoreListing> {
     const query = `${address(path)}?details=true`;
-    let answer = await this._ask(kernelId, `${query}&if_loaded=true`);
-    if (answer.status === 204) {
-      // The kernel restarted meanwhile, or cannot say it without an error.
-      answer = await this._ask(kernelId, query);
+    let response = await this._ask(kernelId, `${query}&if_loaded=true`);
+    if (response.status === 204) {
+      // The kernel restarted, or cannot reply without logging an error.
+      response = await this._ask(kernelId, query);
     }
-    const reply: unknown = await answer.json();
-    const details = isRecord(reply) ? reply.details : null;
-    if (!isRecord(reply) || !Array.isArray(details)) {
-      throw new Error('The server sent a listing of an unknown form.');
+    const body: unknown = await response.json();
+    const details = isRecord(body) ? body.details : null;
+    if (!isRecord(body) || !Array.isArray(details)) {
+      throw new Error('The server sent an unexpected listing.');
     }
     const entries = details.filter(isRecord).map(readEntry);
-    return { entries, total: Number(reply.total) };
+    return { entries, total: Number(body.total) };
   }
 
   async info(kernelId: string, path: string): Promise<IStoreEntry> {
-    const answer = await this._ask(kernelId, `${address(path)}?info=true`);
-    const reply: unknown = await answer.json();
-    return readEntry(isRecord(reply) ? reply : {});
+    const response = await this._ask(kernelId, `${address(path)}?info=true`);
+    const body: unknown = await response.json();
+    return readEntry(isRecord(body) ? body : {});
   }
 
   async read(kernelId: string, path: string): Promise<Uint8Array> {
-    const answer = await this._ask(kernelId, address(path));
-    return new Uint8Array(await answer.arrayBuffer());
+    const response = await this._ask(kernelId, address(path));
+    return new Uint8Array(await response.arrayBuffer());
   }
 
   async write(kernelId: string, path: string, body: Blob): Promise<void> {

@@ -4,38 +4,32 @@ import {
   type FileBrowser,
   type IFileBrowserFactory
 } from '@jupyterlab/filebrowser';
-import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
+import type { ITranslator } from '@jupyterlab/translation';
 import { refreshIcon } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import { StackedPanel } from '@lumino/widgets';
 
 import { ohIcon } from '../log/icons.js';
+import { trans } from '../translation.js';
 import { DRIVE_NAME } from './drive.js';
 
-/** Whoever wants to see what has changed refreshes: a store may be far away, and large. */
+/** No automatic refresh, because a store may be remote and large. */
 const REFRESH_INTERVAL_MS = 24 * 3600 * 1000;
 
 export const STORE_BROWSER_ID = 'oh-jupyter-store';
 
 /**
- * The place of a file browser of the drive of stores.
+ * Panel with a file browser of the stores.
  *
- * The browser is there while it is looked at. JupyterLab takes the browser that was added last for
- * the one that people work in, and would put new notebooks into the store.
+ * The browser exists only while it is visible: JupyterLab would take it for the current file browser
+ * and create new notebooks in the store.
  */
 export class StorePanel extends StackedPanel {
-  /**
-   * @param makeBrowser - Makes the browser.
-   * @param onShown - Called when a person opens it, with the path that was open before.
-   */
   constructor(
-    makeBrowser: () => FileBrowser,
-    onShown: (browser: FileBrowser, lastPath: string) => void,
-    trans: TranslationBundle
+    private readonly _makeBrowser: () => FileBrowser,
+    private readonly _onShown: (browser: FileBrowser, lastPath: string) => void
   ) {
     super();
-    this._makeBrowser = makeBrowser;
-    this._onShown = onShown;
     this.id = STORE_BROWSER_ID;
     this.title.icon = ohIcon;
     this.title.caption = trans.__('OpenHands: files of the store');
@@ -63,22 +57,15 @@ export class StorePanel extends StackedPanel {
     this._browser = null;
   }
 
-  private readonly _makeBrowser: () => FileBrowser;
-  private readonly _onShown: (browser: FileBrowser, lastPath: string) => void;
   private _browser: FileBrowser | null = null;
   private _lastPath = '';
 }
 
-/**
- * A file browser of the drive of stores.
- *
- * @param onDeliveries - Called when a person wants to see what was not delivered.
- */
+/** Create a file browser of the stores. */
 export function makeStoreBrowser(
   factory: IFileBrowserFactory,
   onDeliveries: () => void,
-  translator: ITranslator,
-  trans: TranslationBundle
+  translator: ITranslator
 ): FileBrowser {
   const browser = factory.createFileBrowser(`${STORE_BROWSER_ID}-files`, {
     auto: false,
@@ -102,7 +89,7 @@ export function makeStoreBrowser(
     new ToolbarButton({
       label: trans.__('Deliveries'),
       onClick: onDeliveries,
-      tooltip: trans.__('What the receiver of the webhook does not have')
+      tooltip: trans.__('Show changes that the webhook has not delivered')
     })
   );
   return browser;

@@ -2,7 +2,7 @@ import type { Contents } from '@jupyterlab/services';
 
 type Format = Contents.FileFormat;
 
-/** The bytes of what is saved. */
+/** Encode saved content. */
 export function encoded(
   content: unknown,
   format: Format | undefined
@@ -18,9 +18,9 @@ export function encoded(
 }
 
 /**
- * What bytes are to whoever opens them: JSON, text, or base64 of what is none.
+ * Decode bytes as JSON, text, or base64 for binary content.
  *
- * @throws Error if text is asked for, and they are none.
+ * @throws Error if binary content is requested as text.
  */
 export function decoded(
   bytes: Uint8Array,

@@ -1,53 +1,34 @@
 import { PathExt } from '@jupyterlab/coreutils';
 import type { Contents, ServerConnection } from '@jupyterlab/services';
-import type { TranslationBundle } from '@jupyterlab/translation';
-import { Signal, type ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
 
+import { trans } from '../translation.js';
 import type { IStoreEntry, StoreApi } from './api.js';
 import { decoded, encoded } from './content.js';
-import { freeName, kernelFolder, storePlace } from './paths.js';
+import { freeName, kernelFolder, parsePath } from './paths.js';
 
-/** The drive's name in paths. */
+/** Name of the drive in paths. */
 export const DRIVE_NAME = 'OpenHandsStore';
 
-/** A kernel with a store. */
 export interface IStoreKernel {
   readonly id: string;
-  /** What people call it. */
+  /** Displayed name. */
   readonly name: string;
 }
 
-/** The stores of the kernels that have a runtime, a folder for each. */
+/** Drive with a folder for the store of each kernel that has a runtime. */
 export class StoreDrive implements Contents.IDrive {
-  /**
-   * @param api - Where the stores are.
-   * @param kernels - The kernels of the server now.
-   * @param isStore - Whether a kernel has a runtime, with a store.
-   * @param onTruncated - Told that a directory has more entries than are listed.
-   * @param trans - The language of errors.
-   */
   constructor(
-    api: StoreApi,
-    kernels: () => readonly IStoreKernel[],
-    isStore: (kernel: IStoreKernel) => Promise<boolean>,
-    onTruncated: (listed: number, total: number) => void,
-    trans: TranslationBundle
-  ) {
-    this._api = api;
-    this._kernels = kernels;
-    this._isStore = isStore;
-    this._onTruncated = onTruncated;
-    this._trans = trans;
-  }
+    private readonly _api: StoreApi,
+    private readonly _kernels: () => readonly IStoreKernel[],
+    private readonly _isStore: (kernel: IStoreKernel) => Promise<boolean>,
+    private readonly _onTruncated: (listed: number, total: number) => void
+  ) {}
 
   readonly name = DRIVE_NAME;
 
   get serverSettings(): ServerConnection.ISettings {
     return this._api.settings;
-  }
-
-  get fileChanged(): ISignal<this, Contents.IChangedArgs> {
-    return this._fileChanged;
   }
 
   get isDisposed(): boolean {
@@ -63,7 +44,7 @@ export class StoreDrive implements Contents.IDrive {
     localPath: string,
     options: Contents.IFetchOptions = {}
   ): Promise<Contents.IModel> {
-    const { folder, path } = storePlace(localPath);
+    const { folder, path } = parsePath(localPath);
     if (!folder) {
       return this._root();
     }
@@ -88,7 +69,7 @@ export class StoreDrive implements Contents.IDrive {
 
   async getDownloadUrl(localPath: string): Promise<string> {
     const id = this._kernelId(localPath);
-    return this._api.url(id, storePlace(localPath).path);
+    return this._api.url(id, parsePath(localPath).path);
   }
 
   async newUntitled(
@@ -97,42 +78,44 @@ export class StoreDrive implements Contents.IDrive {
     if (options.type !== 'file') {
       throw new Error(
         options.type === 'directory'
-          ? this._trans.__('In a store, folders come with the files in them.')
-          : this._trans.__(
-              'Notebooks cannot be made in a store; choose a folder of the file browser.'
+          ? trans.__(
+              'A store has no empty folders; upload or create a file instead.'
+            )
+          : trans.__(
+              'Notebooks cannot be created in a store; use the file browser.'
             )
       );
     }
     const parent = options.path ?? '';
-    const wanted = `untitled${options.ext ?? '.txt'}`;
-    const path = await this._freePath(parent, wanted);
+    const name = `untitled${options.ext ?? '.txt'}`;
+    const path = await this._freePath(parent, name);
     const model = await this._write(path, new Blob([]));
-    this._fileChanged.emit({ type: 'new', oldValue: null, newValue: model });
+    this.fileChanged.emit({ type: 'new', oldValue: null, newValue: model });
     return model;
   }
 
   async delete(localPath: string): Promise<void> {
     const id = this._kernelId(localPath);
-    await this._api.delete(id, storePlace(localPath).path);
+    await this._api.delete(id, parsePath(localPath).path);
     const oldValue = { path: localPath };
-    this._fileChanged.emit({ type: 'delete', oldValue, newValue: null });
+    this.fileChanged.emit({ type: 'delete', oldValue, newValue: null });
   }
 
   async rename(
     oldLocalPath: string,
     newLocalPath: string
   ): Promise<Contents.IModel> {
-    const [from, to] = [storePlace(oldLocalPath), storePlace(newLocalPath)];
+    const [from, to] = [parsePath(oldLocalPath), parsePath(newLocalPath)];
     if (from.kernel !== to.kernel) {
       throw new Error(
-        this._trans.__('Files cannot be moved from one store to another.')
+        trans.__('Files cannot be moved from one store to another.')
       );
     }
     const id = this._kernelId(oldLocalPath);
     await this._api.rename(id, from.path, to.path);
     const model = await this.get(newLocalPath, { content: false });
     const oldValue = { path: oldLocalPath };
-    this._fileChanged.emit({ type: 'rename', oldValue, newValue: model });
+    this.fileChanged.emit({ type: 'rename', oldValue, newValue: model });
     return model;
   }
 
@@ -145,31 +128,31 @@ export class StoreDrive implements Contents.IDrive {
     const piece = encoded(content, isJson ? 'json' : (format ?? undefined));
     const pieces = [...(this._uploads.get(localPath) ?? []), piece];
     if (chunk !== undefined && chunk >= 0) {
-      // A file becomes visible as a whole; -1 is the last piece.
+      // Files are written as a whole; -1 is the last chunk.
       this._uploads.set(localPath, chunk <= 1 ? [piece] : pieces);
-      return modelOf(storePlace(localPath).folder, pieceOf(localPath));
+      return modelOf(parsePath(localPath).folder, partialEntry(localPath));
     }
     this._uploads.delete(localPath);
     const whole = chunk === undefined ? [piece] : pieces;
     const model = await this._write(localPath, new Blob(whole));
-    this._fileChanged.emit({ type: 'save', oldValue: null, newValue: model });
+    this.fileChanged.emit({ type: 'save', oldValue: null, newValue: model });
     return { ...model, ...(type && { type }) };
   }
 
   async copy(localPath: string, toLocalDir: string): Promise<Contents.IModel> {
     const id = this._kernelId(localPath);
-    const bytes = await this._api.read(id, storePlace(localPath).path);
+    const bytes = await this._api.read(id, parsePath(localPath).path);
     const name = PathExt.basename(localPath);
     const path = await this._freePath(toLocalDir, name);
     const model = await this._write(
       path,
       new Blob([bytes as Uint8Array<ArrayBuffer>])
     );
-    this._fileChanged.emit({ type: 'new', oldValue: null, newValue: model });
+    this.fileChanged.emit({ type: 'new', oldValue: null, newValue: model });
     return model;
   }
 
-  /** A store has none; whoever saves asks for one all the same. */
+  /** Stores have no checkpoints, but JupyterLab requests one at each save. */
   async createCheckpoint(): Promise<Contents.ICheckpointModel> {
     return { id: '', last_modified: '' };
   }
@@ -179,7 +162,7 @@ export class StoreDrive implements Contents.IDrive {
   }
 
   async restoreCheckpoint(): Promise<void> {
-    throw new Error(this._trans.__('A store keeps no checkpoints.'));
+    throw new Error(trans.__('A store keeps no checkpoints.'));
   }
 
   async deleteCheckpoint(): Promise<void> {
@@ -215,53 +198,45 @@ export class StoreDrive implements Contents.IDrive {
     body: Blob
   ): Promise<Contents.IModel> {
     const id = this._kernelId(localPath);
-    await this._api.write(id, storePlace(localPath).path, body);
+    await this._api.write(id, parsePath(localPath).path, body);
     return this.get(localPath, { content: false });
   }
 
-  private async _freePath(parent: string, wanted: string): Promise<string> {
+  private async _freePath(parent: string, name: string): Promise<string> {
     const id = this._kernelId(parent);
-    const { entries, total } = await this._api.list(
-      id,
-      storePlace(parent).path
-    );
+    const { entries, total } = await this._api.list(id, parsePath(parent).path);
     if (entries.length < total) {
       throw new Error(
-        this._trans.__('There are too many files to find a free name among.')
+        trans.__('This folder has too many files to find a free name.')
       );
     }
     const names = new Set(entries.map(({ path }) => PathExt.basename(path)));
-    return PathExt.join(parent, freeName(wanted, names));
+    return PathExt.join(parent, freeName(name, names));
   }
 
   private _kernelId(localPath: string): string {
-    const { kernel, folder } = storePlace(localPath);
-    const found = this._kernels().find(
+    const { kernel, folder } = parsePath(localPath);
+    const store = this._kernels().find(
       ({ id }) => kernel && id.startsWith(kernel)
     );
-    if (!found) {
+    if (!store) {
       throw new Error(
         folder
-          ? this._trans.__('The kernel of %1 runs no more.', folder)
-          : this._trans.__('Choose the store of a kernel first.')
+          ? trans.__('The kernel of %1 is not running.', folder)
+          : trans.__('Open the store of a kernel first.')
       );
     }
-    return found.id;
+    return store.id;
   }
 
-  private readonly _api: StoreApi;
-  private readonly _kernels: () => readonly IStoreKernel[];
-  private readonly _isStore: (kernel: IStoreKernel) => Promise<boolean>;
-  private readonly _onTruncated: (listed: number, total: number) => void;
-  private readonly _trans: TranslationBundle;
-  private readonly _fileChanged = new Signal<this, Contents.IChangedArgs>(this);
+  readonly fileChanged = new Signal<this, Contents.IChangedArgs>(this);
   private readonly _uploads = new Map<string, Uint8Array<ArrayBuffer>[]>();
   private _isDisposed = false;
 }
 
-/** What is known of a file that is not there as a whole. */
-function pieceOf(localPath: string): IStoreEntry {
-  const { path } = storePlace(localPath);
+/** Metadata of an incomplete upload. */
+function partialEntry(localPath: string): IStoreEntry {
+  const { path } = parsePath(localPath);
   return { path, isDirectory: false, bytes: null, modified: '' };
 }
 

@@ -1,27 +1,26 @@
-/** The first folder of a path in the drive names a kernel, the rest is a path in its store. */
+/** The first folder of a path names a kernel; the rest is a path in its store. */
 const KERNEL_CHARS = 8;
 
-/** A place in the drive. */
-export interface IStorePlace {
-  /** The beginning of the kernel's id; "" at the root, where the kernels are listed. */
+/** Path in the drive. */
+export interface IStorePath {
+  /** First characters of the kernel's id; "" at the root. */
   readonly kernel: string;
   readonly folder: string;
-  /** In the kernel's store. */
+  /** Path in the store. */
   readonly path: string;
 }
 
-/** The folder of a kernel: what people call it, and what tells it from others. */
+/** Return a kernel's folder: its name and a part of its id. */
 export function kernelFolder(name: string, id: string): string {
   return `${name.replaceAll('/', '∕')} ${id.slice(0, KERNEL_CHARS)}`;
 }
 
-/** Read a path of the drive. */
-export function storePlace(localPath: string): IStorePlace {
+export function parsePath(localPath: string): IStorePath {
   const [folder = '', ...rest] = localPath.split('/').filter(Boolean);
   return { kernel: folder.slice(-KERNEL_CHARS), folder, path: rest.join('/') };
 }
 
-/** A name that none of the others has: `a.txt`, `a-1.txt`, … */
+/** Return a name that is not taken: `a.txt`, `a-1.txt`, … */
 export function freeName(wanted: string, names: ReadonlySet<string>): string {
   const dot = wanted.lastIndexOf('.');
   const [stem, extension] =

@@ -2,18 +2,18 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { decoded, encoded } from './content.js';
-import { freeName, kernelFolder, storePlace } from './paths.js';
+import { freeName, kernelFolder, parsePath } from './paths.js';
 
 test('a path of the drive names a kernel, and a place in its store', () => {
   const folder = kernelFolder('a/b.ipynb', '0123456789-abcd');
   assert.equal(folder, 'a∕b.ipynb 01234567');
   const place = { kernel: '01234567', folder };
-  assert.deepEqual(storePlace(`${folder}/x/y.txt`), {
+  assert.deepEqual(parsePath(`${folder}/x/y.txt`), {
     ...place,
     path: 'x/y.txt'
   });
-  assert.deepEqual(storePlace(`/${folder}/`), { ...place, path: '' });
-  assert.deepEqual(storePlace('/'), { kernel: '', folder: '', path: '' });
+  assert.deepEqual(parsePath(`/${folder}/`), { ...place, path: '' });
+  assert.deepEqual(parsePath('/'), { kernel: '', folder: '', path: '' });
 });
 
 test('a name that is free', () => {
