@@ -5,7 +5,6 @@ import { browserPlugin } from './plugins/browser.js';
 import { agentPlugin } from './plugins/agent.js';
 import { cellsPlugin } from './plugins/cells.js';
 import { changesPlugin } from './plugins/changes.js';
-import { commandsPlugin } from './plugins/commands.js';
 import { confirmPlugin } from './plugins/confirm.js';
 import { deliveriesPlugin } from './plugins/deliveries.js';
 import { documentsPlugin } from './plugins/documents.js';
@@ -34,8 +33,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   storePlugin,
   agentPlugin,
   runningPlugin,
-  launcherPlugin,
-  commandsPlugin
+  launcherPlugin
 ];
 
 export default plugins;

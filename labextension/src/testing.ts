@@ -3,7 +3,7 @@ import type { Kernel } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 
 import type { IHistoryPage, IVerdict, IWaiting } from './events/api.js';
-import type { ICard, IConfirmation } from './events/card.js';
+import { UNKNOWN, type ICard, type IConfirmation } from './events/card.js';
 import type { IProgress } from './events/progress.js';
 import type { IAction, IObservation, WireEvent } from './events/wire.js';
 
@@ -53,14 +53,7 @@ export function waits(id: number, reason: string): IWaiting {
 }
 
 /** Confirmation without details. */
-export const UNDECIDED: IConfirmation = {
-  reason: '',
-  diff: '',
-  expires: null,
-  asked: true,
-  busy: false,
-  error: ''
-};
+export const UNDECIDED: IConfirmation = { ...UNKNOWN, asked: true };
 
 export function card(
   asked: IAction | null,

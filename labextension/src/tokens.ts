@@ -42,36 +42,20 @@ export interface IActivity {
   readonly arrived: ISignal<this, IEventMessage>;
   /** Fetch the events that did not arrive live. */
   refresh(): Promise<void>;
-  /**
-   * Load a runtime into a kernel that has none.
-   *
-   * @throws Error with the reason on failure.
-   */
+  /** Load a runtime into a kernel that has none, or throw with the reason. */
   load(): Promise<void>;
-  /**
-   * Fetch a card in full, with its images.
-   *
-   * @throws RuntimeGoneError if it is no longer available; otherwise an error with the reason.
-   */
+  /** Fetch a card in full, with its images; throw RuntimeGoneError if it is no longer available. */
   complete(card: ICard): Promise<void>;
   /** Keep a card in full while it is open. */
   open(card: ICard): IOpenCard;
   /** Approve or reject a pending Action; its card shows progress and errors meanwhile. */
   decide(card: ICard, verdict: IVerdict): Promise<Decision>;
-  /**
-   * Wait until an Action's progress differs from `seen`, for a limited time.
-   *
-   * @throws Error if the kernel cannot be asked.
-   */
+  /** Wait until an Action's progress differs from `seen`, for a limited time. */
   look(
     card: Pick<ICard, 'generation' | 'id'>,
     seen: IProgress | null
   ): Promise<IProgress>;
-  /**
-   * Interrupt a card that `findStoppable` returns.
-   *
-   * @throws RuntimeGoneError if it is not running; otherwise an error with the reason.
-   */
+  /** Interrupt a card that `findStoppable` returns; throw RuntimeGoneError if it has ended. */
   stop(card: ICard): Promise<void>;
   /** Kernel of a card among several; "" if there is only one. */
   readonly kernelOf: (card: ICard) => string;

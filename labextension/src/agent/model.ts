@@ -19,33 +19,23 @@ const WHOLE_TURN_MS = 2 ** 31 - 1;
 /** Conversation with the agents of a kernel, started here or in a cell. */
 export class AgentModel extends KernelModel {
   /** Null until the kernel has replied. */
-  get conversation(): IConversation | null {
-    return this._conversation;
-  }
-
+  conversation: IConversation | null = null;
   /** Prompt whose turn has not started yet; "" if none. */
-  get sending(): string {
-    return this._sending;
-  }
+  sending = '';
 
-  /**
-   * Send a prompt.
-   *
-   * @param agent - Name; null for the agent used last.
-   * @throws Error if the turn fails.
-   */
+  /** Send a prompt to an agent, by default the one used last; throw if the turn fails. */
   async prompt(
     text: string,
     agent: string | null,
     isNew: boolean
   ): Promise<void> {
-    this._sending = text;
+    this.sending = text;
     this.changed.emit();
     const request = { op: 'prompt_agent', text, agent, new: isNew, wait: true };
     try {
       this._update(await askKernel(this.kernel, request, WHOLE_TURN_MS));
     } finally {
-      this._sending = '';
+      this.sending = '';
       void this.refresh();
       this.changed.emit();
     }
@@ -59,11 +49,11 @@ export class AgentModel extends KernelModel {
     kernel: Kernel.IKernelConnection
   ): Promise<void> {
     const reply = await askKernel(kernel, { op: 'agents' });
-    this._conversation = readConversation(reply);
+    this.conversation = readConversation(reply);
   }
 
   protected override forget(): void {
-    this._conversation = null;
+    this.conversation = null;
   }
 
   protected override follow(
@@ -84,20 +74,17 @@ export class AgentModel extends KernelModel {
 
   private _update(value: unknown): void {
     const turn = readTurn(value);
-    if (turn && this._conversation) {
-      const turns = updatedTurns(this._conversation.turns, turn);
-      this._conversation = {
-        ...this._conversation,
+    if (turn && this.conversation) {
+      const turns = updatedTurns(this.conversation.turns, turn);
+      this.conversation = {
+        ...this.conversation,
         current: turn.agent,
         turns
       };
-      if (turn.prompt === this._sending) {
-        this._sending = '';
+      if (turn.prompt === this.sending) {
+        this.sending = '';
       }
       this.changed.emit();
     }
   }
-
-  private _conversation: IConversation | null = null;
-  private _sending = '';
 }

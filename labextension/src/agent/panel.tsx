@@ -1,9 +1,8 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
-import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
-import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 
+import { KernelPanel } from '../control/panel.js';
 import { trans } from '../translation.js';
 import { agentIcon } from './icon.js';
 import type { AgentModel } from './model.js';
@@ -13,13 +12,13 @@ import { AgentView } from './view.js';
 export const AGENT_PANEL_ID = 'oh-jupyter-agent';
 
 /** Sidebar panel to talk with agents. */
-export class AgentPanel extends ReactWidget {
+export class AgentPanel extends KernelPanel<AgentModel> {
   constructor(
-    private readonly _model: AgentModel,
+    model: AgentModel,
     private readonly _commands: JupyterFrontEnd['commands'],
     private readonly _rendermime: IRenderMimeRegistry | null
   ) {
-    super();
+    super(model);
     this.id = AGENT_PANEL_ID;
     this.addClass('oh-Agent');
     this.title.icon = agentIcon;
@@ -34,32 +33,18 @@ export class AgentPanel extends ReactWidget {
     this.update();
   }
 
-  protected override onAfterShow(message: Message): void {
-    super.onAfterShow(message);
-    this._model.isShown = true;
-  }
-
-  protected override onAfterHide(message: Message): void {
-    super.onAfterHide(message);
-    this._model.isShown = false;
-  }
-
   protected override onActivateRequest(): void {
     this.node.querySelector('textarea')?.focus();
   }
 
-  protected override render(): React.ReactElement {
+  protected override view(): React.ReactElement {
     return (
-      <UseSignal signal={this._model.changed}>
-        {() => (
-          <AgentView
-            model={this._model}
-            commands={this._commands}
-            rendermime={this._rendermime}
-            preferred={this._preferred}
-          />
-        )}
-      </UseSignal>
+      <AgentView
+        model={this.model}
+        commands={this._commands}
+        rendermime={this._rendermime}
+        preferred={this._preferred}
+      />
     );
   }
 

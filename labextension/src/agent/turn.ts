@@ -50,11 +50,7 @@ export interface IConversation {
   readonly turns: readonly ITurn[];
 }
 
-/**
- * Parse the kernel's reply.
- *
- * @throws Error if it is invalid.
- */
+/** Parse the kernel's reply, or throw. */
 export function readConversation(reply: unknown): IConversation {
   if (
     !isRecord(reply) ||

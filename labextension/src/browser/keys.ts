@@ -10,11 +10,7 @@ export interface IKey {
 const MODIFIERS = new Set(['Control', 'Shift', 'Alt', 'Meta', 'AltGraph']);
 const UNKNOWN = new Set(['Dead', 'Process', 'Unidentified']);
 
-/**
- * Return the action language's call for a key press.
- *
- * @returns null for modifier keys, and for pasting, which has its own event.
- */
+/** Return the action language's call for a key; null for modifiers, and for pasting, which has its own event. */
 export function keyCall(event: IKey): string | null {
   const { key, ctrlKey, altKey, metaKey, shiftKey } = event;
   if (MODIFIERS.has(key) || UNKNOWN.has(key)) {

@@ -40,26 +40,13 @@ export class BrowserModel {
     this._onCurrentChanged(this._runtime, this._runtime.current);
   }
 
-  get events(): IKernelEvents | null {
-    return this._events;
-  }
-
-  get view(): IBrowserView | null {
-    return this._view;
-  }
-
+  readonly changed = new Signal<this, void>(this);
+  events: IKernelEvents | null = null;
+  view: IBrowserView | null = null;
   /** URL of the picture, or "". */
-  get picture(): string {
-    return this._picture;
-  }
-
-  get marks(): readonly IMark[] | null {
-    return this._marks;
-  }
-
-  get error(): string {
-    return this._error;
-  }
+  picture = '';
+  marks: readonly IMark[] | null = null;
+  error = '';
 
   /** Whether a person's action is running. */
   get isBusy(): boolean {
@@ -68,7 +55,7 @@ export class BrowserModel {
 
   /** Number of agents' actions that wait until the browser is handed back. */
   get waiting(): number {
-    const entries = this._view?.held ? (this._events?.entries ?? []) : [];
+    const entries = this.view?.held ? (this.events?.entries ?? []) : [];
     return entries
       .filter(isCard)
       .filter(card => isPending(card) && isAgents(card.action)).length;
@@ -79,7 +66,7 @@ export class BrowserModel {
       this._isWatched = isWatched;
       this._wake();
       if (isWatched) {
-        void this._events?.refresh();
+        void this.events?.refresh();
         void this._watch();
       }
     }
@@ -108,7 +95,7 @@ export class BrowserModel {
 
   /** Show or hide the marks of elements. */
   async showMarks(show: boolean): Promise<void> {
-    this._marks = show ? [] : null;
+    this.marks = show ? [] : null;
     this.changed.emit();
     await this._readMarks();
   }
@@ -118,13 +105,13 @@ export class BrowserModel {
       return;
     }
     this._sending = true;
-    this._error = '';
+    this.error = '';
     this.changed.emit();
     while (this._queue.length > 0) {
       const actions = this._queue.join('\n');
       this._queue = [];
       const reply = await this._request({ op: 'use_browser', actions });
-      this._error = reply ? text(reply.fields, 'error') : this._error;
+      this.error = reply ? text(reply.fields, 'error') : this.error;
       this._setHeld(true);
       this._wake();
     }
@@ -134,20 +121,20 @@ export class BrowserModel {
   }
 
   private _setHeld(held: boolean): void {
-    this._view = this._view && { ...this._view, held };
+    this.view = this.view && { ...this.view, held };
     this.changed.emit();
   }
 
   private async _readMarks(): Promise<void> {
-    const number = this._view?.number ?? -1;
-    if (this._marks === null || number < 0 || this._readingMarks) {
+    const number = this.view?.number ?? -1;
+    if (this.marks === null || number < 0 || this._readingMarks) {
       return;
     }
     this._readingMarks = true;
     const reply = await this._request({ op: 'browser_marks' });
     this._readingMarks = false;
-    if (this._marks !== null && Array.isArray(reply?.fields.marks)) {
-      this._marks = reply.fields.marks as IMark[];
+    if (this.marks !== null && Array.isArray(reply?.fields.marks)) {
+      this.marks = reply.fields.marks as IMark[];
       this.changed.emit();
     }
   }
@@ -161,7 +148,7 @@ export class BrowserModel {
       const woken = new Promise<void>(resolve => (this._wake = resolve));
       const kernel = this._kernel;
       const reply =
-        kernel && this._events?.state === 'ready'
+        kernel && this.events?.state === 'ready'
           ? await this._request({
               op: 'watch_browser',
               known: this._known,
@@ -171,7 +158,7 @@ export class BrowserModel {
       if (kernel === this._kernel) {
         this._apply(reply);
       }
-      if (this._view === null || this._view.number < 0) {
+      if (this.view === null || this.view.number < 0) {
         await woken;
       }
     }
@@ -185,12 +172,12 @@ export class BrowserModel {
     }
     const view = viewOf(reply.fields);
     const hasMoved =
-      view.url !== this._view?.url || view.scroll !== this._view.scroll;
+      view.url !== this.view?.url || view.scroll !== this.view.scroll;
     const isNew = view.number !== this._known;
     this._known = view.number;
     this._show(view, isNew ? reply.body : undefined);
-    if (hasMoved && this._marks !== null) {
-      this._marks = [];
+    if (hasMoved && this.marks !== null) {
+      this.marks = [];
       void this._readMarks();
     }
   }
@@ -200,10 +187,10 @@ export class BrowserModel {
     view: IBrowserView | null,
     picture: DataView | null | undefined
   ): void {
-    this._view = view;
+    this.view = view;
     if (picture !== undefined) {
-      const before = this._picture;
-      this._picture =
+      const before = this.picture;
+      this.picture =
         picture === null || picture.byteLength === 0
           ? ''
           : URL.createObjectURL(
@@ -226,19 +213,19 @@ export class BrowserModel {
     try {
       return await askOnControl(kernel, content, FIRST_PAGE_TIMEOUT_MS);
     } catch (error) {
-      this._error = reasonOf(error);
+      this.error = reasonOf(error);
       return null;
     }
   }
 
   private get _kernel(): Kernel.IKernelConnection | null {
-    return this._events?.sessionContext.session?.kernel ?? null;
+    return this.events?.sessionContext.session?.kernel ?? null;
   }
 
   private _onCurrentChanged(_: IOhRuntime, events: IKernelEvents | null): void {
     this._follow(events);
     this._known = -1;
-    this._error = '';
+    this.error = '';
     this._show(null, null);
     if (this._isWatched) {
       void events?.refresh();
@@ -247,8 +234,8 @@ export class BrowserModel {
   }
 
   private _follow(events: IKernelEvents | null): void {
-    this._events?.changed.disconnect(this._onEvent, this);
-    this._events = events;
+    this.events?.changed.disconnect(this._onEvent, this);
+    this.events = events;
     events?.changed.connect(this._onEvent, this);
   }
 
@@ -258,12 +245,6 @@ export class BrowserModel {
     void this._readMarks();
   }
 
-  readonly changed = new Signal<this, void>(this);
-  private _events: IKernelEvents | null = null;
-  private _view: IBrowserView | null = null;
-  private _picture = '';
-  private _marks: readonly IMark[] | null = null;
-  private _error = '';
   private _known = -1;
   private _queue: string[] = [];
   private _sending = false;

@@ -68,14 +68,25 @@ function Tabs({ model }: IViewProps) {
           </button>
         </span>
       ))}
-      <button
-        aria-label={trans.__('New tab')}
-        title={trans.__('New tab')}
+      <SignButton
+        label={trans.__('New tab')}
+        sign="+"
         onClick={() => model.act(call('new_tab'))}
-      >
-        +
-      </button>
+      />
     </div>
+  );
+}
+
+function SignButton(props: {
+  label: string;
+  sign: string;
+  onClick: () => void;
+}) {
+  const { label, sign, onClick } = props;
+  return (
+    <button type="button" aria-label={label} title={label} onClick={onClick}>
+      {sign}
+    </button>
   );
 }
 
@@ -96,22 +107,16 @@ function AddressBar({ model }: IViewProps) {
         }
       }}
     >
-      <button
-        type="button"
-        aria-label={trans.__('Back')}
-        title={trans.__('Back')}
+      <SignButton
+        label={trans.__('Back')}
+        sign="←"
         onClick={() => model.act(call('go_back'))}
-      >
-        ←
-      </button>
-      <button
-        type="button"
-        aria-label={trans.__('Forward')}
-        title={trans.__('Forward')}
+      />
+      <SignButton
+        label={trans.__('Forward')}
+        sign="→"
         onClick={() => model.act(call('go_forward'))}
-      >
-        →
-      </button>
+      />
       <input
         className="oh-Search jp-mod-styled"
         aria-label={trans.__('Address')}

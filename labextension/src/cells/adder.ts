@@ -21,10 +21,8 @@ export class CellAdder {
 
   /**
    * Add a card as the last cell and show it, or show its existing cell.
-   *
    * @param always - Show the cell even if the notebook's end is not visible.
    * @returns Whether a cell was added.
-   * @throws Error of `complete`; then nothing was added.
    */
   async add(
     events: IKernelEvents,

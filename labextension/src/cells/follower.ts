@@ -4,11 +4,7 @@ import type { IKernelEvents, IOhRuntime } from '../tokens.js';
 import type { CellAdder } from './adder.js';
 import { isCell, origin } from './cell.js';
 
-/**
- * Adds the agent's cells to the current notebook as they end.
- *
- * Only live events count: history would restore cells that the person deleted.
- */
+/** Adds the agent's cells to the current notebook as they end; history could restore deleted ones. */
 export class CellFollower {
   constructor(
     runtime: IOhRuntime,

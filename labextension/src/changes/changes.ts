@@ -48,11 +48,7 @@ export interface IComparison {
 /** Comparisons of a file, or why there are none. */
 export type Contents = readonly IComparison[] | 'binary' | 'forgotten' | 'long';
 
-/**
- * Parse the kernel's reply.
- *
- * @throws Error if it is invalid.
- */
+/** Parse the kernel's reply, or throw. */
 export function readChanges(reply: unknown): IChanges {
   if (!isRecord(reply) || !Array.isArray(reply.files)) {
     throw new Error('The kernel sent unexpected changes.');
@@ -75,7 +71,7 @@ export function readChanges(reply: unknown): IChanges {
   };
 }
 
-/** Parse the comparisons of a file, with the same errors. */
+/** Parse the comparisons of a file, or throw. */
 export function readContents(reply: unknown, file: IFileChange): Contents {
   if (!isRecord(reply)) {
     throw new Error('The kernel sent an unexpected file.');
@@ -144,10 +140,8 @@ export function withUndone(
 
 /**
  * Return the path by which Jupyter opens a file of the kernel; null if it cannot.
- *
  * @param root - Jupyter's root directory; the home is `~`.
- * @param workspace - Absolute path of the kernel's directory.
- * @param notebook - Path of the notebook, whose directory is the kernel's.
+ * @param notebook - Path of the notebook, whose directory is the kernel's `workspace`.
  */
 export function contentsPath(
   path: string,

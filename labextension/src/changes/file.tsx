@@ -189,16 +189,12 @@ function CellHeading(props: { cell: IComparison }) {
 }
 
 function reasonLabel(reason: string | null): string {
-  switch (reason) {
-    case null:
-      return trans.__('Comparing…');
-    case 'binary':
-      return trans.__('Binary files are not compared.');
-    case 'forgotten':
-      return trans.__('The history no longer has the previous version.');
-    default:
-      return trans.__('This file is too long to compare here.');
-  }
+  const labels: Record<string, string> = {
+    binary: trans.__('Binary files are not compared.'),
+    forgotten: trans.__('The history no longer has the previous version.'),
+    long: trans.__('This file is too long to compare here.')
+  };
+  return labels[reason ?? ''] ?? trans.__('Comparing…');
 }
 
 function kindLabel(kind: ChangeKind): string {

@@ -26,9 +26,7 @@ const TIMEOUT_MS = 60_000;
 /** Files that changed in a kernel's session, updated when something happens there. */
 export class ChangesModel extends KernelModel {
   /** Null until the kernel has replied. */
-  get changes(): IChanges | null {
-    return this._changes;
-  }
+  changes: IChanges | null = null;
 
   /** Fetch the comparisons of a file. */
   async contents(file: IFileChange): Promise<Contents> {
@@ -41,7 +39,6 @@ export class ChangesModel extends KernelModel {
 
   /**
    * Undo or redo the last edit of a file, or the changes that commands made.
-   *
    * @param everything - Also overwrite later changes of others.
    * @returns Why the file was left unchanged because of others, or "".
    */
@@ -65,13 +62,13 @@ export class ChangesModel extends KernelModel {
   ): Promise<void> {
     const reply = await askKernel(kernel, { op: 'changes' }, TIMEOUT_MS);
     const current = readChanges(reply);
-    const before = this._changes?.files ?? [];
+    const before = this.changes?.files ?? [];
     const files = withUndone(before, current.files, this._undone);
-    this._changes = { ...current, files };
+    this.changes = { ...current, files };
   }
 
   protected override forget(): void {
-    this._changes = null;
+    this.changes = null;
     this._undone.clear();
   }
 
@@ -100,5 +97,4 @@ export class ChangesModel extends KernelModel {
   }
 
   private readonly _undone = new Set<string>();
-  private _changes: IChanges | null = null;
 }

@@ -11,19 +11,12 @@ export abstract class KernelModel {
     this._runtime.currentChanged.connect(this._onCurrentChanged, this);
   }
 
-  get events(): IKernelEvents | null {
-    return this._events;
-  }
-
+  readonly changed = new Signal<this, void>(this);
+  events: IKernelEvents | null = null;
   /** Error of the last request; "" if it succeeded. */
-  get error(): string {
-    return this._error;
-  }
-
+  error = '';
   /** Number of responses. */
-  get version(): number {
-    return this._version;
-  }
+  version = 0;
 
   /** Whether the panel is visible; otherwise nothing is requested. */
   get isShown(): boolean {
@@ -31,7 +24,7 @@ export abstract class KernelModel {
   }
   set isShown(isShown: boolean) {
     this._isShown = isShown;
-    if (this._events !== this._runtime.current) {
+    if (this.events !== this._runtime.current) {
       this._onCurrentChanged(this._runtime, this._runtime.current);
     } else if (isShown) {
       this._look();
@@ -62,7 +55,7 @@ export abstract class KernelModel {
 
   /** @throws RuntimeGoneError if there is no kernel. */
   protected get kernel(): Kernel.IKernelConnection {
-    const kernel = this._events?.sessionContext.session?.kernel;
+    const kernel = this.events?.sessionContext.session?.kernel;
     if (!kernel) {
       throw new RuntimeGoneError();
     }
@@ -70,37 +63,37 @@ export abstract class KernelModel {
   }
 
   private async _askIfReady(): Promise<void> {
-    const events = this._events;
+    const events = this.events;
     if (events?.state !== 'ready') {
       return;
     }
     try {
       await this.ask(this.kernel);
-      this._error = '';
+      this.error = '';
     } catch (error) {
-      this._error = reasonOf(error);
+      this.error = reasonOf(error);
     }
-    if (events !== this._events) {
+    if (events !== this.events) {
       // The response is about a previous kernel.
       this.forget();
-      this._error = '';
+      this.error = '';
     }
-    this._version += 1;
+    this.version += 1;
     this.changed.emit();
   }
 
   private _look(): void {
-    void this._events?.refresh();
+    void this.events?.refresh();
     void this.refresh();
   }
 
   private _onCurrentChanged(_: unknown, now: IKernelEvents | null): void {
-    const before = this._events;
+    const before = this.events;
     before?.changed.disconnect(this._onChanged, this);
     this.follow(before, now);
-    this._events = now;
+    this.events = now;
     this._state = now?.state;
-    this._error = '';
+    this.error = '';
     this.forget();
     now?.changed.connect(this._onChanged, this);
     if (this._isShown) {
@@ -111,7 +104,7 @@ export abstract class KernelModel {
 
   private _onChanged(): void {
     const before = this._state;
-    const now = this._events?.state;
+    const now = this.events?.state;
     if (before === now) {
       return;
     }
@@ -125,11 +118,7 @@ export abstract class KernelModel {
     this.changed.emit();
   }
 
-  readonly changed = new Signal<this, void>(this);
   private readonly _request = new SerialTask(() => this._askIfReady());
-  private _events: IKernelEvents | null = null;
   private _state: RuntimeState | undefined;
-  private _error = '';
-  private _version = 0;
   private _isShown = false;
 }

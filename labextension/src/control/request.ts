@@ -8,14 +8,7 @@ export interface IRequest {
   readonly [field: string]: unknown;
 }
 
-/**
- * Run an operation that is reserved for the person.
- *
- * The control channel belongs to the person; a REST request may come from an agent.
- *
- * @returns The JSON of the reply, or null.
- * @throws Error with the reason on failure.
- */
+/** Run an operation that only the person may run, unlike those over REST, and return its JSON. */
 export async function askKernel(
   kernel: Kernel.IKernelConnection,
   request: IRequest,

@@ -14,15 +14,9 @@ const RESEND_TIMEOUT_MS = 30_000;
 /** Undelivered requests of a store's webhook. */
 export class DeliveriesModel extends KernelModel {
   /** Null until the kernel has replied. */
-  get deliveries(): IDeliveries | null {
-    return this._deliveries;
-  }
+  deliveries: IDeliveries | null = null;
 
-  /**
-   * Send failed deliveries again, one or all.
-   *
-   * @param force - Include superseded ones.
-   */
+  /** Send failed deliveries again, one or all; with `force`, superseded ones too. */
   async resend(one: IDelivery | null, force = false): Promise<void> {
     await this._change({ op: 'resend_deliveries', force }, one);
   }
@@ -35,13 +29,13 @@ export class DeliveriesModel extends KernelModel {
   protected override async ask(
     kernel: Kernel.IKernelConnection
   ): Promise<void> {
-    this._deliveries = readDeliveries(
+    this.deliveries = readDeliveries(
       await askKernel(kernel, { op: 'deliveries' })
     );
   }
 
   protected override forget(): void {
-    this._deliveries = null;
+    this.deliveries = null;
   }
 
   private async _change(
@@ -55,6 +49,4 @@ export class DeliveriesModel extends KernelModel {
       await this.refresh();
     }
   }
-
-  private _deliveries: IDeliveries | null = null;
 }

@@ -109,11 +109,7 @@ export function withoutOutputs(cell: IFileCell): ICellState {
   return { id, type, source, metadata, rest };
 }
 
-/**
- * Convert the cells of a file, giving each an id.
- *
- * @param base - Previous cells, whose ids are reused for cells without one (before format 4.5).
- */
+/** Convert the cells of a file, giving each an id: before format 4.5, that of the cell in `base`. */
 export function identified(
   cells: readonly ICell[],
   base: readonly ICellState[],
@@ -158,11 +154,7 @@ function alignedIds(
   return ids;
 }
 
-/**
- * Merge changes of a file into the open notebook.
- *
- * @param base - Last version common to the file and the open notebook.
- */
+/** Merge changes of a file since the common version `base` into the open notebook. */
 export function mergeNotebook(
   base: readonly ICellState[],
   ours: readonly ICellState[],

@@ -20,9 +20,7 @@ export interface IMergedDocument {
   /** Return the current content for later comparison. */
   snapshot(): unknown;
   /**
-   * Merge a file into the open document.
-   *
-   * @param base - Last common snapshot.
+   * Merge a file into the document, given the last common snapshot.
    * @returns The file's snapshot, and the number of places with both versions.
    */
   merge(base: unknown, content: unknown): { base: unknown; conflicts: number };

@@ -45,9 +45,7 @@ export function setText(shared: YFile | LiveCell, text: string): void {
 
 /**
  * Apply a merge to an open notebook: texts cell by cell, then the order of cells as one step.
- *
- * @param focused - The edited cell. Other cells move around it, because moving a cell recreates it
- * without the cursor.
+ * @param focused - The edited cell. Others move around it, because moving a cell loses the cursor.
  */
 export function applyMerge(
   notebook: YNotebook,
@@ -98,12 +96,10 @@ export function applyMerge(
 }
 
 /**
- * Make changes that are undone together.
+ * Make changes that are undone together, keeping earlier undone changes for a redo if asked.
  *
  * This is not one transaction, because JupyterLab updates the active cell while it processes the
  * transaction, and would focus another cell.
- *
- * @param keepsRedo - Whether earlier undone changes can still be redone.
  */
 function asOneStep(
   notebook: YNotebook,

@@ -16,11 +16,7 @@ export class UnsavedReporter {
     });
   }
 
-  /**
-   * Report if something changed since the last report; one request at a time.
-   *
-   * @param answered - Id of the server's save request that was carried out.
-   */
+  /** Report changes since the last report, or the given save request of the server as done. */
   async report(answered?: number): Promise<void> {
     this._last = this._last.then(async () => {
       const paths = this._documents.unsaved;

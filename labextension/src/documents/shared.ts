@@ -2,11 +2,7 @@ import type { DocumentRegistry } from '@jupyterlab/docregistry';
 
 import type { IFollowedDocument } from './document.js';
 
-/**
- * Document that jupyter-collaboration syncs with its file.
- *
- * It discards unsaved changes when the file changes, so they are saved before.
- */
+/** Document of jupyter-collaboration, which discards unsaved changes when the file changes. */
 export class SharedDocument implements IFollowedDocument {
   constructor(private readonly _context: DocumentRegistry.Context) {}
 

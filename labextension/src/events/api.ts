@@ -48,11 +48,7 @@ const PAGE_SIZE = 200;
 export class EventsApi {
   constructor(private readonly _settings: ServerConnection.ISettings) {}
 
-  /**
-   * Fetch at most `PAGE_SIZE` events of a kernel, starting at an id.
-   *
-   * @throws NotLoadedError if the kernel has no runtime.
-   */
+  /** Fetch a page of events of a kernel; throw NotLoadedError without a runtime. */
   async history(kernelId: string, startId: number): Promise<IHistoryPage> {
     const query = URLExt.objectToQueryString({
       start_id: startId,
@@ -120,12 +116,9 @@ export class EventsApi {
   }
 
   /**
-   * Approve or reject a pending Action.
+   * Approve or reject a pending Action; throw NotLoadedError if it no longer waits.
    *
-   * Decisions use the control channel, because a REST request may come from the very agent that
-   * asked. The control channel replies while cells run.
-   *
-   * @throws NotLoadedError if the Action no longer waits.
+   * Decisions use the control channel, because a REST request may come from the agent that asked.
    */
   async decide(
     kernel: Kernel.IKernelConnection,
@@ -171,11 +164,7 @@ export function kernelUrl(
   return URLExt.join(baseUrl, 'oh_jupyter/kernels', id);
 }
 
-/**
- * Send a request about a kernel to the server extension.
- *
- * @throws NotLoadedError if the kernel has no runtime; otherwise an error with the server's reason.
- */
+/** Send a request about a kernel to the server; throw NotLoadedError without a runtime. */
 export async function requestOfKernel(
   settings: ServerConnection.ISettings,
   kernelId: string,
@@ -203,8 +192,8 @@ export async function requestOfKernel(
 /**
  * Return the JSON of such a response, or null without valid JSON.
  *
- * Requests to every kernel should carry `if_loaded`; without it, browser and server log an error
- * for each kernel without a runtime.
+ * Requests to every kernel should carry `if_loaded`; otherwise browser and server log an error for
+ * each kernel without a runtime.
  */
 export async function askRuntime(
   settings: ServerConnection.ISettings,

@@ -16,11 +16,17 @@ export interface IConfirmation {
   readonly error: string;
 }
 
-/**
- * Action with its Observation: one entry of the log.
- *
- * Cards are replaced, never changed, so views can compare them by identity.
- */
+/** State before the kernel was asked. */
+export const UNKNOWN: IConfirmation = {
+  asked: false,
+  reason: '',
+  diff: '',
+  expires: null,
+  busy: false,
+  error: ''
+};
+
+/** Action with its Observation. Cards are replaced, never changed, so views compare by identity. */
 export interface ICard {
   readonly key: string;
   readonly generation: string;

@@ -1,6 +1,6 @@
 import type { Decision } from '../tokens.js';
 import type { EventsApi, IVerdict, IWaiting } from './api.js';
-import type { ICard, IConfirmation } from './card.js';
+import { UNKNOWN, type ICard, type IConfirmation } from './card.js';
 import { NotLoadedError, RuntimeGoneError, reasonOf } from './errors.js';
 import type { Generation } from './generation.js';
 import type { EventLog } from './log.js';
@@ -9,15 +9,6 @@ import type { IAction } from './wire.js';
 
 /** An Action that is still running after so many milliseconds may wait for a person. */
 const GRACE_MS = 400;
-
-const UNKNOWN: IConfirmation = {
-  asked: false,
-  reason: '',
-  diff: '',
-  expires: null,
-  busy: false,
-  error: ''
-};
 
 type Api = Pick<EventsApi, 'confirmations'>;
 
@@ -31,12 +22,7 @@ interface IContext {
   readonly onUnknown: () => void;
 }
 
-/**
- * Keeps the waiting cards in line with the kernel's list.
- *
- * An Action's event is recorded before anyone decides; only the kernel's list shows whether it
- * still waits.
- */
+/** Keeps pending cards in line with the kernel's list; events do not show whether an Action still waits. */
 export class Confirmations {
   constructor(
     private readonly _api: Api,

@@ -22,17 +22,8 @@ import { isAction, parseMessage, text, type IEventMessage } from './wire.js';
 const MESSAGE_TYPE = 'oh_jupyter_event';
 const DECISION_TYPE = 'oh_jupyter_decision';
 
-/** Methods of the server's API that are used here. */
-export type Api = Pick<
-  EventsApi,
-  | 'history'
-  | 'event'
-  | 'confirmations'
-  | 'decide'
-  | 'interrupt'
-  | 'load'
-  | 'look'
->;
+/** Public members of the server's API. */
+export type Api = Pick<EventsApi, keyof EventsApi>;
 
 /** Members of a session that are used here. */
 export type IWatchedSession = Pick<

@@ -12,11 +12,7 @@ export interface IControlReply {
   readonly body: DataView | null;
 }
 
-/**
- * Send a request on a kernel's control channel, which replies while cells run.
- *
- * @throws NotLoadedError, RuntimeGoneError or another error with the reason.
- */
+/** Send a request on a kernel's control channel, which replies while cells run, or throw. */
 export async function askOnControl(
   kernel: Kernel.IKernelConnection,
   content: Readonly<Record<string, unknown>>,

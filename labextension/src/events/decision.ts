@@ -20,12 +20,7 @@ export function parseDecision(content: unknown): IDecision | null {
     : null;
 }
 
-/**
- * Check the status of a control reply.
- *
- * @throws NotLoadedError if the Action no longer waits, RuntimeGoneError if its runtime ended;
- * otherwise an error with the reason.
- */
+/** Throw the error of a failed reply: NotLoadedError if the Action no longer waits. */
 export function checkReply(content: unknown): void {
   const reply = isRecord(content) ? content : {};
   if (reply.status === 'ok') {
@@ -43,11 +38,7 @@ export function checkReply(content: unknown): void {
   }
 }
 
-/**
- * Wait for a kernel's reply.
- *
- * @throws Error if there is none within `timeoutMs`.
- */
+/** Wait for a kernel's reply, or throw after `timeoutMs`. */
 export async function withTimeout<T>(
   reply: Promise<T>,
   timeoutMs = REPLY_TIMEOUT_MS

@@ -2,12 +2,7 @@ import type { ICard, IConfirmation, LogEntry } from './card.js';
 import { Generation } from './generation.js';
 import type { WireEvent } from './wire.js';
 
-/**
- * Events in the kernels of one notebook, oldest first.
- *
- * Live messages and history may overlap and arrive in any order; an event is identified by its
- * generation and id.
- */
+/** Events in the kernels of one notebook, oldest first, identified by generation and id. */
 export class EventLog {
   constructor(private _limit = 1000) {}
 
@@ -48,11 +43,7 @@ export class EventLog {
     return this._entries;
   }
 
-  /**
-   * Merge events of one generation, in any order.
-   *
-   * @param generation - Identifies a run of the runtime; an unknown one means that it restarted.
-   */
+  /** Merge events of one generation, in any order; a new generation means that the runtime restarted. */
   add(
     generation: string,
     kernelId: string,

@@ -19,11 +19,7 @@ export function parseProgress(reply: unknown): IProgress {
     : { state: 'ended', text: '' };
 }
 
-/**
- * Yield the progress of an Action until it ends or cannot be read.
- *
- * @param look - Resolves once the progress differs from the given one.
- */
+/** Yield the progress of an Action until it ends or cannot be read; `look` resolves at each change. */
 export async function* progressOf(
   look: (seen: IProgress | null) => Promise<IProgress>
 ): AsyncGenerator<IProgress, void> {

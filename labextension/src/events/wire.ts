@@ -1,8 +1,7 @@
 /**
  * Events as a kernel sends them: OpenHands' JSON of an Action or an Observation.
  *
- * Another process wrote them, so only the envelope is trusted: read `args` and `extras` with
- * `text` and `number`.
+ * Only the envelope is trusted: read `args` and `extras` with `text` and `number`.
  */
 
 /** Cause of an event: a program, the person, or the runtime itself. */

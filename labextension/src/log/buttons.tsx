@@ -3,29 +3,28 @@ import * as React from 'react';
 import type { ICard } from '../events/card.js';
 import { trans } from '../translation.js';
 
-/** Button that interrupts a card's action. */
-export function StopButton({
-  card,
-  title,
-  reachable,
-  onStop
-}: {
-  card: ICard;
+/** Button with an icon at the edge of a card. */
+export function CardButton(props: {
+  className?: string;
+  label: string;
   title: string;
   /** Whether the Tab key reaches it. */
   reachable: boolean;
-  onStop: (card: ICard) => void;
+  onClick: () => void;
+  /** Paths of the icon. */
+  children: React.ReactNode;
 }) {
+  const { className = '', label, title, reachable, onClick, children } = props;
   return (
     <button
-      className="oh-AddCell oh-Stop"
-      aria-label={trans.__('Stop %1', title)}
-      title={trans.__('Interrupt it')}
+      className={`oh-AddCell ${className}`}
+      aria-label={label}
+      title={title}
       tabIndex={reachable ? 0 : -1}
-      onClick={() => onStop(card)}
+      onClick={onClick}
     >
       <svg className="oh-Icon" viewBox="0 0 16 16" aria-hidden="true">
-        <path d="M4 4h8v8H4z" fill="currentColor" />
+        {children}
       </svg>
     </button>
   );
@@ -35,13 +34,11 @@ export function StopButton({
 export type CopyForm = 'json' | 'magic';
 
 /** Buttons that copy the Action of a card. */
-export function CopyButtons({
-  card,
-  onCopy
-}: {
+export function CopyButtons(props: {
   card: ICard;
   onCopy: (card: ICard, form: CopyForm) => void;
 }) {
+  const { card, onCopy } = props;
   return (
     <div className="oh-CopyButtons">
       <button className="oh-Copy" onClick={() => onCopy(card, 'magic')}>

@@ -1,6 +1,5 @@
 import * as React from 'react';
 
-import { AddButton } from '../cells/button.js';
 import { isCell } from '../cells/cell.js';
 import { ConfirmBar } from '../confirm/bar.js';
 import type { IVerdict } from '../events/api.js';
@@ -19,7 +18,7 @@ import {
 } from './labels.js';
 import { Section } from './section.js';
 import { sections, tellsMore } from './sections.js';
-import { CopyButtons, StopButton, type CopyForm } from './buttons.js';
+import { CardButton, CopyButtons, type CopyForm } from './buttons.js';
 import { seconds, status, type IStatus } from './status.js';
 import { kind, summary } from './summary.js';
 
@@ -95,14 +94,26 @@ export const Card = React.memo(function Card(props: ICardProps) {
           label={label}
         />
       </button>
-      {addable && <AddButton card={card} reachable={reachable} onAdd={onAdd} />}
-      {stoppable && (
-        <StopButton
-          card={card}
-          title={title}
+      {addable && (
+        <CardButton
+          label={trans.__('Add to notebook')}
+          title={trans.__('Add to notebook')}
           reachable={reachable}
-          onStop={onStop}
-        />
+          onClick={() => onAdd(card)}
+        >
+          <path d="M13 7.5V3H3v10h4.5M11.5 9v5M9 11.5h5" />
+        </CardButton>
+      )}
+      {stoppable && (
+        <CardButton
+          className="oh-Stop"
+          label={trans.__('Stop %1', title)}
+          title={trans.__('Interrupt it')}
+          reachable={reachable}
+          onClick={() => onStop(card)}
+        >
+          <path d="M4 4h8v8H4z" fill="currentColor" />
+        </CardButton>
       )}
       {open && (
         <div className="oh-Card-body" id={bodyId}>

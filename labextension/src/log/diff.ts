@@ -5,16 +5,12 @@ export type DiffLineKind = 'header' | 'place' | 'added' | 'removed' | 'context';
 
 const HUNK = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/;
 
-/**
- * Classify the lines of a unified diff.
- *
- * Line counts of hunks distinguish changed lines from headers. Paths in headers become relative
- * to `root`.
- */
+/** Classify the lines of a unified diff, and make paths in headers relative to `root`. */
 export function diffLines(
   diff: string,
   root = ''
 ): readonly { kind: DiffLineKind; text: string }[] {
+  // Line counts of hunks tell changed lines from headers.
   let removed = 0;
   let added = 0;
   return diff

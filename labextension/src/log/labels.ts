@@ -1,8 +1,7 @@
 import { RuntimeGoneError, reasonOf } from '../events/errors.js';
 import type { EventSource } from '../events/wire.js';
 import { trans } from '../translation.js';
-import type { SectionName } from './sections.js';
-import type { IStatus } from './status.js';
+import type { IStatus, Outcome } from './status.js';
 import type { Kind } from './summary.js';
 
 export function kindLabel(kind: Kind): string {
@@ -34,49 +33,37 @@ export function sourceLabel(source: EventSource): string {
 }
 
 export function deciderLabel(by: string): string {
-  switch (by) {
-    case 'JupyterLab':
-      return trans.__('in JupyterLab');
-    case 'the notebook':
-      return trans.__('in the notebook');
-    case 'REST':
-      return trans.__('over REST');
-    default:
-      return by;
-  }
+  const labels: Record<string, string> = {
+    JupyterLab: trans.__('in JupyterLab'),
+    'the notebook': trans.__('in the notebook'),
+    REST: trans.__('over REST')
+  };
+  return labels[by] ?? by;
 }
 
 export function statusLabel({ outcome, exitCode }: IStatus): string {
-  switch (outcome) {
-    case 'queued':
-      return trans.__('queued');
-    case 'running':
-      return trans.__('running');
-    case 'waiting':
-      return trans.__('waits for you');
-    case 'unconfirmed':
-      return trans.__('waits for approval');
-    case 'ok':
-      return trans.__('done');
-    case 'failed':
-      return exitCode === undefined
+  const labels: Record<Outcome, string> = {
+    queued: trans.__('queued'),
+    running: trans.__('running'),
+    waiting: trans.__('waits for you'),
+    unconfirmed: trans.__('waits for approval'),
+    ok: trans.__('done'),
+    failed:
+      exitCode === undefined
         ? trans.__('failed')
-        : trans.__('exit code %1', exitCode);
-    case 'unfinished':
-      return trans.__('still running');
-    case 'rejected':
-      return trans.__('rejected');
-    case 'lost':
-      return trans.__('lost with the kernel');
-    case 'cancelled':
-      return trans.__('cancelled before it started');
-    case 'none':
-      return '';
-  }
+        : trans.__('exit code %1', exitCode),
+    unfinished: trans.__('still running'),
+    rejected: trans.__('rejected'),
+    lost: trans.__('lost with the kernel'),
+    cancelled: trans.__('cancelled before it started'),
+    none: ''
+  };
+  return labels[outcome];
 }
 
-export function sectionLabel(name: SectionName): string {
-  const labels: Record<SectionName, string> = {
+/** Labels of the parts of an opened card. */
+export function sectionLabels() {
+  return {
     thought: trans.__('Thought'),
     command: trans.__('Command'),
     code: trans.__('Code'),
@@ -94,8 +81,9 @@ export function sectionLabel(name: SectionName): string {
     result: trans.__('Result'),
     error: trans.__('Error')
   };
-  return labels[name];
 }
+
+export type SectionName = keyof ReturnType<typeof sectionLabels>;
 
 /** Return a duration in the unit that reads best. */
 export function durationLabel(seconds: number): string {

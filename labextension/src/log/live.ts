@@ -11,11 +11,7 @@ import { trans } from '../translation.js';
 /** Delay before the output of a command is shown. */
 const DELAY_MS = 300;
 
-/**
- * Shows the output of a running magic below its cell, until it ends.
- *
- * This is not an output of the cell: the notebook keeps only the magic's value.
- */
+/** Shows the output of a running magic below its cell; it is no output that the notebook keeps. */
 export class LiveCells {
   constructor(
     runtime: IOhRuntime,

@@ -6,7 +6,7 @@ export function actionMagic({ action }: ICard): string {
   const args = action?.args ?? {};
   switch (action?.action) {
     case 'run':
-      return magic('oh_run', text(args, 'command'));
+      return runMagic(text(args, 'command'));
     case 'run_ipython':
       return `%%oh_run --cell\n${text(args, 'code')}`;
     default: {
@@ -18,11 +18,12 @@ export function actionMagic({ action }: ICard): string {
   }
 }
 
-function magic(name: string, command: string): string {
-  const lines = command.includes('\n');
+function runMagic(command: string): string {
   // A leading dash would be read as an option.
   const dash = command.startsWith('-') ? '-- ' : '';
-  return lines ? `%%${name}\n${command}` : `%${name} ${dash}${command}`;
+  return command.includes('\n')
+    ? `%%oh_run\n${command}`
+    : `%oh_run ${dash}${command}`;
 }
 
 /** Format a JSON value as Python. */
@@ -36,15 +37,8 @@ function python(value: unknown): string {
     );
     return `{${items.join(', ')}}`;
   }
-  switch (value) {
-    case true:
-      return 'True';
-    case false:
-      return 'False';
-    case null:
-    case undefined:
-      return 'None';
-    default:
-      return JSON.stringify(value);
+  if (typeof value === 'boolean') {
+    return value ? 'True' : 'False';
   }
+  return value == null ? 'None' : JSON.stringify(value);
 }

@@ -153,38 +153,36 @@ export class LogPanel extends ReactWidget {
     this.follow = follow;
   };
 
-  private readonly _rewind = (): void => {
-    void this._commands.execute(CommandIDs.rewind);
-  };
+  private readonly _run = (id: string, args = {}): void =>
+    void this._commands.execute(id, args);
+
+  private readonly _rewind = (): void => this._run(CommandIDs.rewind);
 
   private readonly _open = (card: ICard): IOpenCard | undefined =>
     this._events?.open(card);
 
   private readonly _add = (card: ICard): void => {
     const { event, generation } = origin(card);
-    void this._commands.execute(CommandIDs.addCell, { event, generation });
+    this._run(CommandIDs.addCell, { event, generation });
   };
 
   private readonly _decide = (card: ICard, verdict: IVerdict): void => {
     const { id: event, generation } = card;
     const { approve, why = '', forSession = false } = verdict;
-    void (approve
-      ? this._commands.execute(CommandIDs.approve, {
-          event,
-          generation,
-          forSession
-        })
-      : this._commands.execute(CommandIDs.reject, { event, generation, why }));
+    if (approve) {
+      this._run(CommandIDs.approve, { event, generation, forSession });
+    } else {
+      this._run(CommandIDs.reject, { event, generation, why });
+    }
   };
 
   private readonly _stop = ({ id: event, generation }: ICard): void => {
-    void this._commands.execute(CommandIDs.stop, { event, generation });
+    this._run(CommandIDs.stop, { event, generation });
   };
 
   private readonly _copy = (card: ICard, form: CopyForm): void => {
     const { id: event, generation } = card;
-    const args = { event, generation, form };
-    void this._commands.execute(CommandIDs.copyAction, args);
+    this._run(CommandIDs.copyAction, { event, generation, form });
   };
 
   /** Show the number of pending actions, even while the panel is hidden. */

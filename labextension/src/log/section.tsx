@@ -3,7 +3,7 @@ import * as React from 'react';
 import { openLightbox } from '../pictures/lightbox.js';
 import { trans } from '../translation.js';
 import { diffLines } from './diff.js';
-import { sectionLabel } from './labels.js';
+import { sectionLabels } from './labels.js';
 import type { ISection } from './sections.js';
 
 /** Longer texts make the page slow. */
@@ -18,7 +18,7 @@ interface ISectionProps {
 
 /** Part of an opened card. Events become only text nodes and data images. */
 export function Section(props: ISectionProps) {
-  const label = sectionLabel(props.section.name);
+  const label = sectionLabels()[props.section.name];
   return (
     <section className="oh-Section">
       <h4 className="oh-Section-label">{label}</h4>

@@ -1,26 +1,8 @@
 import type { ICard } from '../events/card.js';
 import { text, type IAction, type IObservation } from '../events/wire.js';
+import type { SectionName } from './labels.js';
 import { withoutAnsi } from './status.js';
 import { summary } from './summary.js';
-
-/** Part of an opened card. */
-export type SectionName =
-  | 'thought'
-  | 'command'
-  | 'code'
-  | 'calls'
-  | 'text'
-  | 'old'
-  | 'new'
-  | 'draft'
-  | 'arguments'
-  | 'output'
-  | 'diff'
-  | 'image'
-  | 'screenshot'
-  | 'page'
-  | 'result'
-  | 'error';
 
 /** How to show a part. */
 export type SectionKind = 'prose' | 'code' | 'diff' | 'image' | 'error';
@@ -75,8 +57,6 @@ function asked(
       return [thought, section('command', 'code', text(args, 'command'))];
     case 'run_ipython':
       return [thought, section('code', 'code', text(args, 'code'))];
-    case 'read':
-      return [thought];
     case 'write':
       return [
         thought,
@@ -89,10 +69,10 @@ function asked(
         ...edit(args, text(observation?.extras, 'diff') + diff.body !== ''),
         section('arguments', 'code', options ? json(options) : '')
       ];
-    case 'browse':
-      return [thought];
     case 'browse_interactive':
       return [thought, section('calls', 'code', text(args, 'browser_actions'))];
+    case 'read':
+    case 'browse':
     case 'think':
       return [thought];
     case 'message':

@@ -24,11 +24,7 @@ export interface IStatus {
 /** IPython's rule above a traceback: the only sign of an exception. */
 const TRACEBACK = /^-{40,}\n.*Traceback \(most recent call last\)/m;
 
-/**
- * Return the outcome of a card.
- *
- * @param isQueued - Whether it waits for the shell or the kernel, if known.
- */
+/** Return the outcome of a card, given whether it is known to be queued. */
 export function status(card: ICard, isQueued = false): IStatus {
   if (card.confirmation !== null) {
     return { outcome: 'waiting' };

@@ -20,26 +20,18 @@ export const KINDS = [
 
 export type Kind = (typeof KINDS)[number];
 
+/** Kinds of the wire types that are named differently. */
 const KIND_OF_TYPE: Readonly<Record<string, Kind>> = {
-  run: 'run',
   run_ipython: 'cell',
-  read: 'read',
-  write: 'write',
-  edit: 'edit',
-  browse: 'browse',
   browse_interactive: 'browse',
   call_tool_mcp: 'tool',
-  mcp: 'tool',
-  think: 'think',
-  message: 'message',
-  finish: 'finish',
-  download: 'download',
-  error: 'error'
+  mcp: 'tool'
 };
 
 /** Return the kind of a card. */
 export function kind(card: ICard): Kind {
-  return KIND_OF_TYPE[typeOf(card)] ?? 'other';
+  const type = typeOf(card);
+  return KIND_OF_TYPE[type] ?? KINDS.find(each => each === type) ?? 'other';
 }
 
 /** Return the wire type of a card's Action, or of its lone Observation. */
@@ -55,11 +47,7 @@ export interface ISummary {
   readonly detail: string;
 }
 
-/**
- * Summarize a card in one line.
- *
- * @param root - Directory to which paths become relative.
- */
+/** Summarize a card in one line, with paths relative to `root`. */
 export function summary(card: ICard, root = ''): ISummary {
   const { action, observation } = card;
   const args = action?.args;

@@ -119,9 +119,10 @@ async function onServerEvent(
 
 function notifyConflict({ path }: OpenDocument, count: number): void {
   Notification.warning(
+    // JupyterLab shows at most 140 characters.
     trans._n(
-      '%2 was changed in this tab and in its file in the same place. The tab has both versions.',
-      '%2 was changed in this tab and in its file in the same %1 places. The tab has both versions of each.',
+      '%2 conflicts with its file in %1 place. The tab has both versions.',
+      '%2 conflicts with its file in %1 places. The tab has both versions.',
       count,
       PathExt.basename(path)
     ),

@@ -1,9 +1,18 @@
 import { ILayoutRestorer } from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
+import { CommandIDs } from '../ids.js';
+import { ohIcon } from '../log/icons.js';
 import { LogPanel, PANEL_ID } from '../log/panel.js';
 import { IOhRuntime } from '../tokens.js';
-import { definePlugin, followSettings } from './registration.js';
+import { trans } from '../translation.js';
+import {
+  definePlugin,
+  followSettings,
+  listCommands,
+  NO_ARGS
+} from './registration.js';
 
 const ID = 'oh-jupyter:log';
 
@@ -13,11 +22,19 @@ export const logPlugin = definePlugin({
   description:
     'Adds a sidebar panel with the actions and observations of the current notebook.',
   requires: [IOhRuntime],
-  optional: [ILayoutRestorer, ISettingRegistry],
-  activate: (app, runtime, restorer, settings) => {
+  optional: [ICommandPalette, ILayoutRestorer, ISettingRegistry],
+  activate: (app, runtime, palette, restorer, settings) => {
     const panel = new LogPanel(runtime, app.commands);
     app.shell.add(panel, 'right', { rank: 900, type: 'OpenHands' });
     restorer?.add(panel, PANEL_ID);
+    app.commands.addCommand(CommandIDs.showLog, {
+      label: trans.__('OpenHands Log'),
+      caption: trans.__('Show what you and the agent did in this kernel'),
+      icon: ohIcon,
+      describedBy: NO_ARGS,
+      execute: () => app.shell.activateById(PANEL_ID)
+    });
+    listCommands(palette, CommandIDs.showLog);
     void followSettings(settings, ID, current => {
       runtime.limit = current.get('limit').composite as number;
       panel.follow = current.get('follow').composite as boolean;

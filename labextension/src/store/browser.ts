@@ -19,10 +19,9 @@ const REFRESH_INTERVAL_MS = 24 * 3600 * 1000;
 export const STORE_BROWSER_ID = 'oh-jupyter-store';
 
 /**
- * Panel with a file browser of the stores.
+ * Panel with a file browser of the stores, which exists only while visible.
  *
- * The browser exists only while it is visible: JupyterLab would take it for the current file browser
- * and create new notebooks in the store.
+ * JupyterLab would take it for the current file browser and create new notebooks in the store.
  */
 export class StorePanel extends StackedPanel {
   constructor(

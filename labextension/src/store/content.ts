@@ -17,11 +17,7 @@ export function encoded(
   return new TextEncoder().encode(text);
 }
 
-/**
- * Decode bytes as JSON, text, or base64 for binary content.
- *
- * @throws Error if binary content is requested as text.
- */
+/** Decode bytes as JSON, text, or base64; throw if requested text is binary. */
 export function decoded(
   bytes: Uint8Array,
   format: Format | undefined
