@@ -9,7 +9,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Generic, ParamSpec, TypeVar
 
 T = TypeVar("T")
@@ -82,6 +82,22 @@ def start_thread(target: Callable[..., object], name: str, *args: Any) -> thread
     exempt_from_debugger(thread)
     thread.start()
     return thread
+
+
+def start_timer(seconds: float, callback: Callable[[], object], name: str) -> threading.Timer:
+    """Start a daemon timer; ``cancel`` it to keep it from calling back."""
+    timer = threading.Timer(seconds, callback)
+    timer.name, timer.daemon = name, True
+    exempt_from_debugger(timer)
+    timer.start()
+    return timer
+
+
+def thread_pool(max_workers: int, name: str) -> ThreadPoolExecutor:
+    """Return a pool of threads that a debugger leaves alone."""
+    return ThreadPoolExecutor(
+        max_workers, name, initializer=lambda: exempt_from_debugger(threading.current_thread())
+    )
 
 
 def try_start_thread(

@@ -148,6 +148,16 @@ def test_one_package_alone_knows_the_mcp_sdk(path: Path) -> None:
         assert not {name.split(".")[0] for name in names} & MCP_SDK
 
 
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_threads_are_started_in_one_place(path: Path) -> None:
+    if room_of(path) not in {"background", "testing"}:
+        calls = [
+            node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
+        ]
+        names = {ast.unparse(call.func).rpartition(".")[2] for call in calls}
+        assert not names & {"Thread", "Timer", "ThreadPoolExecutor"}
+
+
 def test_every_room_has_its_rule() -> None:
     assert {room_of(path) for path in SOURCES} <= set(MAY_IMPORT)
 

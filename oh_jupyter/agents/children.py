@@ -11,7 +11,7 @@ from oh_jupyter.background import try_start_thread
 from oh_jupyter.process import Child, spawn
 
 END_GRACE_SECONDS = 1.0
-THREAD_NAME = "oh_jupyter-agent"
+THREAD_NAME = "oh-agents-pipe"
 """Name of threads that block for an unlimited time, which pools have no room for."""
 
 InThread = Callable[..., Coroutine[Any, Any, Any]]

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, Any
 
-from oh_jupyter.background import start_thread
+from oh_jupyter.background import start_thread, start_timer
 from oh_jupyter.browser.channel.pipe import read_frame, write_frame
 from oh_jupyter.browser.channel.protocol import CLOSE_SECONDS, LaunchSettings
 from oh_jupyter.browser.channel.tempdir import TempDir
@@ -58,7 +58,7 @@ class WorkerProcess:
         self._count = 0
         self._gone = False
         self.needs_ping = False
-        self._reader = start_thread(self._read, "oh_jupyter browser")
+        self._reader = start_thread(self._read, "oh-browser-reader")
 
     def is_alive(self) -> bool:
         """Tell whether the process is still there."""
@@ -377,9 +377,7 @@ class IdleTimer:
         with self._lock:
             self._cancel()
             if self._seconds and not self._is_closed:
-                self._timer = threading.Timer(self._seconds, self._on_idle)
-                self._timer.daemon = True
-                self._timer.start()
+                self._timer = start_timer(self._seconds, self._on_idle, "oh-browser-idle")
 
     def close(self) -> None:
         """Stop for good."""

@@ -11,7 +11,6 @@ from concurrent.futures import (
     CancelledError,
     Executor,
     Future,
-    ThreadPoolExecutor,
     as_completed,
 )
 from contextlib import closing
@@ -21,6 +20,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from oh_jupyter.background import thread_pool
 from oh_jupyter.browser.evaluation import Task
 from oh_jupyter.browser.evaluation.tasks import find_task, match_tasks
 from oh_jupyter.errors import EvaluationError, OhJupyterError
@@ -200,7 +200,7 @@ def _in_children(
     workers: int,
 ) -> Generator[Trial, None, None]:
     children = Children()
-    pool = executor or ThreadPoolExecutor(workers, thread_name_prefix="oh_jupyter evaluation")
+    pool = executor or thread_pool(workers, "oh-evaluation-episode")
     run = run_episode if executor is not None else partial(run_episode, children=children)
     futures: dict[Future[Trial], EpisodeRequest] = {}
     try:

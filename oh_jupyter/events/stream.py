@@ -39,7 +39,7 @@ class Subscribers(QueueThread):
     """Calls each subscriber with each event once, in order and with secrets masked."""
 
     def __init__(self, masker: SecretMasker) -> None:
-        super().__init__("oh-subscribers")
+        super().__init__("oh-events-subscribers")
         self._masker = masker
         self._callbacks: dict[object, Subscriber] = {}
         self._queue: deque[tuple[int, Event, dict[str, Any], list[object]]] = deque()

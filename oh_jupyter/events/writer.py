@@ -44,7 +44,7 @@ class EventWriter(QueueThread):
         on_taken: Callable[[Callable[[], int]], None],
         max_inline_chars: int,
     ) -> None:
-        super().__init__("oh-event-writer")
+        super().__init__("oh-events-writer")
         self._store = store
         self._on_taken = on_taken
         self._folder = folder

@@ -7,6 +7,8 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from oh_jupyter.background import start_thread
+
 if TYPE_CHECKING:
     from openhands.sdk.conversation import LocalConversation
 
@@ -34,8 +36,7 @@ def run(conversation: LocalConversation) -> None:
         else:
             done.set_result(None)
 
-    thread = threading.Thread(target=work, name="oh_jupyter-openhands", daemon=True)
-    thread.start()
+    thread = start_thread(work, "oh-openhands-conversation")
     try:
         _wait(done)
     except KeyboardInterrupt:

@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from oh_jupyter.background import exempt_from_debugger
+from oh_jupyter.background import thread_pool
 from oh_jupyter.config import Settings, check_choice
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.events import (
@@ -134,11 +132,7 @@ class ActionExecutor:
         self.heads_at_start: dict[str, str | None] = {}
         self._transfers: Transfers | None = None
         self._starting = asyncio.Lock()
-        self._threads = ThreadPoolExecutor(
-            max_workers=MAX_THREADS,
-            thread_name_prefix="oh_jupyter-work",
-            initializer=lambda: exempt_from_debugger(threading.current_thread()),
-        )
+        self._threads = thread_pool(MAX_THREADS, "oh-runtime-work")
         self.tools = ToolRegistry(self.in_thread)
         servers = parse_servers(settings.mcp_servers)
         self.mcp = McpProxy(self.in_thread, workspace_dir, servers, self.tools.changed)

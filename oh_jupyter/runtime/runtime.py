@@ -37,8 +37,8 @@ CLOSE_TIMEOUT_SECONDS = 10.0
 class RuntimeThread(LoopThread):
     """Event loop and thread of one runtime; a new ``generation`` means lost state."""
 
-    def __init__(self, generation: str | None = None, name: str = "oh_jupyter") -> None:
-        super().__init__(name)
+    def __init__(self, generation: str | None = None) -> None:
+        super().__init__("oh-runtime-loop")
         self.generation = generation or uuid.uuid4().hex
         self._closed = False
 

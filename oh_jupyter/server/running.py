@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import parse_qs, urlsplit
 
+from oh_jupyter.background import thread_pool
 from oh_jupyter.errors import KernelNotFoundError, OhJupyterError, ServerError, ServerNotFoundError
 from oh_jupyter.server_notes import server_notes
 
@@ -173,7 +173,7 @@ def _running() -> tuple[list[_Jupyter], list[str]]:
     if not notes:
         return [], []
     known = [_Jupyter(note.url, note.token, note.root) for note in notes.values()]
-    with ThreadPoolExecutor(len(known)) as threads:
+    with thread_pool(len(known), "oh-server-probe") as threads:
         probed = list(threads.map(_probe, known))
     servers = [each for each in probed if isinstance(each, _Jupyter)]
     return servers, [each for each in probed if isinstance(each, str) and each]

@@ -127,7 +127,7 @@ class ShellSession:
     def initialize(self) -> None:
         """Start the shell; see :meth:`initialize_async`."""
         if self._loop is None:
-            self._thread = LoopThread("oh_jupyter-shell")
+            self._thread = LoopThread("oh-shell-loop")
             self._loop = self._thread.loop
         try:
             self._call(self.initialize_async())

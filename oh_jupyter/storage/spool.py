@@ -113,7 +113,7 @@ class SpoolingFileStore(FileStore):
             except BaseException as error:
                 result.set_exception(error)
 
-        if try_start_thread(run, "oh-store-request") is None:
+        if try_start_thread(run, "oh-storage-call") is None:
             run()
         try:
             return result.result(_RESPONSE_SECONDS)
@@ -233,7 +233,7 @@ class SpoolingFileStore(FileStore):
         if self._thread is None:
             # At exit no thread may start; the next start sends the pending files.
             self._thread = try_start_thread(
-                _deliver_until_done, "oh-spool", weakref.ref(self), self._abandoned
+                _deliver_until_done, "oh-storage-spool", weakref.ref(self), self._abandoned
             )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from oh_jupyter.background import thread_pool
 from oh_jupyter.errors import StorePathError
 from oh_jupyter.storage.base import FileInfo, FileStore
 from oh_jupyter.storage.paths import join, path_key
@@ -194,7 +194,7 @@ def _copy_pairs(
             if progress is not None:
                 progress(size, total)
     large = [pair for pair in pairs if pair[2] >= LARGE_BYTES]
-    with ThreadPoolExecutor(_MAX_STREAMS, thread_name_prefix="oh-transfer") as pool:
+    with thread_pool(_MAX_STREAMS, "oh-storage-transfer") as pool:
         for pair, _ in zip(large, pool.map(stream, large), strict=True):
             transfer.copied.append(pair[1])
             transfer.bytes += pair[2]

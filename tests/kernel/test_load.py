@@ -45,7 +45,7 @@ def test_loading_imports_no_room_and_starts_no_thread(tmp_path: Path) -> None:
     words = run_python(tmp_path, code).split()
     rooms = ("agents", "browser", "editor", "events", "plugins", "runtime", "shell", "storage")
     assert not [word for word in words for room in rooms if word.startswith(f"oh_jupyter.{room}")]
-    assert "oh_jupyter" not in [word for word in words if "." not in word][1:]
+    assert not [word for word in words if word.startswith("oh-")]
 
 
 def test_the_first_use_works_where_the_kernel_was_when_it_was_loaded(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import os
 import re
 import struct
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from oh_jupyter.background import start_thread
 from oh_jupyter.browser.channel.protocol import LaunchSettings
 from oh_jupyter.errors import BrowserError
 
@@ -118,7 +118,7 @@ class WorkerEnd:
             with contextlib.suppress(RuntimeError):
                 on_request(None)
 
-        threading.Thread(target=read, daemon=True).start()
+        start_thread(read, "oh-browser-requests")
 
 
 def first_line(error: BaseException) -> str:

@@ -8,6 +8,7 @@ import threading
 from base64 import b64encode
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import partial
 from io import TextIOBase
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from IPython.core.displayhook import CapturingDisplayHook
 from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 
+from oh_jupyter.background import start_timer
 from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.outputs import OutputCollector
 from oh_jupyter.kernel.cells.agent_outputs import without_output_history
@@ -82,13 +84,10 @@ def run_inline(
     """
     expired = threading.Event()
     timer = None
-    if timeout is not None:
-        timer = threading.Timer(timeout, _expire, [expired])
-        timer.daemon = True
     with _captured(shell, outputs, stored=number is not None), _numbered(shell, number):
         try:
-            if timer is not None:
-                timer.start()
+            if timeout is not None:
+                timer = start_timer(timeout, partial(_expire, expired), "oh-kernel-cell-timeout")
             shell.run_cell(code, store_history=number is not None, silent=silent)
         except KeyboardInterrupt:
             if not expired.is_set():

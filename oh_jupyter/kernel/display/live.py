@@ -18,6 +18,7 @@ from IPython.display import display
 
 import oh_jupyter.kernel.display.html as html
 from oh_jupyter.agents import AgentTurn, ToolCall
+from oh_jupyter.background import start_timer
 from oh_jupyter.kernel.display.table import number_text
 
 NOTICE_DELAY_SECONDS = 1.0
@@ -75,13 +76,12 @@ class _Notice(_LiveDisplay):
         self._text = text
         self._lock = threading.Lock()
         self._ended = False
-        self._timer = threading.Timer(NOTICE_DELAY_SECONDS, self._appear)
-        self._timer.daemon = True
+        self._timer: threading.Timer | None = None
 
     def begin(self) -> None:
         """Show it, if it is not over by then."""
         if self.watched:
-            self._timer.start()
+            self._timer = start_timer(NOTICE_DELAY_SECONDS, self._appear, "oh-kernel-notice")
 
     def _appear(self) -> None:
         with self._lock:
@@ -90,7 +90,8 @@ class _Notice(_LiveDisplay):
 
     def end(self) -> None:
         """Take the line away."""
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         with self._lock:
             if not self._ended:
                 self.remove()

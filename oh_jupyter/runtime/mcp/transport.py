@@ -82,7 +82,7 @@ def _reader(pipe: Any) -> asyncio.StreamReader:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(reader.feed_eof)
 
-    start_thread(pump, "oh_jupyter-mcp")
+    start_thread(pump, "oh-runtime-mcp")
     return reader
 
 

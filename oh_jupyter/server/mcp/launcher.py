@@ -13,7 +13,6 @@ import json
 import os
 import signal
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from typing import Any
 
 import httpx
 
+from oh_jupyter.background import start_thread
 from oh_jupyter.errors import OhJupyterError, ServerError
 from oh_jupyter.messages import GUEST_HEADER, GUEST_VARIABLE
 from oh_jupyter.server.running import RunningServer, describe_failure, is_local
@@ -118,7 +118,7 @@ class _Relay:
             put(b"".join(line))
             put(None)
 
-        threading.Thread(target=read, name="standard input", daemon=True).start()
+        start_thread(read, "oh-mcp-stdin")
         for name in ("SIGINT", "SIGTERM"):
             with suppress(NotImplementedError):  # on Windows
                 loop.add_signal_handler(getattr(signal, name), put, None)

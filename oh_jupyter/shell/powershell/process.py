@@ -129,7 +129,7 @@ class PowerShell(ShellDriver):
         self._status: int | None = None
 
     def start(self, launch: Launch) -> Command:  # noqa: D102
-        self._output = PipeReader(self._loop, self._on_output, "oh_jupyter-powershell-output")
+        self._output = PipeReader(self._loop, self._on_output, "oh-shell-powershell-output")
         write_end = self._output.write_end
         try:
             self.child = spawn(
@@ -148,11 +148,11 @@ class PowerShell(ShellDriver):
         pipe = self.child.stdin
         fileno = pipe.fileno()
         self._input = PipeWriter(
-            lambda data: _write_all(fileno, data), pipe.close, "oh_jupyter-powershell-input"
+            lambda data: _write_all(fileno, data), pipe.close, "oh-shell-powershell-input"
         )
         # Programs that it started may keep the pipe open, so there may be no end of file.
         self._output.write_after(
-            self.child.wait, self._markers.write(Marker("x")), "oh_jupyter-powershell-exit"
+            self.child.wait, self._markers.write(Marker("x")), "oh-shell-powershell-exit"
         )
         self.command = Command("0", "", self._token, started=True)
         self._input.write(typed_script(self._token, launch.path_directory))
@@ -209,7 +209,7 @@ class PowerShell(ShellDriver):
             from oh_jupyter.process import windows
 
             pid = self.child.pid
-            start_thread(lambda: windows.interrupt(pid), "oh_jupyter-powershell-interrupt")
+            start_thread(lambda: windows.interrupt(pid), "oh-shell-interrupt")
 
     def _on_output(self, data: bytes) -> None:
         self._split_output(data)

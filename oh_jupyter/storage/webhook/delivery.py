@@ -283,7 +283,7 @@ class DeliveryQueue:
         self._changed.notify_all()
         if self._thread is not None:
             return
-        self._thread = try_start_thread(self._run, "oh-webhook")
+        self._thread = try_start_thread(self._run, "oh-storage-webhook")
         if self._thread is not None:
             self._dispatcher.start()
         elif self.durable:

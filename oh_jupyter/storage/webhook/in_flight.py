@@ -115,7 +115,7 @@ class InFlightRequests:
         From Python 3.12 on, no thread can be started at exit.
         """
         # Daemon threads: a hanging request does not block the exit of Python.
-        while self._threads < _MAX_REQUESTS and try_start_thread(self._work, "oh-webhook-request"):
+        while self._threads < _MAX_REQUESTS and try_start_thread(self._work, "oh-storage-request"):
             self._threads += 1
 
     def submit(self, changes: list[QueuedChange], successors: Iterable[QueuedChange] = ()) -> None:
