@@ -154,21 +154,23 @@ def changes(store: EditHistory, since: HistoryPosition | None) -> list[ChangedFi
     """List the files that were edited since a position (None: ever) and differ from it."""
     changed: dict[Path, ChangedFile] = {}
     transactions: dict[Path, set[str]] = {}
-    known = since.heads if since is not None else {}
+    heads = since.heads if since is not None else {}
     for name, head in store.heads().items():
-        if known.get(name, _UNKNOWN) == head:
+        old_head = heads.get(name, _UNKNOWN)
+        if old_head == head:
             continue
         path = Path(name)
         with store.open(path) as history:
             current, _ = read_current(history)
-            past = _Past.of(history, current, since, store.max_steps)
-            steps = history.timeline.steps[past.index or 0 : history.timeline.cursor]
-        if past.index is None:
+            is_complete = since is None or len(history.timeline.steps) < store.max_steps
+            old, index = _past(history, current, old_head, is_complete)
+            steps = history.timeline.steps[index or 0 : history.timeline.cursor]
+        if index is None:
             change = ChangedFile(path, "changed", None, current, forgotten=True)
-        elif past.content == current:
+        elif old == current:
             continue
         else:
-            change = ChangedFile.between(path, past.content, current)
+            change = ChangedFile.between(path, old, current)
         transactions[path] = {step.transaction for step in steps} - {""}
         changed[path] = replace(
             change,
@@ -179,42 +181,29 @@ def changes(store: EditHistory, since: HistoryPosition | None) -> list[ChangedFi
     return [changed[path] for path in sorted(changed)]
 
 
-@dataclass(frozen=True)
-class _Past:
-    """Earlier content of a file, and the number of steps done by then; None if forgotten."""
-
-    content: bytes | None
-    index: int | None
-
-    @classmethod
-    def of(
-        cls,
-        history: FileHistory,
-        current: bytes | None,
-        since: HistoryPosition | None,
-        max_steps: int,
-    ) -> _Past:
-        steps, cursor, blobs = history.timeline.steps, history.timeline.cursor, history.blobs
-        head = since.heads.get(str(history.path), _UNKNOWN) if since is not None else _UNKNOWN
-        content = current
-        try:
-            for index in range(cursor, 0, -1):
-                if blobs.digests.of(content) == head:
-                    return cls(content, index)
-                content = steps[index - 1].undo(content, blobs)
-            if head == _UNKNOWN:
-                dropped = since is not None and len(steps) >= max_steps
-                return cls(None, None) if dropped else cls(content, 0)
+def _past(
+    history: FileHistory, current: bytes | None, head: str | None, is_complete: bool
+) -> tuple[bytes | None, int | None]:
+    """Return the content with a digest, and the number of steps done then; None if forgotten."""
+    steps, cursor, blobs = history.timeline.steps, history.timeline.cursor, history.blobs
+    content = current
+    try:
+        for index in range(cursor, 0, -1):
             if blobs.digests.of(content) == head:
-                return cls(content, 0)
-            content = current
-            for index in range(cursor, len(steps)):
-                content = steps[index].redo(content, blobs)
-                if blobs.digests.of(content) == head:
-                    return cls(content, index + 1)
-        except (LookupError, ValueError):
-            pass  # the history is damaged
-        return cls(None, None)
+                return content, index
+            content = steps[index - 1].undo(content, blobs)
+        if head == _UNKNOWN:
+            return (content, 0) if is_complete else (None, None)
+        if blobs.digests.of(content) == head:
+            return content, 0
+        content = current
+        for index in range(cursor, len(steps)):
+            content = steps[index].redo(content, blobs)
+            if blobs.digests.of(content) == head:
+                return content, index + 1
+    except (LookupError, ValueError):
+        pass  # the history is damaged
+    return None, None
 
 
 def _join_moves(changed: dict[Path, ChangedFile], transactions: dict[Path, set[str]]) -> None:

@@ -78,12 +78,8 @@ class _PatchRun:
         """Stage the patch of one file, or record why it does not fit."""
         path = self.paths[patch.path]
         where = f"{path} (line {patch.source} of the patch)"
-        if patch.action == "add":
-            self._add(patch, path, where)
-        elif patch.action == "delete":
-            self._delete(patch, path, where)
-        else:
-            self._update(patch, path, where)
+        stage = {"add": self._add, "delete": self._delete, "update": self._update}[patch.action]
+        stage(patch, path, where)
 
     def _add(self, patch: FilePatch, path: Path, where: str) -> None:
         file = self.stage.at(path).text

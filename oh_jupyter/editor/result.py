@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 from oh_jupyter.editor.text.line_diff import CONTEXT_LINES, unified_diff
 
@@ -34,14 +33,6 @@ class EditorResult:
     image_urls: list[str] = field(default_factory=list, repr=False)
     dry_run: bool = field(default=False, repr=False)
     files: list[EditorResult] = field(default_factory=list, repr=False)
-
-    @classmethod
-    def of_change(
-        cls, output: str, path: Path, old: str | None, new: str | None, *, dry_run: bool
-    ) -> EditorResult:
-        """Return the result for a file with these texts; None stands for no file."""
-        existed = old is not None
-        return cls(output, None, str(path), existed, old, new, dry_run=dry_run)
 
     @cached_property
     def diff(self) -> str:

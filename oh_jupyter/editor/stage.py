@@ -55,8 +55,8 @@ class StagedFile:
         """Return the result of the edit for this file."""
         verb = "deleted" if self.new is None else "created" if self.old is None else "edited"
         old, new = (None if text is None else text.text for text in (self.old_text, self.text))
-        output = f"The file {self.path} has been {verb}."
-        return EditorResult.of_change(output, self.path, old, new, dry_run=dry_run)
+        output, existed = f"The file {self.path} has been {verb}.", old is not None
+        return EditorResult(output, None, str(self.path), existed, old, new, dry_run=dry_run)
 
 
 class Stage:

@@ -174,8 +174,8 @@ def _result(path: Path, change: PlannedChange, command: str, dry_run: bool) -> E
     done = "Last edit to {} undone" if command == "undo_edit" else "Last undone edit to {} redone"
     view = show_text(new, path) if new is not None else "The file no longer exists.\n"
     output = f"{DRY_RUN * dry_run}{done.format(path)} successfully. {view}"
-    texts = (None if file is None else file.text for file in (old, new))
-    return EditorResult.of_change(output, path, *texts, dry_run=dry_run)
+    before, after = (None if file is None else file.text for file in (old, new))
+    return EditorResult(output, None, str(path), old is not None, before, after, dry_run=dry_run)
 
 
 def decoded(content: bytes | None) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,32 +25,29 @@ class Span(NamedTuple):
 
 def members(text: str, start: int) -> dict[str, Span]:
     """Return the spans of the values of an object that starts at an offset."""
-    _expect(text, start, "{")
-    spans: dict[str, Span] = {}
-    at = _skip(text, start + 1)
-    while text[at : at + 1] != "}":
-        key, at = _decoder.raw_decode(text, at)
-        if not isinstance(key, str):
-            raise ValueError(f"the key before character {at} is not a string")
-        at = _skip(text, at)
-        _expect(text, at, ":")
-        at = _skip(text, at + 1)
-        value, end = _decoder.raw_decode(text, at)
-        spans[key] = Span(at, end, value)
-        at = _after_comma(text, end, "}")
-    return spans
+    return dict(_values(text, start, "{", "}"))
 
 
 def elements(text: str, start: int) -> list[Span]:
     """Return the spans of the values of an array that starts at an offset."""
-    _expect(text, start, "[")
-    spans: list[Span] = []
+    return [span for _, span in _values(text, start, "[", "]")]
+
+
+def _values(text: str, start: int, opening: str, closing: str) -> Iterator[tuple[str, Span]]:
+    _expect(text, start, opening)
     at = _skip(text, start + 1)
-    while text[at : at + 1] != "]":
+    while text[at : at + 1] != closing:
+        key: Any = ""
+        if opening == "{":
+            key, at = _decoder.raw_decode(text, at)
+            if not isinstance(key, str):
+                raise ValueError(f"the key before character {at} is not a string")
+            at = _skip(text, at)
+            _expect(text, at, ":")
+            at = _skip(text, at + 1)
         value, end = _decoder.raw_decode(text, at)
-        spans.append(Span(at, end, value))
-        at = _after_comma(text, end, "]")
-    return spans
+        yield key, Span(at, end, value)
+        at = _after_comma(text, end, closing)
 
 
 def _skip(text: str, at: int) -> int:
