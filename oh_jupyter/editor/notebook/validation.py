@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from oh_jupyter.editor.messages import invalid
 from oh_jupyter.errors import EditorError
 
-EMPTY = """{
+_EMPTY = """{
  "cells": [],
  "metadata": {
   "kernelspec": {
@@ -51,7 +51,7 @@ def new_notebook(path: Path, text: str) -> str:
     if not is_notebook(path):
         return text
     if not text.strip():
-        return EMPTY
+        return _EMPTY
     defect = _defect(text)
     if defect is not None:
         raise invalid(

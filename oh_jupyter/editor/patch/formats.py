@@ -9,7 +9,7 @@ from oh_jupyter.editor.patch import FilePatch, Line, PatchHunk, hunk_between
 from oh_jupyter.editor.patch.unified import STARTS, parse_unified
 from oh_jupyter.errors import PatchError
 
-SEARCH = re.compile(r"<{5,}\s*SEARCH\s*>?\s*\Z")
+_SEARCH = re.compile(r"<{5,}\s*SEARCH\s*>?\s*\Z")
 """First line of a block."""
 
 _DIVIDER = re.compile(r"={5,}\s*\Z")
@@ -48,7 +48,7 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, int, int]]:
     """Yield the lines of the three markers of each block."""
     position = 0
     while position < len(lines):
-        if SEARCH.match(lines[position]):
+        if _SEARCH.match(lines[position]):
             middle = _find(lines, position + 1, _DIVIDER, position, "=======")
             end = _find(lines, middle + 1, _REPLACE, position, ">>>>>>> REPLACE")
             yield position, middle, end
@@ -61,7 +61,7 @@ def _find(lines: list[str], start: int, marker: re.Pattern[str], block: int, nam
         line = lines[number]
         if marker.match(line):
             return number
-        if SEARCH.match(line):
+        if _SEARCH.match(line):
             break
     raise PatchError(
         f"The block in line {block + 1} of the patch has no line {name!r}; nothing was changed. "
@@ -206,7 +206,7 @@ def _parser_for(text: str) -> Callable[[str], list[FilePatch]] | None:
         stripped = line.strip()
         if stripped == _BEGIN:
             return _parse_envelope
-        if SEARCH.match(stripped) and not is_diff:
+        if _SEARCH.match(stripped) and not is_diff:
             return _parse_blocks
         is_diff = is_diff or STARTS.match(line) is not None
     return parse_unified if is_diff else None

@@ -9,7 +9,7 @@ from pathlib import Path
 from oh_jupyter.editor.messages import DIRECTORY_CLIPPED, TEXT_CLIPPED, invalid
 from oh_jupyter.editor.text.text_file import TextFile
 
-MAX_VIEW_CHARS = 16_000
+_MAX_VIEW_CHARS = 16_000
 
 IMAGE_TYPES = {
     ".png": "image/png",
@@ -24,7 +24,7 @@ IMAGE_TYPES = {
 
 def clip(text: str, notice: str) -> str:
     """Cut a text to 16,000 characters, and append a notice if it was longer."""
-    return text if len(text) <= MAX_VIEW_CHARS else text[:MAX_VIEW_CHARS] + notice
+    return text if len(text) <= _MAX_VIEW_CHARS else text[:_MAX_VIEW_CHARS] + notice
 
 
 def number_lines(text: str, description: object, first: int = 1) -> str:
@@ -74,8 +74,8 @@ def list_directory(path: Path) -> str:
             entries += _with_children(path / name)
     # Names that are not valid text cannot be sent as JSON.
     listing = os.fsencode("\n".join(entries)).decode("utf-8", "replace")
-    if len(listing) > MAX_VIEW_CHARS:
-        listing = listing[: listing.rfind("\n", 0, MAX_VIEW_CHARS) + 1] + DIRECTORY_CLIPPED
+    if len(listing) > _MAX_VIEW_CHARS:
+        listing = listing[: listing.rfind("\n", 0, _MAX_VIEW_CHARS) + 1] + DIRECTORY_CLIPPED
     hidden = sum(name.startswith(".") for name in names)
     text = (
         f"Here's the files and directories up to 2 levels deep in {path}, "
