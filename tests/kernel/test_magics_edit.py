@@ -240,7 +240,7 @@ def test_a_dry_run_looks_like_one(kernel, path: Path) -> None:
         ("%%oh_edit write f.py --start 3 --end 1\nx", "--start counts from 1"),
         ("%%oh_edit str_replace f.py\n<<<<<<< SEARCH\nx\n=======\n", "REPLACE"),
         ("%%oh_edit str_replace f.py --all\n" + BLOCK.format("a", "b") * 2, "single block"),
-        ("%%oh_edit patch f.py\nnonsense", "in no format"),
+        ("%%oh_edit patch f.py\nnonsense", "format of the patch is unknown"),
         ("%oh_edit redo f.py", "No undone edit found"),
     ],
 )
