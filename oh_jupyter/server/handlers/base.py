@@ -17,9 +17,29 @@ from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado import web
 from tornado.iostream import StreamClosedError
 
-import oh_jupyter.errors as errors
 from oh_jupyter.background import run_in_background
 from oh_jupyter.config import SESSION_KEY_VARIABLE
+from oh_jupyter.errors import (
+    CheckpointError,
+    ConfirmationError,
+    EventNotFoundError,
+    ExtensionMissingError,
+    GatewayError,
+    KernelDiedError,
+    KernelNotFoundError,
+    KernelTimeoutError,
+    LimitExceededError,
+    NotRunnableError,
+    OhJupyterError,
+    RequestNotFoundError,
+    RuntimeClosedError,
+    StorePathError,
+    TransferError,
+    TransferNotFoundError,
+    TransferTooLargeError,
+    UnknownTypeError,
+    WireError,
+)
 from oh_jupyter.events.json import parse_json
 from oh_jupyter.messages import GUEST_HEADER
 from oh_jupyter.server.http_errors import reason_of
@@ -45,20 +65,25 @@ NOT_AUTHENTICATED = (
 )
 
 _STATUS: Mapping[type[BaseException], int] = {
-    **dict.fromkeys((errors.UnknownTypeError, errors.NotRunnableError, errors.StorePathError), 400),
-    **dict.fromkeys((errors.KernelNotFoundError, errors.EventNotFoundError), 404),
-    **dict.fromkeys((errors.ConfirmationError, errors.RequestNotFoundError), 404),
-    errors.TransferError: 400,
-    errors.TransferNotFoundError: 404,
-    errors.TransferTooLargeError: 413,
-    errors.CheckpointError: 409,
-    errors.WireError: 422,
-    errors.ExtensionMissingError: 424,
-    errors.LimitExceededError: 429,
-    errors.OhJupyterError: 500,
-    errors.GatewayError: 502,
-    **dict.fromkeys((errors.KernelDiedError, errors.RuntimeClosedError), 503),
-    errors.KernelTimeoutError: 504,
+    UnknownTypeError: 400,
+    NotRunnableError: 400,
+    StorePathError: 400,
+    TransferError: 400,
+    KernelNotFoundError: 404,
+    EventNotFoundError: 404,
+    ConfirmationError: 404,
+    RequestNotFoundError: 404,
+    TransferNotFoundError: 404,
+    CheckpointError: 409,
+    TransferTooLargeError: 413,
+    WireError: 422,
+    ExtensionMissingError: 424,
+    LimitExceededError: 429,
+    OhJupyterError: 500,
+    GatewayError: 502,
+    KernelDiedError: 503,
+    RuntimeClosedError: 503,
+    KernelTimeoutError: 504,
 }
 
 
@@ -179,11 +204,9 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         """Return the body, a JSON object with only these fields, or raise WireError."""
         body = self.json_body()
         if not isinstance(body, dict):
-            raise errors.WireError("The body must be a JSON object", "body")
+            raise WireError("The body must be a JSON object", "body")
         if unknown := sorted(body.keys() - {*known}):
-            raise errors.WireError(
-                f"Unknown field {unknown[0]!r}. Known: {', '.join(known)}", unknown[0]
-            )
+            raise WireError(f"Unknown field {unknown[0]!r}. Known: {', '.join(known)}", unknown[0])
         return body
 
     def path_argument(self, name: str) -> str | None:
@@ -194,9 +217,9 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         try:
             path = values[-1].decode()
         except UnicodeDecodeError:
-            raise errors.WireError(f"{name!r} is not UTF-8", name) from None
+            raise WireError(f"{name!r} is not UTF-8", name) from None
         if "\0" in path:
-            raise errors.WireError(f"{name!r} contains a NUL character", name)
+            raise WireError(f"{name!r} contains a NUL character", name)
         return path
 
     def flag(self, name: str) -> bool:
@@ -273,7 +296,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             self.finish(set_content_type=self._headers["Content-Type"])
         except StreamClosedError:
             run_in_background(download.request("give_up"))
-        except errors.OhJupyterError:
+        except OhJupyterError:
             if not self._headers_written:
                 raise
             # The status is already sent as 200: only a broken connection reports the failure.
@@ -284,26 +307,24 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Send an error in the format of FastAPI, for OpenHands' clients, and of Jupyter."""
         error = kwargs.get("exc_info", (None, None, None))[1]
-        self._has_kernel_ended = isinstance(
-            error, errors.KernelDiedError | errors.RuntimeClosedError
-        )
+        self._has_kernel_ended = isinstance(error, KernelDiedError | RuntimeClosedError)
         # A client that only inspects a person's kernel passes this flag: a kernel without a
         # runtime, or one that is restarting, is no failure.
-        has_no_runtime = self._has_kernel_ended or isinstance(error, errors.ExtensionMissingError)
+        has_no_runtime = self._has_kernel_ended or isinstance(error, ExtensionMissingError)
         if has_no_runtime and self.flag("if_loaded"):
             self.finish_empty()
             return
-        if isinstance(error, errors.OhJupyterError):
+        if isinstance(error, OhJupyterError):
             status_code = next(_STATUS[cls] for cls in type(error).__mro__ if cls in _STATUS)
         body: dict[str, Any] = {"detail": self._detail(error, status_code)}
         body["message"] = body["detail"]
-        if isinstance(error, errors.OhJupyterError):
+        if isinstance(error, OhJupyterError):
             body["error"] = type(error).__name__
-        if isinstance(error, errors.KernelTimeoutError):
+        if isinstance(error, KernelTimeoutError):
             body["withdrawn"] = error.withdrawn
-        if isinstance(error, errors.WireError) and error.field:
+        if isinstance(error, WireError) and error.field:
             body["field"] = error.field
-        if isinstance(error, errors.LimitExceededError):
+        if isinstance(error, LimitExceededError):
             self.set_header("Retry-After", str(error.retry_after))
         if self._rejected_unread:  # tornado then closes the connection without announcing it
             self.set_header("Connection", "close")
@@ -317,7 +338,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             return "Invalid API Key"
         if status_code == 403 and self._is_unauthenticated and not self.request.cookies:
             return NOT_AUTHENTICATED  # with cookies, it may be the XSRF token that is missing
-        if isinstance(error, errors.OhJupyterError):
+        if isinstance(error, OhJupyterError):
             return str(error)
         if isinstance(error, web.HTTPError):
             return reason_of(error)
@@ -335,7 +356,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
 
         Tornado would log the whole URL of an HTTPError, including the token.
         """
-        if isinstance(exc_info[1], errors.OhJupyterError | web.HTTPError):
+        if isinstance(exc_info[1], OhJupyterError | web.HTTPError):
             self.log.debug("oh_jupyter: %s", exc_info[1])
         else:
             super().log_exception(*exc_info)
