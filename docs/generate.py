@@ -132,7 +132,7 @@ def resolved(whole: Any, part: Any) -> Any:
 
 def mcp_tools() -> Iterator[str]:
     """The MCP tools as agents see them."""
-    from oh_jupyter.server.mcp.actions import action_tools
+    from oh_jupyter.server.mcp.action_tools import action_tools
     from oh_jupyter.server.mcp.kernel import state_tools
     from oh_jupyter.server.mcp.notebook_tools import notebook_tools
 

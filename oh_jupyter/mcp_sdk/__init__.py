@@ -1,7 +1,7 @@
 """The official MCP SDK, in either major version; only this package imports it.
 
 Other packages pin an installation to one of the majors. ``server`` offers tools, ``client`` uses
-those of a server, ``messages`` carries messages unchanged. The interface is MCP's JSON as plain
+those of a server, ``json_rpc`` carries messages unchanged. The interface is MCP's JSON as plain
 data with both. Importing the SDK takes half a second, so do that where it is first used.
 """
 

@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 
 from oh_jupyter.background import start_thread
-from oh_jupyter.mcp_sdk.messages import decode, encode
+from oh_jupyter.mcp_sdk.json_rpc import decode, encode
 from oh_jupyter.process import Child
 
 MAX_MESSAGE_BYTES = 64 * 1024**2

@@ -241,7 +241,7 @@ class Endpoints:
 
     def toolbox(self, kernel_id: str | None) -> Toolbox:
         """Return the tools for a kernel, None for the default one."""
-        from oh_jupyter.server.mcp.actions import action_tools
+        from oh_jupyter.server.mcp.action_tools import action_tools
         from oh_jupyter.server.mcp.notebook_tools import notebook_tools
 
         kernel = Kernel(

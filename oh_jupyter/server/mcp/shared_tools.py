@@ -107,7 +107,7 @@ def _parameter(name: str, described: dict[str, Any], required: bool) -> inspect.
 
 def _content(result: Result) -> Any:
     """Return the SDK's content objects, or raise the error."""
-    from oh_jupyter.mcp_sdk.messages import content_objects
+    from oh_jupyter.mcp_sdk.json_rpc import content_objects
 
     if result.get("isError"):
         texts = [block["text"] for block in result["content"] if block["type"] == "text"]
