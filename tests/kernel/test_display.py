@@ -23,7 +23,7 @@ from oh_jupyter.events import (
 from oh_jupyter.kernel.display.html import diff_block
 from oh_jupyter.kernel.display.observations import coloured, observation_html
 from oh_jupyter.kernel.display.table import Table, number_text, size_text
-from oh_jupyter.kernel.display.unified_diff import Hunk, diff_lines, parse_diff
+from oh_jupyter.kernel.display.unified_diff import DiffHunk, diff_lines, parse_diff
 
 SQL = """--- q.sql
 +++ q.sql
@@ -44,7 +44,7 @@ def test_a_line_is_shown_while_something_takes_long_and_goes_away(kernel, watche
         "from oh_jupyter.kernel.display import live\n"
         "def oh_wait(line):\n"
         "    with live.notice(get_ipython(), 'At work …') as notice:\n"
-        "        while notice.watched and not notice.begun:\n"
+        "        while notice.watched and not notice.shown:\n"
         "            time.sleep(0.01)\n"
         "    print(line, end='')\n"
         "get_ipython().register_magic_function(oh_wait)"
@@ -110,7 +110,7 @@ def test_any_diff_is_told_apart_line_by_line(old: list[str], new: list[str], con
             assert line[1:] in before
         if kind in ("added", "context"):
             assert line[1:] in after
-    hunks = [part for part in parse_diff("\n".join(diff)) if isinstance(part, Hunk)]
+    hunks = [part for part in parse_diff("\n".join(diff)) if isinstance(part, DiffHunk)]
     assert [len(h.old) + len(h.new) for h in hunks] == [
         sum(2 - (line[:1] in "+-") for line in h.lines) for h in hunks
     ]
@@ -217,7 +217,7 @@ def test_a_diff_with_context_fits_the_file(tmp_path_factory, data: st.DataObject
     assert observation.context_diff
     after = (edit.folder / "f").read_text().split("\n")
     for part in parse_diff(observation.context_diff):
-        if isinstance(part, Hunk):
+        if isinstance(part, DiffHunk):
             signed = [(row[:1] or " ", row[1:]) for row in part.lines]
             assert [t for s, t in signed if s in " -"] == before[part.old.start : part.old.stop]
             assert [t for s, t in signed if s in " +"] == after[part.new.start : part.new.stop]

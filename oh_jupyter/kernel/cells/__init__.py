@@ -1,1 +1,1 @@
-"""Cells of agents in the shell that oh_jupyter was loaded into."""
+"""Agents' cells in the shell that loaded oh_jupyter."""

@@ -1,4 +1,4 @@
-"""Outputs of the cells of agents: outside of IPython's history, and sent in chunks."""
+"""Outputs of agents' cells, sent in chunks and kept out of IPython's history."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class _DiscardingHistory(dict[int, list[Any]]):
-    """A history that gives out a list for each cell, and keeps none."""
+    """A history that returns a list for each cell and stores none."""
 
     def __missing__(self, key: int) -> list[Any]:
         return []
@@ -17,30 +17,29 @@ class _DiscardingHistory(dict[int, list[Any]]):
 
 @contextmanager
 def without_output_history(shell: Any) -> Iterator[None]:
-    """Keep the outputs of a cell out of what ``%notebook`` exports.
+    """Keep the outputs of a cell out of the export by ``%notebook``.
 
-    IPython (since 9.0) holds on to all that is printed, by the number of the cell. The cells of
-    agents have no number of their own: their outputs would be found below the person's next
-    cell, and never be forgotten, however much there is.
+    IPython (since 9.0) stores everything that is printed, by the number of the cell. Agents' cells
+    have no numbers: their outputs would appear below the person's next cell and stay in memory.
     """
     history = getattr(shell, "history_manager", None)
-    kept = getattr(history, "outputs", None)
-    if history is None or kept is None:
+    outputs = getattr(history, "outputs", None)
+    if history is None or outputs is None:
         yield
         return
     history.outputs = _DiscardingHistory()
     try:
         yield
     finally:
-        history.outputs = kept
+        history.outputs = outputs
 
 
 @contextmanager
 def replied_at_once(kernel: Any) -> Iterator[None]:
-    """Have no pause before the reply.
+    """Remove ipykernel's pause before the reply.
 
-    ipykernel sleeps there, for clients that take the reply for the end of a cell's outputs. Ours
-    waits for the idle status, which comes after them on the same channel.
+    ipykernel sleeps there for clients that take the reply for the end of a cell's outputs. Ours
+    waits for the idle status, which follows the outputs on the same channel.
     """
     pause_seconds = getattr(kernel, "_execute_sleep", 0)
     kernel._execute_sleep = 0
@@ -51,16 +50,16 @@ def replied_at_once(kernel: Any) -> Iterator[None]:
 
 
 CHUNK_CHARS = 1024**2
-"""How much makes one message, at most about."""
+"""Approximate maximum size of a message."""
 
 
 @contextmanager
 def chunked_streams() -> Iterator[None]:
-    """Have text sent as soon as there is a chunk of it, and wait until it is sent.
+    """Send text as soon as there is a chunk of it, and wait until it is sent.
 
-    By itself ipykernel collects what comes within a fifth of a second, which can be hundreds
-    of megabytes, several copies of which are made on the way to each frontend. And it waits for
-    its other thread four times in each cell, also where there is nothing to send.
+    By default, ipykernel collects text for a fifth of a second, which can be hundreds of megabytes,
+    and copies it several times for each frontend. It also waits for its other thread four times in
+    each cell, even without output.
     """
     streams: list[Any] = [s for s in (sys.stdout, sys.stderr) if hasattr(s, "pub_thread")]
     before = [(stream, stream.write, stream.flush) for stream in streams]
@@ -74,7 +73,7 @@ def chunked_streams() -> Iterator[None]:
 
 
 _PENDING = ("_flush_pending", "_subprocess_flush_pending")
-"""What ipykernel's streams have set while something is written and not sent."""
+"""Attributes of ipykernel's streams that are set while text is unsent."""
 
 
 def _where_needed(stream: Any) -> Any:

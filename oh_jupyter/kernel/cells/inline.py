@@ -1,4 +1,4 @@
-"""A cell run inside a cell: on the main thread, in the shell that is there."""
+"""Execution of a cell inside another one, on the main thread."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ T = TypeVar("T")
 
 
 def run_nested(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end in a thread whose own loop may run; an interrupt cancels it."""
+    """Run a coroutine in a thread whose own loop may be running; an interrupt cancels it."""
     with _no_loop_running():
         loop = asyncio.new_event_loop()
         task = loop.create_task(coroutine)
         try:
             return loop.run_until_complete(task)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt from None  # where in the loop it came is of no interest
+            raise KeyboardInterrupt from None  # without the loop's traceback
         finally:
             _end(loop)
 
 
 def _end(loop: asyncio.AbstractEventLoop) -> None:
-    """Cancel what a coroutine has left, as ``asyncio.run`` does."""
+    """Cancel a coroutine's remaining tasks like ``asyncio.run``."""
     try:
-        left = asyncio.all_tasks(loop)
-        for task in left:
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
             task.cancel()
-        if left:
-            loop.run_until_complete(asyncio.wait(left))
+        if tasks:
+            loop.run_until_complete(asyncio.wait(tasks))
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()
@@ -53,12 +53,12 @@ def _end(loop: asyncio.AbstractEventLoop) -> None:
 
 @contextmanager
 def _no_loop_running() -> Iterator[None]:
-    """Hide this thread's loop, and the task that it is in."""
+    """Hide this thread's running loop and task."""
     outer = asyncio._get_running_loop()
     if outer is None:
         yield
         return
-    # Only newer Pythons know one task for each thread.
+    # Only newer versions of Python have one task per thread.
     swap = getattr(asyncio.tasks, "_swap_current_task", None)
     task = swap(outer, None) if swap is not None else None
     asyncio._set_running_loop(None)
@@ -78,9 +78,9 @@ def run_inline(
     outputs: OutputCollector,
     number: int | None = None,
 ) -> CellOutput:
-    """Run a cell on this thread, for so many seconds, apart from the outputs of the cell around.
+    """Run a cell on this thread with a timeout, apart from the outer cell's outputs.
 
-    With a ``number`` it is stored under it in the shell's history.
+    With a ``number`` it is stored in the shell's history.
     """
     expired = threading.Event()
     timer = None
@@ -101,10 +101,10 @@ def run_inline(
 
 
 def next_number(shell: InteractiveShell) -> int:
-    """Return the first number that the history has no cell for.
+    """Return the first number that is not in the history.
 
-    While a cell runs, the shell's own counter may already be one ahead (from IPython 9 on), and it
-    does not know the cells that ran inside another one.
+    While a cell runs, the shell's own counter may be ahead by one (since IPython 9), and it does
+    not count cells inside another one.
     """
     history: Any = shell.history_manager
     return len(history.input_hist_raw)
@@ -112,7 +112,7 @@ def next_number(shell: InteractiveShell) -> int:
 
 @contextmanager
 def _numbered(shell: InteractiveShell, number: int | None) -> Iterator[None]:
-    """Let a cell count as ``number``; without one its outputs stay out of the history."""
+    """Run a cell as ``number``; without one, keep its outputs out of the history."""
     if number is None:
         with without_output_history(shell):
             yield
@@ -130,7 +130,7 @@ def _expire(expired: threading.Event) -> None:
 
 
 class _Stream(TextIOBase):
-    """A text stream that writes into the outputs."""
+    """Text stream that writes into the outputs."""
 
     def __init__(self, outputs: OutputCollector, name: str) -> None:
         self._outputs = outputs
@@ -145,7 +145,7 @@ class _Stream(TextIOBase):
 
 
 class _DisplayPublisher(CapturingDisplayPublisher):
-    """A display publisher that publishes into the outputs."""
+    """Display publisher that publishes into the outputs."""
 
     def __init__(self, collected: OutputCollector) -> None:
         super().__init__()
@@ -172,7 +172,7 @@ class _DisplayPublisher(CapturingDisplayPublisher):
 
 
 class _ResultHook(CapturingDisplayHook):
-    """A display hook that puts a numbered cell's result into ``Out``, too."""
+    """Display hook that also puts a numbered cell's result into ``Out``."""
 
     def __init__(self, shell: InteractiveShell, outputs: OutputCollector, stored: bool) -> None:
         super().__init__(shell=shell, outputs=_Results(outputs))
@@ -185,7 +185,7 @@ class _ResultHook(CapturingDisplayHook):
 
 
 class _Results(list[dict[str, Any]]):
-    """What the capturing display hook appends to."""
+    """List that the capturing display hook appends to."""
 
     def __init__(self, outputs: OutputCollector) -> None:
         super().__init__()
@@ -198,7 +198,7 @@ class _Results(list[dict[str, Any]]):
 
 
 def _as_json(data: dict[str, Any]) -> dict[str, Any]:
-    """Encode the bytes of a MIME bundle, as a kernel does before it sends one."""
+    """Encode the bytes of a MIME bundle like a kernel."""
     return {
         mime: b64encode(value).decode() if isinstance(value, bytes) else value
         for mime, value in data.items()
@@ -210,8 +210,8 @@ def _captured(shell: InteractiveShell, outputs: OutputCollector, stored: bool) -
     publisher, hook, runner = shell.display_pub, sys.displayhook, shell.loop_runner
     shell.display_pub = _DisplayPublisher(outputs)
     sys.displayhook = _ResultHook(shell, outputs, stored)
-    # A kernel's shell would send the traceback to the cell around this one, where
-    # nbclient and nbval take it for that cell's failure.
+    # A kernel's shell would send the traceback to the outer cell, which nbclient and nbval
+    # would report as failed.
     shell.loop_runner = run_nested
     shell.__dict__["_showtraceback"] = lambda etype, evalue, stb: outputs.add_error(
         stb, etype.__name__, str(evalue)

@@ -1,9 +1,8 @@
-"""The main thread waiting for the runtime, and doing for it what only it can do.
+"""The main thread's wait for the runtime, during which it runs calls for the runtime.
 
-A magic blocks the main thread until its Action is done. Cells need that very thread: a cell
-that belongs to the Action, but also one of an agent that the person has just started with
-``%oh_run``, which would otherwise wait for the magic that waits for the agent. So the wait is a
-loop that takes calls.
+A magic blocks the main thread until its Action is done. Cells need that thread: a cell that belongs
+to the Action, but also one of an agent that the person started with ``%oh_run``, which would
+otherwise wait for the magic that waits for the agent. So the wait is a loop that runs calls.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from oh_jupyter.errors import RuntimeClosedError
 
 
 def interrupt_main_thread() -> None:
-    """Raise KeyboardInterrupt in the main thread; shell, browser and others never see it."""
+    """Raise KeyboardInterrupt in the main thread only; shell and browser are unaffected."""
     ident = threading.main_thread().ident
     if sys.platform == "win32" or ident is None:
         import _thread
@@ -36,11 +35,11 @@ T = TypeVar("T")
 SIGNAL_CHECK_SECONDS = 0.25
 
 _waits: list[MainThreadWait] = []
-"""The waits of the main thread, the innermost one last."""
+"""Waits of the main thread, the innermost one last."""
 
 
 class MainThreadCall(Generic[T]):
-    """Something that the waiting main thread is to call; ``future`` has its result."""
+    """A call for the waiting main thread; ``future`` has its result."""
 
     def __init__(self, function: Callable[[], T]) -> None:
         self.future: Future[T] = Future()
@@ -49,7 +48,7 @@ class MainThreadCall(Generic[T]):
         self._runs = self._cancelled = False
 
     def run(self) -> None:
-        """Call it, on the main thread; a KeyboardInterrupt of the person is raised here, too."""
+        """Run the call on the main thread; a person's KeyboardInterrupt also propagates."""
         try:
             with self._lock:
                 self._runs = self.future.set_running_or_notify_cancel()
@@ -70,7 +69,7 @@ class MainThreadCall(Generic[T]):
             self.future.set_result(result)
 
     def cancel(self) -> None:
-        """Interrupt it, and it alone, if it runs; keep it from running if it does not yet."""
+        """Interrupt only this call if it runs; otherwise prevent it from starting."""
         with self._lock:
             self._cancelled = True
             if self._runs:
@@ -79,7 +78,7 @@ class MainThreadCall(Generic[T]):
 
 
 def _interruptible() -> Any:
-    """Have an interrupt raise KeyboardInterrupt; the handler that was there, None if it did so."""
+    """Make SIGINT raise KeyboardInterrupt; return the previous handler, or None if unchanged."""
     if threading.current_thread() is not threading.main_thread():
         return None
     previous = signal.getsignal(signal.SIGINT)
@@ -90,7 +89,7 @@ def _interruptible() -> Any:
 
 
 class MainThreadWait:
-    """A wait of the main thread, which takes calls meanwhile."""
+    """A wait of the main thread, during which it runs calls."""
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[MainThreadCall[Any] | None] = SimpleQueue()
@@ -99,7 +98,7 @@ class MainThreadWait:
 
     @staticmethod
     def current() -> MainThreadWait | None:
-        """The innermost wait of the main thread; None if it does not wait."""
+        """Return the main thread's innermost wait, or None."""
         try:
             return _waits[-1]
         except IndexError:
@@ -110,7 +109,7 @@ class MainThreadWait:
         submit: Callable[[Coroutine[Any, Any, T]], Future[T]],
         coroutine: Coroutine[Any, Any, T],
     ) -> T:
-        """Run a coroutine by ``submit`` and wait for it here; a KeyboardInterrupt cancels it."""
+        """Run a coroutine with ``submit`` and wait for it; a KeyboardInterrupt cancels it."""
         _waits.append(self)
         previous = _interruptible()
         try:
@@ -132,15 +131,15 @@ class MainThreadWait:
             self._end()
 
     def _next_call(self) -> MainThreadCall[Any] | None:
-        """Wait for a call; None at the end of the wait."""
+        """Wait for a call; return None at the end of the wait."""
         while True:
-            # Without a limit an interrupt goes unnoticed on Windows, and wherever the system
-            # gives the signal to another thread than this one.
+            # Without a timeout, interrupts go unnoticed on Windows, and wherever the system
+            # sends the signal to another thread.
             with contextlib.suppress(Empty):
                 return self._calls.get(timeout=SIGNAL_CHECK_SECONDS)
 
     def _end(self) -> None:
-        """Refuse what came too late; whoever asked finds another way."""
+        """Reject late calls, whose callers then take another route."""
         with self._lock:
             self._over = True
         while not self._calls.empty():
@@ -149,7 +148,7 @@ class MainThreadWait:
                 call.future.set_exception(RuntimeClosedError("The wait is over"))
 
     def call(self, function: Callable[[], T]) -> MainThreadCall[T]:
-        """Have the waiting thread call something; a RuntimeClosedError if the wait is over."""
+        """Run a function in the waiting thread; RuntimeClosedError if the wait is over."""
         call = MainThreadCall(function)
         with self._lock:
             if not self._over:

@@ -1,4 +1,4 @@
-"""Questions about an agent's Actions, asked in the cell that waits for the agent."""
+"""Questions about an agent's Actions in the cell that waits for the agent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO = ("", "n", "no")
 
 @contextmanager
 def asked_in_cell(executor: ActionExecutor, submit: Callable[..., Any]) -> Iterator[None]:
-    """Ask the person in the cell that runs, while it waits on the main thread."""
+    """Ask the person in the current cell while it waits on the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -37,24 +37,24 @@ def asked_in_cell(executor: ActionExecutor, submit: Callable[..., Any]) -> Itera
 
 
 class CellQuestions:
-    """Asks by the frontend's input, one question at a time, unless it is decided elsewhere."""
+    """Asks by the frontend's input, one question at a time, unless decided elsewhere."""
 
     def __init__(self, executor: ActionExecutor, submit: Callable[..., Any]) -> None:
-        """Ask from now on; ``submit`` starts a coroutine on the runtime's loop."""
+        """Start asking; ``submit`` starts a coroutine on the runtime's loop."""
         self._kernel: Any = getattr(get_ipython(), "kernel", None)
         self._executor = executor
         self._confirmations = executor.confirmations
         self._submit = submit
         self._asked: tuple[int, MainThreadCall[None]] | None = None
-        self._refused = False
-        self._end = self._confirmations.on_question(self._look)
+        self._has_no_input = False
+        self._end = self._confirmations.on_question(self._update)
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         self._end()
 
-    def _look(self) -> None:
-        """Take back the question that is decided, and ask the next one; on the loop."""
+    def _update(self) -> None:
+        """Withdraw a question that was decided elsewhere, and ask the next one; on the loop."""
         waiting = self._confirmations.waiting
         if self._asked is not None:
             id, call = self._asked
@@ -64,31 +64,31 @@ class CellQuestions:
             if not call.future.done():
                 call.cancel()
         wait = MainThreadWait.current()
-        if not waiting or wait is None or self._refused:
+        if not waiting or wait is None or self._has_no_input:
             return
         id, pending = next(iter(waiting.items()))
         self._asked = (id, wait.call(lambda: self._ask(id, pending)))
 
     def _ask(self, id: int, pending: PendingAction) -> None:
-        """Ask the person; on the main thread. What is neither yes nor no is the reason why not."""
+        """Ask the person, on the main thread. Other words than yes or no reject with a reason."""
         diff = self._submit(self._executor.preview(pending.action)).result()
-        what = "\n".join(filter(None, (pending.action.message, diff)))
-        if len(what) > MAX_PROMPT_CHARS:
-            print(what)  # nobody is to approve what they have not seen
-            what = "The agent asks for what stands above."
+        question = "\n".join(filter(None, (pending.action.message, diff)))
+        if len(question) > MAX_PROMPT_CHARS:
+            print(question)  # the person must see what they approve
+            question = "The agent asks to do the above."
         try:
-            answer = self._input(f"{what}\n({pending.reason})\nMay the agent do that? [y/N] ")
+            answer = self._input(f"{question}\n({pending.reason})\nMay the agent do that? [y/N] ")
         except (EOFError, RuntimeError, NotImplementedError):
-            self._refused = True
+            self._has_no_input = True
             return
 
-        said = answer.strip()
-        why = "" if said.lower() in NO else said
-        decision = Decision(said.lower() in YES, "the notebook", why)
+        text = answer.strip()
+        why = "" if text.lower() in NO else text
+        decision = Decision(text.lower() in YES, "the notebook", why)
 
         async def decide() -> None:
             self._asked = None
-            with suppress(ConfirmationError):  # it was decided elsewhere meanwhile
+            with suppress(ConfirmationError):  # already decided elsewhere
                 self._confirmations.resolve(id, decision)
 
         self._submit(decide())

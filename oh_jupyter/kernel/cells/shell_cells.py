@@ -1,4 +1,4 @@
-"""Cells in the shell that oh_jupyter was loaded into: the CellRunner of the kernel."""
+"""The kernel's CellRunner: cells in the shell that loaded oh_jupyter."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from oh_jupyter.runtime.executor import acting_principal
 
 
 class ShellCells:
-    """Runs cells on the main thread, if it is waiting for us, else through the kernel."""
+    """Runs cells on the main thread if it waits for us, otherwise through the kernel."""
 
     def __init__(self, shell: InteractiveShell) -> None:
-        """Prepare; in plain ``ipython``, without a kernel, cells run only for the main thread."""
+        """Prepare; plain ``ipython`` without a kernel runs cells only during a wait."""
         self._shell = shell
         self._kernel: Any = getattr(shell, "kernel", None)
         self._client: KernelClient | None = None
@@ -41,20 +41,20 @@ class ShellCells:
 
     @property
     def is_agents(self) -> bool:
-        """Whether the cell that runs now is an agent's."""
+        """Whether the running cell is an agent's."""
         return self._inline_agents > 0 or (self._guard is not None and self._guard.is_agents)
 
     async def run_cell(
         self, code: str, *, timeout: float | None = None, silent: bool = False
     ) -> CellOutput:
-        """Run a cell, see ``CellRunner``; a PluginError if there is nothing that could."""
-        # Read here: the main thread has the context of the magic that waits there.
+        """Run a cell like ``CellRunner``; raise PluginError if nothing can run it."""
+        # Read here, because the main thread has the context of the waiting magic.
         is_agents = acting_principal.get() != "user"
         numbered = stores_history.get() and not silent and self._guard is not None
-        begin = progress.get().begin
+        report_start = progress.get().begin
         while (wait := MainThreadWait.current()) is not None:
             run = partial(run_inline, self._shell, code, timeout, silent, outputs=OutputCollector())
-            call = wait.call(partial(self._run_inline, run, is_agents, numbered, begin))
+            call = wait.call(partial(self._run_inline, run, is_agents, numbered, report_start))
             try:
                 return await asyncio.wrap_future(call.future)
             except RuntimeClosedError:
@@ -78,10 +78,10 @@ class ShellCells:
         run: partial[CellOutput],
         is_agents: bool,
         numbered: bool,
-        begin: Callable[[], None],
+        report_start: Callable[[], None],
     ) -> CellOutput:
-        """Run a cell inside the magic that waits; it may be an agent's in a person's magic."""
-        begin()
+        """Run a cell inside the waiting magic; it may be an agent's in a person's magic."""
+        report_start()
         self._inline_agents += is_agents
         self._inline.append(run.keywords["outputs"])
         try:
@@ -91,7 +91,7 @@ class ShellCells:
             self._inline_agents -= is_agents
 
     def peek(self, max_lines: int = 3) -> str:
-        """The last lines of the cell that runs."""
+        """Return the last lines of the running cell."""
         for outputs in reversed(list(self._inline)):
             return outputs.last_lines(max_lines)
         return "" if self._client is None else self._client.peek(max_lines)
@@ -103,13 +103,13 @@ class ShellCells:
         self.remove_guard()
 
     def remove_guard(self) -> None:
-        """Let the kernel execute requests as it did before."""
+        """Restore the kernel's own execution of requests."""
         if self._guard is not None:
             self._guard.remove()
 
 
 class _ExecutionGuard:
-    """Knows which request the main shell is executing, so that only that one is interrupted."""
+    """Tracks which request the main shell executes, so that only that one is interrupted."""
 
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
@@ -145,13 +145,13 @@ class _ExecutionGuard:
                     stack.enter_context(replied_at_once(self._kernel))
                 await self._execute(stream, ident, parent)
         finally:
-            if ours:  # another cell may run in a subshell meanwhile
+            if ours:  # otherwise another cell runs in a subshell
                 self.is_agents = False
             with self._lock:
                 self._executing = ""
 
     def cancel(self, msg_id: str) -> None:
-        """Interrupt a request that runs; keep it from starting if it waits."""
+        """Interrupt a running request, or prevent a waiting one from starting."""
         with self._lock:
             if self._executing == msg_id:
                 interrupt_main_thread()

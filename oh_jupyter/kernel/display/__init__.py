@@ -1,1 +1,1 @@
-"""How Actions, Observations and values look in a notebook."""
+"""Display of Actions, Observations and values in a notebook."""

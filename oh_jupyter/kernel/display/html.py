@@ -1,10 +1,9 @@
-"""HTML of Observations, without any script, that reads well wherever a notebook is opened.
+"""HTML of Observations, without scripts, for every viewer of notebooks.
 
-The elements carry the meaning (pre, code, table, ins, del), for viewers that drop styles. The
-inline styles are literals, as the sanitizer of an untrusted notebook drops ``var()``; tints of
-a colour suit light and dark. The classes are those of the lab extension's style sheet, which
-puts the theme's colours in their place. Code is in pre and code, where no viewer looks for
-mathematics between dollar signs.
+The elements carry the meaning (pre, code, table, ins, del) for viewers that drop styles. The inline
+styles are literals, because the sanitizer of untrusted notebooks drops ``var()``; tints suit light
+and dark themes. The lab extension's style sheet maps the classes to the theme's colours. Code is in
+pre and code, where viewers do not look for formulas between dollar signs.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _LINES: dict[LineKind, tuple[str, str]] = {
 
 
 def card(*parts: str, tone: Tone = "info") -> str:
-    """A box around parts of HTML, whose coloured edge tells the tone."""
+    """Return a box around parts of HTML with a coloured edge."""
     style = f"border-left: {_EDGES[tone]}; padding: 2px 0 2px 10px; margin: 2px 0;"
     return (
         f'<div class="oh-Output oh-mod-{tone} {_NO_MATHEMATICS}" style="{style}">'
@@ -62,19 +61,19 @@ def card(*parts: str, tone: Tone = "info") -> str:
 
 
 def heading(text: str, *badges: str) -> str:
-    """The line on top of a card: plain text, and the HTML of badges."""
+    """Return the top line of a card: plain text, and the HTML of badges."""
     title = f'<span style="{_SOFT}">{escape(text)}</span>'
     return f'<pre class="oh-Output-heading" style="{_PRE}">{"  ".join([title, *badges])}</pre>'
 
 
 def badge(text: str, tone: Tone) -> str:
-    """A short word in colour."""
+    """Return a short word in colour."""
     style = f"background-color: {_TINTS[tone]}; border-radius: 3px; padding: 0 5px;"
     return f'<b class="oh-Output-badge oh-mod-{tone}" style="{style}">{escape(text)}</b>'
 
 
 def output_block(text: str, tone: Tone = "info") -> str:
-    """Preformatted text that scrolls when it is long, coloured for an error; "" for no text."""
+    """Return scrolling preformatted text, coloured for an error; "" for no text."""
     if not text:
         return ""
     style, kind = _SCROLLING, ""
@@ -85,7 +84,7 @@ def output_block(text: str, tone: Tone = "info") -> str:
 
 
 def diff_block(diff: str) -> str:
-    """A unified diff, its lines coloured; "" for no diff."""
+    """Return a coloured unified diff; "" for no diff."""
     if not diff:
         return ""
     lines = "".join(
@@ -96,14 +95,14 @@ def diff_block(diff: str) -> str:
 
 
 def _diff_lines(kind: LineKind, lines: Sequence[str]) -> str:
-    """Lines of one kind as one element; each ends in a newline, for viewers that drop the style."""
+    """Return lines of one kind as one element; each keeps its newline for plain viewers."""
     tag, style = _LINES[kind]
     text = "".join(f"{escape(line)}\n" for line in lines)
     return f'<{tag} class="oh-Diff-line oh-mod-{kind}" style="{style}">{text}</{tag}>'
 
 
 def folded(title: str, body: str) -> str:
-    """A part with a title in plain text and a body in HTML, which opens at a click."""
+    """Return an element with a plain-text title whose HTML body opens on click."""
     style = f"{_SOFT} cursor: pointer;"
     return f'<details><summary style="{style}">{escape(title)}</summary>{body}</details>'
 
@@ -111,7 +110,7 @@ def folded(title: str, body: str) -> str:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[str] | str], caption: str | None = None
 ) -> str:
-    """A left-aligned table; a string in place of a row is a remark."""
+    """Return a left-aligned table; a string in place of a row is a remark."""
     above = f'<caption style="text-align: left;">{escape(caption)}</caption>' if caption else ""
     head = "".join(f'<th style="{_CELL}">{escape(column)}</th>' for column in columns)
     body = "".join(f"<tr>{_row(row, len(columns))}</tr>" for row in rows)

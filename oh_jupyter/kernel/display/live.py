@@ -1,4 +1,4 @@
-"""Displays that are updated from other threads, in the cell that made them: turns and notices."""
+"""Outputs that other threads update in their cell: turns and notices."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _ONE_MAGIC = re.compile(r"(\w+\s*=\s*)?%oh_")
 
 
 class _LiveDisplay:
-    """An output of the cell that ran when it was made."""
+    """An output of the cell that created it."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._display_id = uuid.uuid4().hex
         self._kernel: Any = getattr(shell, "kernel", None)
-        self.begun = False
+        self.shown = False
         self._parent: Any = None
         self.watched = False
-        # While outputs are captured there is nobody to send updates to.
+        # Captured outputs cannot be updated.
         self._live = type(shell.display_pub).__name__ == "ZMQDisplayPublisher"
         if self._live and self._kernel is not None:
             from jupyter_client.session import Session
@@ -46,19 +46,19 @@ class _LiveDisplay:
             self.watched = self._parent.get("content", {}).get("allow_stdin", False)
 
     def _show(self, data: dict[str, Any]) -> None:
-        kind = "update_display_data" if self.begun else "display_data"
-        self.begun = True
+        kind = "update_display_data" if self.shown else "display_data"
+        self.shown = True
         transient = {"display_id": self._display_id}
         self._send(kind, {"data": data, "metadata": {}, "transient": transient})
 
     def remove(self) -> None:
-        """Take it out of the cell; an empty output stays where the cell may have others, too."""
-        if not self.begun:
+        """Remove the output; leave an empty one if the cell may have others."""
+        if not self.shown:
             return
         code = self._parent.get("content", {}).get("code", "").strip()
         if code.startswith("%%oh_") or ("\n" not in code and _ONE_MAGIC.match(code)):
             self._send("clear_output", {"wait": False})
-            self.begun = False
+            self.shown = False
         else:
             self._show({})
 
@@ -69,7 +69,7 @@ class _LiveDisplay:
 
 
 class _Notice(_LiveDisplay):
-    """A line for a person who watches: nobody is shown it who cannot be asked for input either."""
+    """A line for a person at the frontend, which must be able to ask for input."""
 
     def __init__(self, shell: InteractiveShell, text: str) -> None:
         super().__init__(shell)
@@ -79,7 +79,7 @@ class _Notice(_LiveDisplay):
         self._timer: threading.Timer | None = None
 
     def begin(self) -> None:
-        """Show it, if it is not over by then."""
+        """Show the line after a delay."""
         if self.watched:
             self._timer = start_timer(NOTICE_DELAY_SECONDS, self._appear, "oh-kernel-notice")
 
@@ -89,7 +89,7 @@ class _Notice(_LiveDisplay):
                 self._show({"text/plain": self._text})
 
     def end(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._timer is not None:
             self._timer.cancel()
         with self._lock:
@@ -100,7 +100,7 @@ class _Notice(_LiveDisplay):
 
 @contextmanager
 def notice(shell: InteractiveShell, text: str) -> Iterator[_Notice]:
-    """Show a line while something takes longer than a second; it goes away at the end."""
+    """Show a line while something takes longer than a second."""
     line = _Notice(shell, text)
     line.begin()
     try:
@@ -110,22 +110,22 @@ def notice(shell: InteractiveShell, text: str) -> Iterator[_Notice]:
 
 
 class LiveTurn(_LiveDisplay):
-    """Shows a turn while it goes on; in a terminal, where nothing is updated, as it comes."""
+    """Shows a running turn; a terminal, which cannot update, prints new text."""
 
     def __init__(self, shell: InteractiveShell) -> None:
-        """Remember the cell that runs now, to which all updates belong."""
+        """Remember the running cell, which receives all updates."""
         super().__init__(shell)
         self.turn: AgentTurn | None = None
         self._updated = 0.0
         self._printed = 0
 
     def announce(self, text: str) -> None:
-        """Show a line until there is something of the turn."""
+        """Show a line until the turn has content."""
         if self.watched:
             self._show({"text/plain": text})
 
     def update(self, turn: AgentTurn) -> None:
-        """Show what is new, from any thread, not more than some times a second."""
+        """Show new content, from any thread, at a limited rate."""
         self.turn = turn
         if self._kernel is None:
             self._print(turn.text)
@@ -134,25 +134,25 @@ class LiveTurn(_LiveDisplay):
             self._show(turn_bundle(turn))
 
     def finish(self, turn: AgentTurn) -> None:
-        """Show the whole turn, on the main thread."""
+        """Show the complete turn, on the main thread."""
         if self._kernel is None:
             self._print(turn.text + "\n")
-        elif self.begun:
+        elif self.shown:
             self._show(turn_bundle(turn))
         else:
             display(turn_bundle(turn), raw=True)
 
-    def end(self, problem: BaseException | None) -> None:
-        """Show how a turn in the background ended, from any thread."""
-        told = turn_bundle(self.turn) if self.turn is not None else {}
-        if problem is not None:
-            notice = str(problem) or "The turn was cancelled."
-            told = {kind: f"{text}\n\n{notice}" for kind, text in told.items()}
-            told = told or {"text/plain": notice}
+    def end(self, error: BaseException | None) -> None:
+        """Show the end of a background turn, from any thread."""
+        bundle = turn_bundle(self.turn) if self.turn is not None else {}
+        if error is not None:
+            notice = str(error) or "The turn was cancelled."
+            bundle = {kind: f"{text}\n\n{notice}" for kind, text in bundle.items()}
+            bundle = bundle or {"text/plain": notice}
         if self._kernel is None:
-            self._print(told["text/plain"] + "\n")
+            self._print(bundle["text/plain"] + "\n")
         elif self._live:
-            self._show(told)
+            self._show(bundle)
 
     def _print(self, text: str) -> None:
         sys.stdout.write(text[self._printed :])
@@ -164,12 +164,12 @@ _MARKS = {"pending": "○", "in_progress": "▸", "completed": "✓", "failed": 
 
 
 def turn_bundle(turn: AgentTurn) -> dict[str, Any]:
-    """A turn as text and as Markdown."""
+    """Return a turn as text and as Markdown."""
     return {"text/plain": _text(turn), "text/markdown": _markdown(turn)}
 
 
 def _text(turn: AgentTurn) -> str:
-    """A turn as plain text: what was said, and a line for each step."""
+    """Return a turn as plain text, with a line for each step."""
     lines = [*turn.notices]
     lines += [f"{_MARKS.get(entry.status, '○')} {entry.content}" for entry in turn.plan]
     for part in turn.parts:
@@ -211,8 +211,8 @@ def _markdown(turn: AgentTurn) -> str:
 def _step(call: ToolCall) -> str:
     body = "".join(html.diff_block(_diff(d.path, d.old_text, d.new_text)) for d in call.diffs)
     if not call.diffs and isinstance(call.arguments, dict):
-        told = "\n".join(f"{name}: {value}" for name, value in call.arguments.items())
-        body += html.output_block(told[:2000])
+        arguments = "\n".join(f"{name}: {value}" for name, value in call.arguments.items())
+        body += html.output_block(arguments[:2000])
     body += html.output_block(call.output, "error" if call.status == "failed" else "info")
     body += "".join(
         f'<img src="data:{escape(picture.mime_type)};base64,{escape(picture.data)}">'
@@ -229,5 +229,5 @@ def _diff(path: str, old: str | None, new: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """HTML that Markdown takes as one block: an empty line would end it."""
+    """Return HTML that is one block of Markdown: an empty line would end it."""
     return text.replace("\n", "&#10;")

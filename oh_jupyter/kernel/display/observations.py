@@ -1,4 +1,4 @@
-"""How Observations look in a cell: text everywhere, HTML where it is shown."""
+"""Display of Observations in a cell: text everywhere, HTML where supported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from oh_jupyter.kernel.display.unified_diff import LineKind, diff_lines
 from oh_jupyter.messages import RUNNING_HINT
 
 _COLOURS: dict[LineKind, str] = {"header": "2", "place": "2", "added": "32", "removed": "31"}
-"""Dim, green, red: by what a terminal calls them."""
+"""Dim, green, red as ANSI codes."""
 
 
 _AGENTS_INPUT = "By setting `is_input` to `true`, you can interact with the current process: "
@@ -37,7 +37,7 @@ _MAGICS_HINT = (
 
 
 class Diff(str):
-    """A diff as text; only its display is more than that of any other."""
+    """A diff as text with its own display."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ class Diff(str):
 
 
 def coloured(diff: str) -> str:
-    """A diff with a terminal's colours; unchanged where there is no terminal, as in a kernel."""
+    """Return a diff in a terminal's colours; unchanged without a terminal, as in a kernel."""
     if not sys.stdout.isatty():
         return diff
     return "\n".join(_line(kind, line) for kind, line in diff_lines(diff))
@@ -62,7 +62,7 @@ def _line(kind: LineKind, line: str) -> str:
 
 
 def screenshot(observation: Observation) -> bytes | None:
-    """The picture of a page as PNG, with marks where there are any; None if there is none."""
+    """Return the picture of a page as PNG, with marks if possible, or None."""
     if not isinstance(observation, BrowserOutputObservation):
         return None
     url = observation.set_of_marks or observation.screenshot
@@ -72,14 +72,14 @@ def screenshot(observation: Observation) -> bytes | None:
 
 
 def shown_text(observation: Observation) -> str:
-    """An Observation as plain text, a diff in colours and with context in a terminal."""
+    """Return an Observation as plain text, with a coloured diff with context in a terminal."""
     if isinstance(observation, FileEditObservation) and observation.diff and sys.stdout.isatty():
         return _edit_text(coloured(_diff_for_people(observation)), observation)
     return observation_text(observation)
 
 
 def observation_text(observation: Observation) -> str:
-    """An Observation as plain text: what it says, and the exit code of a failed command."""
+    """Return an Observation as plain text, with the exit code of a failed command."""
     if isinstance(observation, CmdOutputObservation):
         note = _exit_note(observation)
         return "\n".join(part for part in (observation.content, note) if part)
@@ -88,8 +88,8 @@ def observation_text(observation: Observation) -> str:
     if isinstance(observation, MCPObservation):
         return _tool_text(observation)[0]
     if isinstance(observation, BrowserOutputObservation):
-        problem = observation.last_browser_action_error
-        return f"{observation.url}\n{problem}".rstrip()
+        error = observation.last_browser_action_error
+        return f"{observation.url}\n{error}".rstrip()
     return observation.content or observation.message or repr(observation)
 
 
@@ -107,7 +107,7 @@ def _edit_text(diff: str, observation: FileEditObservation) -> str:
 
 
 def remarks(content: str) -> str:
-    """What the editor says besides the diff: of the linter, of other writers, of a patch's fit."""
+    """Return the editor's notes besides the diff: linting, other writers, inexact patches."""
     lines = content.split("\n")
     wanted: tuple[str, ...] = ("NOTE: ", "Linting issues found", "- Line ")
     if any(line.startswith("The patch was ") for line in lines):
@@ -116,7 +116,7 @@ def remarks(content: str) -> str:
 
 
 def _tool_text(observation: MCPObservation) -> tuple[str, html.Tone]:
-    """The text in the result of a tool, and the tone to show it in."""
+    """Return the text in the result of a tool, and the tone to show it in."""
     try:
         result = json.loads(observation.content)
         failed = bool(result.get("isError"))
@@ -134,14 +134,14 @@ def _exit_note(observation: CmdOutputObservation) -> str:
 
 
 def _remarks(observation: CmdOutputObservation) -> str:
-    """What agents are told about a command beside its exit code, in words for a person."""
+    """Return the agents' notes on a command, without the exit code, in words for a person."""
     suffix = observation.metadata.suffix.replace(_AGENTS_INPUT, "")
     lines = suffix.replace(RUNNING_HINT, _MAGICS_HINT).strip().splitlines()
     return "\n".join(line for line in lines if not line.startswith("[The command completed"))
 
 
 def observation_html(observation: Observation) -> str:
-    """An Observation as HTML: a card with a heading and what there is to see."""
+    """Return an Observation as an HTML card."""
     if isinstance(observation, CmdOutputObservation):
         return _command_html(observation)
     if isinstance(observation, FileEditObservation):
@@ -184,15 +184,15 @@ def _command_html(observation: CmdOutputObservation) -> str:
 
 def _edit_html(observation: FileEditObservation) -> str:
     failed = observation.content.startswith("ERROR:\n")
-    tried = _is_dry_run(observation)
-    tone: html.Tone = "error" if failed else "dry-run" if tried else "ok"
+    is_dry_run = _is_dry_run(observation)
+    tone: html.Tone = "error" if failed else "dry-run" if is_dry_run else "ok"
     if failed or not observation.diff:
         return html.card(html.output_block(observation.content, tone), tone=tone)
-    named = f"--- {observation.path}\n+++ {observation.path}\n"  # the heading names it, too
-    badges = [html.badge("dry run: nothing was written", tone)] if tried else []
+    header = f"--- {observation.path}\n+++ {observation.path}\n"  # the heading names it, too
+    badges = [html.badge("dry run: nothing was written", tone)] if is_dry_run else []
     return html.card(
         html.heading(observation.path, *badges),
-        html.diff_block(_diff_for_people(observation).removeprefix(named)),
+        html.diff_block(_diff_for_people(observation).removeprefix(header)),
         html.output_block(remarks(observation.content)),
         html.folded("What the editor says", html.output_block(observation.content)),
         tone=tone,
@@ -211,6 +211,6 @@ def _page_html(observation: BrowserOutputObservation) -> str:
 
 
 def picture_in_cell(png: bytes, width_px: int, alt: str) -> Image:
-    """A picture in a cell, with the mark by which JupyterLab's extension knows it."""
+    """Return a picture with the mark by which JupyterLab's extension recognizes it."""
     metadata = {"oh_jupyter": "picture"}
     return Image(png, format="png", width=width_px, alt=alt, metadata=metadata)

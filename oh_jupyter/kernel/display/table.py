@@ -1,4 +1,4 @@
-"""Rows that a magic returns, and figures as people read them: rounded, with units."""
+"""Tables that magics return, and rounded numbers with units."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def number_text(number: float) -> str:
-    """A number with three significant digits, and every digit of its integer part."""
+    """Return a number with three significant digits, or all digits of its integer part."""
     if not math.isfinite(number) or not number:
         return f"{number:g}"
     places = max(0, _DIGITS - 1 - math.floor(math.log10(abs(number))))
@@ -21,9 +21,9 @@ def number_text(number: float) -> str:
 
 
 def size_text(size_bytes: int) -> str:
-    """A size in the unit in which it has at most three digits before the point."""
+    """Return a size in the unit that needs at most three integer digits."""
     size, units = float(size_bytes), list(_UNITS)
-    while size >= 999.5 and len(units) > 1:  # 999.5 would be written as 1000
+    while size >= 999.5 and len(units) > 1:  # 999.5 would be rounded to 1000
         size /= 1000
         units.pop(0)
     return f"{number_text(size)} {units[0]}"
@@ -31,7 +31,7 @@ def size_text(size_bytes: int) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as a table and as dicts; of many, the first and the last are shown, and a summary."""
+    """Rows as a table and as dicts; a long table shows its start, its end and a summary."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -44,15 +44,15 @@ class Table:
         return len(self.rows)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        """One row by its position."""
+        """Return one row by its position."""
         return dict(zip(self.columns, self.rows[index], strict=True))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The rows, each as a dict."""
+        """Yield the rows as dicts."""
         return (self[index] for index in range(len(self)))
 
     def __repr__(self) -> str:
-        """The table in columns of text."""
+        """Return the table in columns of text."""
         if not self.rows:
             return "(nothing)"
         shown = list(self._shown())
@@ -71,7 +71,7 @@ class Table:
         return self.summary or None if len(self.rows) > self.max_shown_rows else None
 
     def _shown(self) -> Iterator[tuple[str, ...] | str]:
-        """The rows as they are shown, and a remark in place of those that are not."""
+        """Yield the displayed rows, and a remark in place of the others."""
         hidden = len(self.rows) - self.max_shown_rows
         if hidden <= 0:
             yield from map(self._text, self.rows)

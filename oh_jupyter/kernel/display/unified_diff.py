@@ -1,4 +1,4 @@
-"""Hunks and lines of a unified diff."""
+"""Hunks and lines of a unified diff, for display."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 LineKind = Literal["header", "place", "added", "removed", "context"]
-"""What a line of a diff is; ``place`` is the line that begins a hunk."""
+"""Kind of a diff's line; ``place`` is the first line of a hunk."""
 
 _PLACE = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _HEADERS = ("--- ", "+++ ")
@@ -16,13 +16,13 @@ _KINDS: dict[str, LineKind] = {"+": "added", "-": "removed"}
 
 
 @dataclass(frozen=True)
-class Hunk:
-    """A part of a diff.
+class DiffHunk:
+    """A hunk of a diff.
 
     Attributes:
-        place: The line that begins it, as it is.
-        old: The lines before, counted from 0.
-        new: The lines after, counted from 0.
+        place: Its first line.
+        old: The old lines, counted from 0.
+        new: The new lines, counted from 0.
         lines: The lines with their signs.
     """
 
@@ -32,26 +32,26 @@ class Hunk:
     lines: tuple[str, ...]
 
 
-def parse_diff(diff: str) -> list[str | Hunk]:
+def parse_diff(diff: str) -> list[str | DiffHunk]:
     """Split a diff into hunks and the lines between them."""
     lines = diff.split("\n")
-    parts: list[str | Hunk] = []
+    parts: list[str | DiffHunk] = []
     position = 0
     while position < len(lines):
-        found = _PLACE.match(lines[position])
-        if found is None:
+        match = _PLACE.match(lines[position])
+        if match is None:
             parts.append(lines[position])
             position += 1
             continue
-        old, new = _range(found[1], found[2]), _range(found[3], found[4])
+        old, new = _range(match[1], match[2]), _range(match[3], match[4])
         body = tuple(_body(lines, position + 1, len(old), len(new)))
-        parts.append(Hunk(lines[position], old, new, body))
+        parts.append(DiffHunk(lines[position], old, new, body))
         position += 1 + len(body)
     return parts
 
 
 def diff_lines(diff: str) -> Iterator[tuple[LineKind, str]]:
-    """Tell what each line of a diff is."""
+    """Yield each line of a diff with its kind."""
     for part in parse_diff(diff):
         if isinstance(part, str):
             yield ("header" if part.startswith(_HEADERS) else "context"), part
@@ -62,17 +62,17 @@ def diff_lines(diff: str) -> Iterator[tuple[LineKind, str]]:
 
 
 def _range(first: str, length: str | None) -> range:
-    # A range without lines names the line before it.
+    # An empty range names the line before it.
     count = 1 if length is None else int(length)
     start = int(first) - (count > 0)
     return range(start, start + count)
 
 
 def _body(lines: list[str], start: int, old: int, new: int) -> Iterator[str]:
-    """The lines of a hunk, at most as many as were announced."""
+    """Yield the lines of a hunk, no more than its first line announces."""
     for number in range(start, len(lines)):
         line, sign = lines[number], lines[number][:1]
-        if sign == "\\":  # "\ No newline at end of file" is a remark on the line before
+        if sign == "\\":  # "\ No newline at end of file" belongs to the previous line
             yield line
             continue
         old -= sign in ("-", " ", "")
