@@ -111,18 +111,18 @@ def test_list_use_and_stop(kernel: LiveKernel) -> None:
     assert "ready" in table
     kernel.execute("%oh_agent stop scripted")
     states = "{each['state'] for each in get_ipython().run_line_magic('oh_agent', 'list')}"
-    assert kernel.execute(f"{states} <= {{'at work', 'ready', 'installed', 'not installed'}}") == (
+    assert kernel.execute(f"{states} <= {{'busy', 'ready', 'installed', 'not installed'}}") == (
         "True"
     )
     assert "ready" not in kernel.execute("%oh_agent list")
     assert "•" in kernel.execute("%oh_agent use broken")
-    assert "broken is gone" in kernel.execute("%oh_agent x")
+    assert "broken has ended" in kernel.execute("%oh_agent x")
 
 
 def test_what_is_asked_wrongly(kernel: LiveKernel) -> None:
     assert "There is no agent 'clod'" in kernel.execute('%oh_agent clod "hello"')
     assert "Unknown option --now" in kernel.execute("%oh_agent --now x")
-    assert "Say what scripted is to do" in kernel.execute("%oh_agent scripted")
+    assert "Write a prompt: %oh_agent scripted" in kernel.execute("%oh_agent scripted")
     assert "--continue" in kernel.execute("%oh_agent --help")
 
 
@@ -237,7 +237,7 @@ def test_in_the_background_the_cell_returns_and_its_display_goes_on(kernel: Live
     msg_id = kernel.client.execute(f"%%oh_agent scripted &\nrun cat {gate}\nsay it is over")
     assert kernel.finish(msg_id)["status"] == "ok"
     wait_for_command(kernel, f"cat {gate}")
-    assert "at work" in kernel.execute("%oh_agent list")
+    assert "busy" in kernel.execute("%oh_agent list")
     gate.write_text("opened\n")
     last = shown_until(kernel, "it is over")
     assert last["parent_header"]["msg_id"] == msg_id

@@ -71,7 +71,7 @@ def test_the_agent_reads_why_and_a_kind_is_approved_for_the_session(notebook) ->
     assert answer.result(60)["oh_jupyter"]["handling"]["decided_by"] == "JupyterLab"
     assert ask(command=f"{COMMAND} # again").result(60)["observation"] == "run"
     forgotten = ask("run_ipython", code="%oh_confirm --forget").result(60)
-    assert "waits again" in forgotten["content"]
+    assert "are revoked" in forgotten["content"]
     approved = page.locator(".oh-Card-decided", has_text="approved: in JupyterLab")
     expect(approved.last).to_be_visible()
     take_pictures(page, "decided-by")

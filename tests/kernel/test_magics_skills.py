@@ -40,7 +40,7 @@ def test_a_function_of_the_notebook_becomes_a_skill_and_a_tool(kernel) -> None:
         "    print('looking up', place)\n"
         "    return f'06:4{day}'"
     )
-    assert kernel.execute("%oh_skills add tide") == "tide is a skill now.\n"
+    assert kernel.execute("%oh_skills add tide") == "tide is now a skill.\n"
     assert "Say when the tide is high." in kernel.execute("%oh_skills")
     result = tool(kernel, "tide", place="Brest")
     assert result["content"][0]["text"] == "looking up Brest\n06:41"
@@ -48,13 +48,13 @@ def test_a_function_of_the_notebook_becomes_a_skill_and_a_tool(kernel) -> None:
     shown = kernel.act("run_ipython", code=cell)["content"]
     assert shown.startswith("looking up Brest\n06:42")
     assert "tide(place: str, day: int = 1) -> str:" in kernel.execute("%oh_skills docs")
-    assert kernel.execute("%oh_skills remove tide") == "tide is no skill any more.\n"
+    assert kernel.execute("%oh_skills remove tide") == "tide is no longer a skill.\n"
     assert kernel.act("call_tool_mcp", name="tide", arguments={})["observation"] == "error"
     assert kernel.execute("tide('Brest')").endswith("'06:41'")  # the function stays
 
 
 def test_a_function_of_a_module_and_our_own(kernel) -> None:
-    assert kernel.execute("%oh_skills add textwrap:shorten") == "shorten is a skill now.\n"
+    assert kernel.execute("%oh_skills add textwrap:shorten") == "shorten is now a skill.\n"
     result = tool(kernel, "shorten", text="one two three", width=9)
     assert result["content"][0]["text"] == "one [...]"
     assert kernel.act("run_ipython", code="shorten('a b', 5)")["content"].startswith("'a b'")

@@ -26,13 +26,13 @@ def test_who_asks_again_gets_the_first_reply_before_and_after_it_is_there() -> N
 
 
 def test_what_takes_too_much_room_is_known_to_be_done(monkeypatch) -> None:
-    monkeypatch.setattr(rpc, "KEPT_BYTES", 10)
+    monkeypatch.setattr(rpc, "CACHE_BYTES", 10)
 
     async def work() -> None:
         kept = ReplyCache()
         for key in "abc":
             kept.expect(key)(Reply({}, b"12345"))
-        with pytest.raises(GatewayError, match="has been done"):
+        with pytest.raises(GatewayError, match="was executed"):
             await kept.get("a")
         assert await kept.get("b") == await kept.get("c") == Reply({}, b"12345")
 
@@ -40,7 +40,7 @@ def test_what_takes_too_much_room_is_known_to_be_done(monkeypatch) -> None:
 
 
 def test_it_forgets(monkeypatch) -> None:
-    monkeypatch.setattr(rpc, "KEPT_SECONDS", 0)
+    monkeypatch.setattr(rpc, "CACHE_SECONDS", 0)
 
     async def work() -> None:
         kept = ReplyCache()

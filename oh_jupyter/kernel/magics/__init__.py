@@ -1,4 +1,4 @@
-"""The magics, one module each; ``lazy`` imports one when it is first used."""
+"""The magics, one module each; ``lazy`` imports a module at its first use."""
 
 __all__ = ["MAGICS"]
 
@@ -19,4 +19,4 @@ MAGICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "oh_rewind": ("rewind", "RewindMagics", _LINE),
     "oh_agent": ("agent", "AgentMagics", _LINE_AND_CELL),
 }
-"""Every magic that ``%load_ext oh_jupyter`` registers: its module, its class, and its kinds."""
+"""Every magic of ``%load_ext oh_jupyter``: its module, class and kinds."""

@@ -1,4 +1,4 @@
-"""``%oh_agent``: a coding agent as a guest of the kernel."""
+"""``%oh_agent``: coding agents in the kernel."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _COMMANDS = {
     "fix": Command(
         "[NAME]", "Ask about the last cell that failed.", "%oh_agent fix", _CONVERSATION
     ),
-    "list": Command("", "Show which agents there are, and how to install them.", "%oh_agent list"),
-    "stop": Command("[NAME]", "End an agent, and what it is doing.", "%oh_agent stop claude"),
-    "use": Command("NAME", "Choose who is asked where no name is given.", "%oh_agent use codex"),
+    "list": Command("", "List the agents, and how to install them.", "%oh_agent list"),
+    "stop": Command("[NAME]", "Stop an agent and its turn.", "%oh_agent stop claude"),
+    "use": Command("NAME", "Select the agent for prompts without a name.", "%oh_agent use codex"),
 }
 _MAX_TRACEBACK_CHARS = 6000
 
 
 @magics_class
 class AgentMagics(OhMagics):
-    """Ask coding agents, and look after them."""
+    """Prompts to coding agents, and their management."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
@@ -58,12 +58,12 @@ class AgentMagics(OhMagics):
         self._formatter.for_type(AgentTurn, self.show)
 
     def close(self) -> None:
-        """Take out of the shell what was put into it."""
+        """Remove the completions and the formatter from the shell."""
         super().close()
         self._formatter.pop(AgentTurn, None)
 
     def show(self, turn: AgentTurn) -> None:
-        """Show a turn as the value of a cell, unless that cell has shown it as it went on."""
+        """Show a turn as the value of a cell, unless that cell has already shown it."""
         if turn is self._shown:
             self._shown = None
             return
@@ -78,33 +78,32 @@ class AgentMagics(OhMagics):
         """,
         is_leading=True,
     )
-    @argument("-n", "--new", action="store_true", help="begin a new conversation")
+    @argument("-n", "--new", action="store_true", help="start a new conversation")
     @argument(
         "-c",
         "--continue",
         action="store_true",
         dest="resume",
-        help="go on with the last conversation here, even that of an earlier kernel",
+        help="resume the last conversation here, even from an earlier kernel",
     )
     @line_cell_magic
     def oh_agent(self, line: str, cell: str | None = None) -> Any:
-        """Ask a coding agent, which works in this kernel while the cell shows what it does.
+        """Prompt a coding agent, which works in this kernel while the cell shows its progress.
 
-        ``%oh_agent claude "why is df empty?"``, or the prompt in the body of ``%%oh_agent
-        claude``. Without a name it goes to the agent that was asked last, and the conversation
-        goes on. An interrupt ends the turn.
-        With ``&`` at the end of the line the agent goes on in the background, and its cell shows
-        what it does; ``%oh_agent stop`` ends that.
+        ``%oh_agent claude "why is df empty?"``, or with the prompt in the body of ``%%oh_agent
+        claude``. Without a name, the last agent gets it, in the same conversation. An interrupt
+        ends the turn. With ``&`` at the end of the line, the agent works in the background, and its
+        cell shows the progress; ``%oh_agent stop`` ends that.
 
         The value is the turn: its text, steps, cost and diff.
         """
         options, rest = leading_options(self.oh_agent, line)
         word, _, more = rest.strip().partition(" ")
-        # In a prompt it is the agent's.
+        # Elsewhere, --help is a part of the prompt.
         if options.help or (word in _COMMANDS and more.strip() in ("-h", "--help")):
             return print_help(self.oh_agent, word)
         if cell is None and word in _COMMANDS and self._is_command(word, more):
-            return self._carry_out(word, more.strip(), options.new, options.resume)
+            return self._run_command(word, more.strip(), options.new, options.resume)
         in_background = re.search(r"(^|\s)&\s*$", rest) is not None
         if in_background:
             rest = rest.rstrip().removesuffix("&")
@@ -121,32 +120,32 @@ class AgentMagics(OhMagics):
         return self._ask(prompt, name, options.new, options.resume)
 
     def _is_command(self, word: str, more: str) -> bool:
-        """Whether a line is a command; "fix that" and "list the files" are prompts."""
+        """Return whether a line is a command; "fix that" and "list the files" are prompts."""
         names_one = word in ("stop", "use") and len(more.split()) == 1
         return not more.strip() or names_one or more.strip() in self.oh.agents.known()
 
     def _addressed(self, word: str, whole: str, more: str) -> tuple[str | None, str]:
-        """The agent that a line names, and what it says to it."""
+        """Return the agent that a line names, and the prompt."""
         if word in self.oh.agents.known():
             return word, unquoted(more)
-        if re.fullmatch(r"[\w-]+", word):  # a name with a slip shall not be taken for a prompt
-            meant = similar_name(word, self.oh.agents.known())
-            if re.fullmatch(r"(['\"]).*\1", more) or (meant and self.oh.agents.current is None):
+        if re.fullmatch(r"[\w-]+", word):  # a misspelled name is not a prompt
+            similar = similar_name(word, self.oh.agents.known())
+            if re.fullmatch(r"(['\"]).*\1", more) or (similar and self.oh.agents.current is None):
                 return word, unquoted(more)
             if self.oh.agents.current is None:
                 known = ", ".join(self.oh.agents.known())
                 raise AgentNotFoundError(
-                    f"There is no agent {word!r}, and none is at work that could be meant. Name "
-                    f"one of {known} first: %oh_agent claude {whole}"
+                    f"There is no agent {word!r}, and none is running. Name one of {known} "
+                    f"first: %oh_agent claude {whole}"
                 )
-            if meant:
+            if similar:
                 raise AgentNotFoundError(
-                    f"There is no agent {word!r}. Did you mean {meant}? To send these words as a "
+                    f"There is no agent {word!r}. Did you mean {similar}? To send these words as a "
                     f'prompt, put quotes around them all: %oh_agent "{whole}"'
                 )
         return None, unquoted(whole)
 
-    def _carry_out(self, command: str, name: str, new: bool, resume: bool) -> Any:
+    def _run_command(self, command: str, name: str, new: bool, resume: bool) -> Any:
         if command == "fix":
             return self._ask(self._failure(), name or None, new, resume)
         if command == "use":
@@ -163,7 +162,7 @@ class AgentMagics(OhMagics):
         rows = []
         for name, command in agents.known().items():
             session = agents.at_work.get(name)
-            state = "at work" if session is not None and session.is_busy else "ready"
+            state = "busy" if session is not None and session.is_busy else "ready"
             is_installed = session is not None or command.is_installed
             if session is None:
                 state = "installed" if is_installed else "not installed"
@@ -174,26 +173,26 @@ class AgentMagics(OhMagics):
 
     def _failure(self) -> str:
         if self.recent_cells.failed is None:
-            raise UsageError("no cell has failed yet: %oh_agent fix is about the last one that did")
-        code, problem = self.recent_cells.failed
-        frames = problem.__traceback__
+            raise UsageError("no cell has failed yet; %oh_agent fix needs a failed one")
+        code, error = self.recent_cells.failed
+        frames = error.__traceback__
         if frames is not None and frames.tb_next is not None:
-            frames = frames.tb_next  # the first is IPython's own
-        lines = traceback.format_exception(type(problem), problem, frames)
-        told = "".join(lines)[-_MAX_TRACEBACK_CHARS:]
+            frames = frames.tb_next  # skip IPython's own frame
+        lines = traceback.format_exception(type(error), error, frames)
+        text = "".join(lines)[-_MAX_TRACEBACK_CHARS:]
         return (
-            "This cell of the notebook failed. Find out why, and say or make what mends it.\n\n"
-            f"```python\n{code.strip()}\n```\n\n```\n{told.strip()}\n```"
+            "This cell of the notebook failed. Find out why, and explain or make the fix.\n\n"
+            f"```python\n{code.strip()}\n```\n\n```\n{text.strip()}\n```"
         )
 
     def _ask(self, prompt: str, name: str | None, new: bool, resume: bool) -> AgentTurn:
         shell: Any = self.shell
         live = LiveTurn(shell)
         try:
-            live.announce(f"{name or 'The agent'} begins …")
+            live.announce(f"{name or 'The agent'} starts …")
             turn = self.oh.agent(prompt, name, new=new, resume=resume, on_change=live.update)
         except BaseException:
-            if live.turn is not None:  # what there is of it
+            if live.turn is not None:  # its partial result
                 live.finish(live.turn)
             else:
                 live.remove()
@@ -203,7 +202,7 @@ class AgentMagics(OhMagics):
         return turn
 
     def _start(self, prompt: str, name: str | None, new: bool, resume: bool) -> None:
-        """Ask in the background; what comes is shown in this cell's display."""
+        """Prompt an agent in the background, and show its progress in this cell."""
         shell: Any = self.shell
         live = LiveTurn(shell)
         future = self.oh.start_agent(prompt, name, new=new, resume=resume, on_change=live.update)

@@ -1,4 +1,4 @@
-"""What all magics share."""
+"""Base class and helpers of the magics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from oh_jupyter.kernel.magics.completion import Completion, Finder
 
 if TYPE_CHECKING:
     from oh_jupyter.kernel.api import Oh
-    from oh_jupyter.kernel.magics.lazy import RecentCells
+    from oh_jupyter.kernel.magics.recent_cells import RecentCells
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -26,7 +26,7 @@ class OhMagics(Magics):
     """Base of the magics: each translates a line into an Action and returns its Observation."""
 
     recent_cells: RecentCells
-    """Set by whoever registers the magics."""
+    """Set by ``LazyMagics``."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell)
@@ -34,21 +34,21 @@ class OhMagics(Magics):
         self._completions: list[Completion] = []
 
     def complete(self, name: str, finders: Mapping[str, Finder], **options: Any) -> None:
-        """Complete the lines of a magic, as `Completion` describes it."""
+        """Complete the lines of a magic; see `Completion`."""
         assert self.shell is not None
         self._completions.append(
             Completion(self.shell, name, getattr(self, name), finders, **options)
         )
 
     def close(self) -> None:
-        """Take out of the shell what was put into it besides the magics: the completion."""
+        """Remove the completions from the shell."""
         for each in self._completions:
             each.close()
 
     def expand(self, text: str) -> str:
-        """Replace each ``{name}`` by the value of the person's variable, where there is one.
+        """Replace each ``{name}`` by the value of the person's variable, if it exists.
 
-        Commands and cell bodies are never expanded: braces have a meaning of their own there.
+        Commands and cell bodies are never expanded, because braces have their own meaning there.
         """
         shell: Any = self.shell
         namespace = shell.user_ns
@@ -60,10 +60,10 @@ class OhMagics(Magics):
 
 
 def silenced_by_semicolon(method: Method) -> Method:
-    """Decorator that lets a semicolon at the end of a line or body hide the value.
+    """Decorator that hides the value if the line or body ends with a semicolon.
 
-    IPython's own ``output_can_be_silenced`` reads the text as Python to find it, and
-    raises where that has an open bracket or quote: when all is done already.
+    IPython's own ``output_can_be_silenced`` parses the text as Python, and raises for an open
+    bracket or quote after the work is done.
     """
 
     @wraps(method)
@@ -79,7 +79,7 @@ _DELAY_SECONDS = 0.5
 
 @contextlib.contextmanager
 def progress_bar(shell: Any, title: str) -> Iterator[Callable[[int, int], object]]:
-    """A bar of what takes long, to be told the bytes since the last call, and of all."""
+    """Show a bar; call the yielded function with the bytes since the last call, and the total."""
     bars: list[Any] = []
 
     def advance(done: int, total: int) -> None:
@@ -105,7 +105,7 @@ def progress_bar(shell: Any, title: str) -> Iterator[Callable[[int, int], object
 
 
 def bar_class(shell: Any) -> Any:
-    """The class of tqdm that suits a shell."""
-    # tqdm.auto warns where there is no ipywidgets; a bar of text is fine there.
+    """Return the class of tqdm that suits a shell."""
+    # tqdm.auto warns if ipywidgets is missing; a text bar is fine then.
     widgets = hasattr(shell, "kernel") and importlib.util.find_spec("ipywidgets") is not None
     return importlib.import_module("tqdm.notebook" if widgets else "tqdm.std").tqdm

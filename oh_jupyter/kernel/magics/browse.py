@@ -28,7 +28,7 @@ from oh_jupyter.kernel.magics.browse_completion import BrowseCompletion
 from oh_jupyter.kernel.magics.options import leading_options, magic_options, wants_help
 
 PICTURE_WIDTH_PX = 760
-"""Width of the picture in a cell, in CSS pixels; the page's is 1280."""
+"""Width of the picture in a cell, in CSS pixels; the page has 1280."""
 DOWNLOADS_DIR = ".downloads"
 
 _CALL = re.compile(r"[A-Za-z_]+\(|GET_EVAL_(GOAL|REWARDS)$")
@@ -38,10 +38,10 @@ _WITH_ARGUMENT = {"save", "login", "record", "session", "close", "elements", "ev
 
 @magics_class
 class BrowseMagics(OhMagics):
-    """Open pages, act on them, and look at what the browser has."""
+    """Open pages, act on them, and inspect the browser."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
-        """Make the magic."""
+        """Register commands and completion."""
         super().__init__(shell, oh)
         self._commands: dict[str, Callable[[str], Any]] = {
             "text": self._text,
@@ -79,24 +79,24 @@ class BrowseMagics(OhMagics):
     @argument("--axtree", action="store_true", help="return the accessibility tree as an object")
     @line_cell_magic
     def oh_browse(self, line: str, cell: str | None = None) -> Any:
-        """Open a page, or act on the one that is open.
+        """Open a page, or act on the open one.
 
-        ``%oh_browse URL`` opens it; ``%oh_browse click("12")`` acts on it, and so does
+        ``%oh_browse URL`` opens a page; ``%oh_browse click("12")`` acts on it, and so does
         ``%%oh_browse`` with one or more calls in the body. The page is shown with its
-        marks; the value is the Observation.
+        marks; the value is the Observation. Without arguments, it shows the page.
 
-        Of what is open: ``text`` of the page; ``marks``, its picture; ``tabs``;
+        Commands for the open page: ``text``; ``marks``, its picture; ``tabs``;
         ``tables``, ``links``, ``forms``, and ``elements CSS`` or ``elements role=ROLE``, as
         pandas DataFrames; ``console`` and requests of the next moment;
-        ``downloads``. ``save FILE`` keeps cookies and local storage, to be logged in
-        later; ``login URL --as NAME`` lets you log in, in a window or in JupyterLab's
-        browser, and keeps that for the session of the name; ``record``, ``record stop
-        [FILE.py]`` make a Playwright script and a magic of what is done; ``pick`` is the
-        bid of the element that you click; ``session [NAME]`` changes to a browser of its
-        own; ``status``; ``close``. ``eval TASK … --agent FUNCTION`` tries tasks, ``eval
-        show FILE`` shows what came of it (see ``eval --help``). Alone it shows the page.
+        ``downloads``. ``save FILE`` saves cookies and local storage for later sessions;
+        ``login URL --as NAME`` lets you log in, in a window or in JupyterLab's
+        browser, and saves that for the named session; ``record`` and ``record stop
+        [FILE.py]`` make a Playwright script and a magic of the actions; ``pick`` returns the
+        bid of the element that you click; ``session [NAME]`` switches to another
+        browser; ``status``; ``close``. ``eval TASK … --agent FUNCTION`` runs tasks, ``eval
+        show FILE`` shows their results (see ``eval --help``).
         """
-        # The command eval has a help of its own.
+        # The command eval has its own help.
         if not _EVAL.match(line) and wants_help(self.oh_browse, line):
             return None
         options, rest = leading_options(self.oh_browse, line)
@@ -110,7 +110,7 @@ class BrowseMagics(OhMagics):
         word, _, arguments = rest.partition(" ")
         if cell is None and word in self._commands:
             if arguments.strip() and word not in _WITH_ARGUMENT:
-                raise UsageError(f"{word} takes nothing more: %oh_browse {word}")
+                raise UsageError(f"{word} takes no arguments: %oh_browse {word}")
             return self._commands[word](arguments.strip())
         observation: Observation
         if cell is None and not _CALL.match(rest):
@@ -127,10 +127,10 @@ class BrowseMagics(OhMagics):
         return observation
 
     def _address(self, text: str) -> str:
-        """What a person types into an address bar: with a scheme, or the path of a file."""
+        """Return the URL or the path of a file for a person's input."""
         typed, text = text, text.strip().strip("'\"")
         if not text:
-            raise UsageError("the address is empty: it is %oh_browse URL")
+            raise UsageError("the address is empty; use %oh_browse URL")
         if re.match(r"[a-z][a-z0-9+.-]*:(?!\d)", text):
             return text
         path = os.path.join(self.oh.status()["workspace_dir"], os.path.expanduser(text))
@@ -139,7 +139,7 @@ class BrowseMagics(OhMagics):
                 raise UsageError(f"there is no file {path}")
             return path
         if call := _as_call(typed):
-            raise UsageError(f"an action is written as a call: %oh_browse {call}")
+            raise UsageError(f"write an action as a call: %oh_browse {call}")
         if re.search(r"\s", text):
             raise UsageError(
                 f"{text!r} is neither an address nor a command. Commands: "
@@ -153,10 +153,10 @@ class BrowseMagics(OhMagics):
         return f"http://{text}"
 
     def _look(self, *parts: str) -> dict[str, Any]:
-        """Observe the page as it is."""
+        """Observe the page without acting on it."""
         browser = self.oh.browser
-        seen: dict[str, Any] = self.oh.call(browser.step, "noop(0)", include=parts)
-        return seen
+        observation: dict[str, Any] = self.oh.call(browser.step, "noop(0)", include=parts)
+        return observation
 
     def _text(self, _: str) -> None:
         from oh_jupyter.browser.channel.addresses import shortened_urls
@@ -172,11 +172,16 @@ class BrowseMagics(OhMagics):
     def _tabs(self, _: str) -> Table:
         from oh_jupyter.browser.channel.addresses import shortened_url
 
-        seen = self._look()
+        observation = self._look()
         rows = [
-            (number, "→" if number == seen["active_page_index"] else "", title, shortened_url(url))
+            (
+                number,
+                "→" if number == observation["active_page_index"] else "",
+                title,
+                shortened_url(url),
+            )
             for number, (title, url) in enumerate(
-                zip(seen["open_pages_titles"], seen["open_pages_urls"], strict=True)
+                zip(observation["open_pages_titles"], observation["open_pages_urls"], strict=True)
             )
         ]
         return Table(("tab", "active", "title", "url"), tuple(rows))
@@ -201,12 +206,12 @@ class BrowseMagics(OhMagics):
     def _console(self, _: str) -> Table:
         from oh_jupyter.browser.channel.addresses import shortened_url, shortened_urls
 
-        seen = self._look("console_messages", "network_requests")
+        observation = self._look("console_messages", "network_requests")
         rows = [
             ("console", item["type"], shortened_urls(item["text"]))
-            for item in seen["console_messages"]
+            for item in observation["console_messages"]
         ]
-        for item in seen["network_requests"]:
+        for item in observation["network_requests"]:
             outcome = item["failure"] or item["status"]
             rows.append(("request", outcome, f"{item['method']} {shortened_url(item['url'])}"))
         return Table(("what", "kind", "text"), tuple(rows))
@@ -259,7 +264,7 @@ class BrowseMagics(OhMagics):
 
 
 def _show(picture: bytes, error: str = "") -> None:
-    """Show a picture of the page, and before it why an action failed."""
+    """Show a picture of the page, below the error of a failed action."""
     if error:
         card = html.card(html.output_block(error, "error"), tone="error")
         display({"text/plain": error, "text/html": card}, raw=True)
@@ -270,23 +275,23 @@ IN_THE_PANEL = "in JupyterLab's browser (command OpenHands Browser)"
 
 
 def has_display() -> bool:
-    """Whether a window can be shown where the kernel runs."""
+    """Return whether the kernel's machine can show a window."""
     if sys.platform in ("darwin", "win32"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def log_in(oh: Oh, url: str, name: str) -> None:
-    """Let a person log in, and keep cookies and local storage for the session of that name."""
+    """Let a person log in, and save cookies and local storage for a session."""
     browsers = oh.browsers
     if has_display():
         env, where = browsers.make(name, headless=False), "in the window"
     else:
         env, where = browsers.use(name), IN_THE_PANEL
     try:
-        failed = oh.call(env.act, f"goto({url!r})")
-        if failed:
-            raise UsageError(failed)
+        error = oh.call(env.act, f"goto({url!r})")
+        if error:
+            raise UsageError(error)
         _ask(f"Log in to {url} {where}, then press Enter here. ")
         path = oh.call(browsers.keep_login, name, env)
     finally:
@@ -300,12 +305,12 @@ def _ask(prompt: str) -> None:
     try:
         input(prompt)
     except StdinNotImplementedError:
-        raise UsageError("nobody can be asked to log in here: run this in a notebook") from None
+        raise UsageError("no input is possible here; run this in a notebook") from None
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What was done in the pages, as a Playwright script and as a cell."""
+    """Actions in the pages, as a Playwright script and as a cell."""
 
     script: str
     magic: str
@@ -315,14 +320,14 @@ class Recording:
 
 
 def record(oh: Oh, line: str) -> Recording | None:
-    """Begin to record, or stop and return what was recorded; a file gets the script."""
+    """Start recording, or stop and return the recording; a file gets the script."""
     word, _, file = line.partition(" ")
     if not word:
         oh.call(oh.browser.start_script)
-        print(f"Recording what is done {IN_THE_PANEL} and by magics. End: %oh_browse record stop")
+        print(f"Recording actions {IN_THE_PANEL} and by magics. Stop with %oh_browse record stop")
         return None
     if word != "stop":
-        raise UsageError("it is %oh_browse record, and then %oh_browse record stop [FILE.py]")
+        raise UsageError("use %oh_browse record, then %oh_browse record stop [FILE.py]")
     script, calls = oh.call(oh.browser.script)
     if file.strip():
         Path(file.strip().strip("'\"")).expanduser().write_text(script, "utf-8")
@@ -336,16 +341,16 @@ def pick(oh: Oh) -> str:
 
 
 def login_arguments(line: str) -> tuple[str, str]:
-    """Address and name of ``URL --as NAME``, in any order."""
+    """Return address and name from ``URL --as NAME``, in any order."""
     name = re.search(r"(?:^|\s)--as[ =](\S+)", line)
     url = "" if name is None else (line[: name.start()] + line[name.end() :]).strip()
     if name is None or not url or " " in url:
-        raise UsageError("it is %oh_browse login URL --as NAME")
+        raise UsageError("use %oh_browse login URL --as NAME")
     return url, name[1]
 
 
 def _as_call(text: str) -> str:
-    """An action that is written as a command, as the call that it should be; "" if it is none."""
+    """Return the call for an action that was written as a command, or ""."""
     from oh_jupyter.browser.channel.language import SIGNATURES
 
     name, *rest = text.split(maxsplit=1)

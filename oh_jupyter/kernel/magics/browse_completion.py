@@ -1,4 +1,4 @@
-"""Tab completion of ``%oh_browse``: commands, calls, and what the browser has shown."""
+"""Tab completion of ``%oh_browse``: commands, calls, and content of the browser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.magics.completion import Completion, complete_path
 
 MAX_ADDRESSES = 200
-"""Addresses that are remembered."""
+"""Maximum number of remembered addresses."""
 _WORD = re.compile(r"\S*\Z")
 _BID = re.compile(r"^\t*\[(\w+)\] ", re.MULTILINE)
 _OPTIONS = ("--axtree", "--help", "--no-picture")
@@ -26,7 +26,7 @@ _OPEN_CALL = re.compile(r"""\b([a-z_]+)\((?:[^()"']|"[^"]*"|'[^']*')*?(["']?[^\s
 
 
 class _BrowserHistory:
-    """What the browsers have shown, whoever used them: it is read from the log as it grows."""
+    """Content that the browsers showed, read from the log as it grows."""
 
     def __init__(self, oh: Oh) -> None:
         self.bids: list[str] = []
@@ -47,7 +47,7 @@ class _BrowserHistory:
             del self.urls[next(iter(self.urls))]
 
     def addresses(self) -> list[str]:
-        """Addresses that were open, the latest first."""
+        """Return the visited addresses, latest first."""
         return list(reversed(self.urls))
 
 
@@ -57,7 +57,7 @@ class BrowseCompletion(Completion):
     def __init__(
         self, shell: InteractiveShell, oh: Oh, magic: Any, commands: Sequence[str]
     ) -> None:
-        """Put the completion into a shell."""
+        """Add the completion to a shell."""
         super().__init__(shell, "oh_browse", magic, {})
         self._commands = commands
         self._oh = oh
@@ -65,14 +65,14 @@ class BrowseCompletion(Completion):
         self._shell = shell
 
     def close(self) -> None:
-        """Take the completion out of the shell."""
+        """Remove the completion from the shell."""
         super().close()
         self._seen.close()
 
     def _match(self, context: CompletionContext) -> dict[str, Any]:
         if context.cursor_line > 0 and context.full_text.lstrip().startswith("%%oh_browse"):
-            argument, found = self._in_call(context.text_until_cursor)
-            return self._answer(argument, found)
+            argument, completions = self._in_call(context.text_until_cursor)
+            return self._result(argument, completions)
         return super()._match(context)
 
     def find(self, typed: str) -> tuple[str, list[str]]:
@@ -96,7 +96,7 @@ class BrowseCompletion(Completion):
         return self._in_call(typed) if "(" in typed else (argument, [])
 
     def _in_call(self, typed: str) -> tuple[str, list[str]]:
-        """Complete what a call gets, or the beginning of another call."""
+        """Complete an argument of a call, or the start of another call."""
         match = _OPEN_CALL.search(typed)
         if match is None:
             argument = re.search(r"[a-z_]*\Z", typed)[0]  # type: ignore[index]

@@ -1,4 +1,4 @@
-"""What Tab offers in the lines of magics: what fits there, and nothing else."""
+"""Tab completion of the magics' lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from oh_jupyter.kernel.magics.options import option_values
 
 Finder = Callable[[str], list[str]]
-"""What may become of the beginning of an argument."""
+"""Returns the completions of an argument."""
 
 _MAX_PATHS = 1000
 _ARGUMENT = re.compile(r"""("[^"]*|'[^']*|[^\s"']*)\Z""")
@@ -21,7 +21,7 @@ _WORD = re.compile(r"""("[^"]*"|'[^']*'|\S)+""")
 
 
 class _NothingElse(list[SimpleCompletion]):
-    """No completion, and so that IPython adds none: it asks for the length of what it has."""
+    """An empty list of completions that keeps IPython from adding others: its length is 1."""
 
     def __len__(self) -> int:
         return 1
@@ -30,8 +30,8 @@ class _NothingElse(list[SimpleCompletion]):
 class Completion:
     """Completes ``%name COMMAND PATH --options``, in a kernel and in a terminal.
 
-    A matcher of IPython's second interface, not a hook for ``complete_command``: what
-    jedi finds for the same letters would stand among the paths otherwise.
+    A matcher of IPython's second interface, not a hook for ``complete_command``, because jedi would
+    add names among the paths.
     """
 
     def __init__(
@@ -44,17 +44,17 @@ class Completion:
         arguments: str = "",
         leading_options: bool = False,
     ) -> None:
-        """Put the completion of a magic into a shell.
+        """Add the completion of a magic to a shell.
 
-        An argument is found by the finder of its name, such as PATH: that of the command, or of
-        the option that stands in front of it; ``arguments`` are those without a command. Leading
-        options stand before the first argument only.
+        The finder of an argument's name, such as PATH, completes it: an argument of the command, or
+        of the option before it; ``arguments`` are those without a command. Leading options come
+        before the first argument only.
         """
         self._magic = magic
         self._finders = finders
         self._arguments = arguments
         self._leading_options = leading_options
-        # A line may begin with an assignment, and the sign of a magic may be left out.
+        # A line may start with an assignment, and the percent sign may be missing.
         self._line = re.compile(rf"\s*(?:[\w, ]+=\s*)?%{{0,2}}{name}\s(.*)", re.DOTALL)
 
         @context_matcher(identifier=name)
@@ -66,7 +66,7 @@ class Completion:
         self._matchers.append(self._matcher)
 
     def close(self) -> None:
-        """Take the completion out of the shell."""
+        """Remove the completion from the shell."""
         if self._matcher in self._matchers:
             self._matchers.remove(self._matcher)
 
@@ -74,10 +74,10 @@ class Completion:
         line = self._line.match(context.text_until_cursor)
         if line is None:
             return {"completions": [], "matched_fragment": "", "suppress": False}
-        return self._answer(*self.find(line[1]))
+        return self._result(*self.find(line[1]))
 
-    def _answer(self, argument: str, found: list[str]) -> dict[str, Any]:
-        completions = [SimpleCompletion(text=text, type="path") for text in found]
+    def _result(self, argument: str, texts: list[str]) -> dict[str, Any]:
+        completions = [SimpleCompletion(text=text, type="path") for text in texts]
         return {
             "completions": completions or _NothingElse(),
             "matched_fragment": argument,
@@ -86,7 +86,7 @@ class Completion:
         }
 
     def find(self, typed: str) -> tuple[str, list[str]]:
-        """The last argument of what was typed after the magic's name, and what it may become."""
+        """Return the last argument after the magic's name, and its completions."""
         match = _ARGUMENT.search(typed)
         argument = match[0] if match is not None else ""
         values = option_values(self._magic)
@@ -100,7 +100,7 @@ class Completion:
             else:
                 words.append(each[0])
         if awaited:
-            return argument, self._found(awaited[0], argument)
+            return argument, self._completions_of(awaited[0], argument)
         command = self._magic.commands.get(words[0]) if words else None
         if argument.startswith("-"):
             if words and self._leading_options:
@@ -117,41 +117,43 @@ class Completion:
         return argument, self._following(self._arguments, len(words), argument)
 
     def _following(self, arguments: str, number: int, argument: str) -> list[str]:
-        """What the argument of this number may become."""
+        """Return the completions of the argument with this number."""
         names = arguments.replace("[", "").replace("]", "").replace(" ...", "...").split()
         if names and number >= len(names) and names[-1].endswith("..."):
             number = len(names) - 1
-        return self._found(names[number].rstrip("."), argument) if number < len(names) else []
+        return (
+            self._completions_of(names[number].rstrip("."), argument) if number < len(names) else []
+        )
 
-    def _found(self, name: str, argument: str) -> list[str]:
+    def _completions_of(self, name: str, argument: str) -> list[str]:
         find = self._finders.get(name)
         return find(argument) if find is not None else []
 
 
 def one_of(values: Any) -> Finder:
-    """A finder among words, or among those that a function returns when it is asked."""
+    """Return a finder among words, or among the results of a function."""
     return lambda argument: [
         value for value in (values() if callable(values) else values) if value.startswith(argument)
     ]
 
 
 def complete_path(argument: str, directory: str = ".") -> list[str]:
-    """Files, and directories with a slash; hidden ones only where a dot was typed."""
+    """Return files, and directories with a slash; hidden ones only after a dot."""
     quote = argument[:1] if argument[:1] in ("'", '"') else ""
     folder, _, beginning = argument[len(quote) :].rpartition("/")
     shown = f"{quote}{folder}/" if "/" in argument else quote
-    where = os.path.expanduser(folder or ("/" if "/" in argument else "."))
-    where = os.path.join(directory, where)
-    found = []
+    root = os.path.expanduser(folder or ("/" if "/" in argument else "."))
+    root = os.path.join(directory, root)
+    paths = []
     try:
-        with os.scandir(where) as entries:
+        with os.scandir(root) as entries:
             for entry in entries:
                 name = entry.name
                 if not name.startswith(beginning) or (name[0] == "." and beginning[:1] != "."):
                     continue
                 if not quote and re.search(r"[\s'\"]", name):
                     continue
-                found.append(f"{shown}{name}" + ("/" if entry.is_dir() else quote))
+                paths.append(f"{shown}{name}" + ("/" if entry.is_dir() else quote))
     except OSError:
         return []
-    return sorted(found)[:_MAX_PATHS]
+    return sorted(paths)[:_MAX_PATHS]

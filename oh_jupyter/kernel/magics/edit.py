@@ -27,15 +27,15 @@ _WRITING = ("--dry-run", "--lint")
 _COMMANDS = {
     "view": Command(
         "[PATH]",
-        "Show a file with line numbers, or what is in a directory.",
+        "Show a file with line numbers, or list a directory.",
         "%oh_edit view notes.txt --range 10 20",
         ("--range",),
     ),
     "undo": Command(
-        "PATH", "Take the last edit of a file back.", "%oh_edit undo notes.txt", ("--dry-run",)
+        "PATH", "Undo the last edit of a file.", "%oh_edit undo notes.txt", ("--dry-run",)
     ),
     "redo": Command(
-        "PATH", "Do again what undo took back.", "%oh_edit redo notes.txt", ("--dry-run",)
+        "PATH", "Redo the last undone edit.", "%oh_edit redo notes.txt", ("--dry-run",)
     ),
     "history": Command(
         "PATH", "List the edits of a file that can be undone.", "%oh_edit history notes.txt"
@@ -48,14 +48,14 @@ _COMMANDS = {
     ),
     "create": Command(
         "PATH",
-        "Make a file of the text in the body of the cell. None of that name may be there yet.",
+        "Create a file from the body of the cell. The file must not exist.",
         "%%oh_edit create notes.txt\nThe first line.",
         _WRITING,
         has_body=True,
     ),
     "str_replace": Command(
         "PATH",
-        "Replace text that is there once, or with --all wherever it is. The body has blocks of "
+        "Replace text that occurs once, or with --all every occurrence. The body has blocks of "
         "SEARCH and REPLACE.",
         "%%oh_edit str_replace notes.txt\n"
         "<<<<<<< SEARCH\nold text\n=======\nnew text\n>>>>>>> REPLACE",
@@ -64,7 +64,7 @@ _COMMANDS = {
     ),
     "insert": Command(
         "PATH",
-        "Put the text in the body behind a line. Line 0 is the top.",
+        "Insert the body after a line. Line 0 is the top.",
         "%%oh_edit insert notes.txt --line 0\nA title",
         ("--line", *_WRITING),
         has_body=True,
@@ -78,8 +78,8 @@ _COMMANDS = {
     ),
     "draft": Command(
         "PATH",
-        "Merge new text that leaves parts out. Comments such as `# ... existing code ...` stand "
-        "for what stays.",
+        "Merge new text that omits unchanged parts. Comments such as `# ... existing code ...` "
+        "stand for them.",
         "%%oh_edit draft shop.py\n"
         "# ... existing code ...\ndef price(item):\n    return item.price\n"
         "# ... existing code ...",
@@ -88,14 +88,14 @@ _COMMANDS = {
     ),
     "patch": Command(
         "[PATH]",
-        "Apply a patch to a file, or to those of a directory. It is a unified diff, a "
+        "Apply a patch to a file, or to the files of a directory. It is a unified diff, a "
         "*** Begin Patch envelope, or blocks of SEARCH and REPLACE.",
         "%%oh_edit patch\n*** Begin Patch\n*** Add File: notes.txt\n+A line.\n*** End Patch",
         _WRITING,
         has_body=True,
     ),
 }
-_ANYWHERE = ("view", "patch")  # without a path they mean the working directory
+_ANYWHERE = ("view", "patch")  # their default path is the working directory
 
 
 @magics_class
@@ -114,10 +114,10 @@ class EditMagics(OhMagics):
         "--start", type=int, metavar="N", help="first line to write or to draft; 1 is the top"
     )
     @argument("--end", type=int, metavar="N", help="last line to write or to draft; -1 is the end")
-    @argument("--steps", type=int, default=1, metavar="N", help="how many edits diff looks back")
-    @argument("--all", action="store_true", help="replace the text wherever it is")
-    @argument("--lint", action="store_true", help="report what the edit broke")
-    @argument("-n", "--dry-run", action="store_true", help="write nothing, show what would be")
+    @argument("--steps", type=int, default=1, metavar="N", help="number of edits for diff")
+    @argument("--all", action="store_true", help="replace every occurrence")
+    @argument("--lint", action="store_true", help="report new linting errors")
+    @argument("-n", "--dry-run", action="store_true", help="show the diff, write nothing")
     @argument("command", choices=_COMMANDS, metavar="COMMAND", help="what to do")
     @argument("path", nargs="?", help="the file; for view and patch also a directory")
     @line_cell_magic
@@ -139,11 +139,11 @@ class EditMagics(OhMagics):
         path = os.path.abspath(os.path.expanduser(name))
         if not _COMMANDS[options.command].has_body:
             if cell is not None:
-                raise UsageError(f"{options.command} takes no text: write %oh_edit with one %")
-            return self._look_or_walk(options, path)
+                raise UsageError(f"{options.command} takes no text; use %oh_edit with one %")
+            return self._view_or_undo(options, path)
         if cell is None:
             raise UsageError(
-                f"{options.command} takes its text from the cell: begin it with "
+                f"{options.command} takes its text from the cell; start it with "
                 f"%%oh_edit {options.command} {options.path or ''}"
             )
         body = self._typed_body(line, cell)
@@ -155,13 +155,13 @@ class EditMagics(OhMagics):
         return self.oh.edit(command, path, **arguments)
 
     def _typed_body(self, line: str, cell: str) -> str:
-        """The body of the cell that runs, as it was typed; ``cell`` if nobody has typed it."""
+        """Return the body of the running cell as typed, or ``cell`` if it was not typed."""
         first, newline, body = self.recent_cells.running.lstrip("\n").partition("\n")
         if not newline or first.strip() != f"%%oh_edit {line}".strip():
             return cell
         return body if body.endswith("\n") else body + "\n"
 
-    def _look_or_walk(self, options: Namespace, path: str) -> Any:
+    def _view_or_undo(self, options: Namespace, path: str) -> Any:
         if options.command == "view":
             return self.oh.read(path, numbered=True, view_range=options.range)
         if options.command == "diff":
@@ -182,7 +182,7 @@ class EditMagics(OhMagics):
 
 
 def _arguments(options: Namespace, body: str) -> tuple[str, dict[str, Any]]:
-    """Turn options and body into a command of the editor and its arguments."""
+    """Return the editor's command and arguments for options and body."""
     start = 1 if options.start is None else options.start
     end = -1 if options.end is None else options.end
     match options.command:
@@ -205,7 +205,7 @@ def _arguments(options: Namespace, body: str) -> tuple[str, dict[str, Any]]:
 
 
 def _str_replace(options: Namespace, body: str) -> tuple[str, dict[str, Any]]:
-    """One block is ``str_replace`` itself, several are one patch."""
+    """Return ``str_replace`` for one block, or a patch for several."""
     from oh_jupyter.editor.patch.formats import split_blocks
     from oh_jupyter.errors import PatchError
 
@@ -220,7 +220,7 @@ def _str_replace(options: Namespace, body: str) -> tuple[str, dict[str, Any]]:
         )
     if len(blocks) > 1:
         if options.all:
-            raise UsageError("--all is for a single block")
+            raise UsageError("--all takes a single block")
         return "apply_patch", {"content": body}
     (old, new), *_ = blocks
     every = {"replace_all": True} if options.all else {}

@@ -1,4 +1,4 @@
-"""``%oh_browse eval``: an agent's trials, their summary, and what an episode left behind."""
+"""``%oh_browse eval``: an agent's trials, their summary, and an episode's files."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def _parser() -> ArgumentParser:
     add("--agent", help="function: gets an observation, returns an action")
     add("--seeds", type=int, default=1, help="episodes of each task")
     add("--steps", type=int, default=10, help="actions that an episode may take")
-    add("--workers", type=int, help="episodes at a time, each in a process of its own")
+    add("--workers", type=int, help="parallel episodes, each in its own process")
     add("--executor", help="variable with an executor, or a client of dask.distributed")
-    add("--out", metavar="FILE.jsonl", help="where results are kept; what is there is not repeated")
+    add("--out", metavar="FILE.jsonl", help="file for results; existing ones are not repeated")
     add("--timeout", type=float, default=600.0, help="seconds that an episode may take")
-    add("--trace", action="store_true", help="record Playwright's traces, too")
+    add("--trace", action="store_true", help="also record Playwright's traces")
     add("--headed", action="store_true", help="with a window to watch")
     add("-h", "--help", action="store_true", help="show this text")
     return parser
 
 
 def run_evaluation(line: str, namespace: Mapping[str, Any]) -> Any:
-    """Let a function of yours try tasks, and show what came of it.
+    """Run tasks with your function as the agent, and show the results.
 
     ``eval show FILE.jsonl`` shows the results of a run, and ``eval show FILE.jsonl TASK SEED``
-    what an episode left behind.
+    the files of an episode.
     """
     parser = _parser()
     try:
@@ -83,7 +83,7 @@ def _print_help(parser: ArgumentParser) -> None:
 
 
 def _trials(options: Namespace, namespace: Mapping[str, Any]) -> Generator[Trial, None, None]:
-    """Run them, with a bar that says how many were solved and how many did not finish."""
+    """Run the trials with a progress bar that counts solved and unfinished ones."""
     from IPython.core.getipython import get_ipython
 
     from oh_jupyter.browser.evaluation import Task
@@ -124,8 +124,8 @@ def _agent(options: Namespace, namespace: Mapping[str, Any]) -> Any:
     agent = namespace.get(options.agent)
     if not callable(agent):
         raise UsageError(
-            f"there is no function {options.agent!r} to be the agent: define it in a cell; it gets "
-            "an observation and returns an action"
+            f"there is no function {options.agent!r}: define the agent in a cell; it gets an "
+            "observation and returns an action"
         )
     return agent
 
@@ -133,18 +133,18 @@ def _agent(options: Namespace, namespace: Mapping[str, Any]) -> Any:
 def _executor(options: Namespace, namespace: Mapping[str, Any]) -> Executor | None:
     if not options.executor:
         return None
-    found: Any = namespace.get(options.executor)
-    found = found.get_executor() if hasattr(found, "get_executor") else found
-    if not isinstance(found, Executor):
+    executor: Any = namespace.get(options.executor)
+    executor = executor.get_executor() if hasattr(executor, "get_executor") else executor
+    if not isinstance(executor, Executor):
         raise UsageError(
-            f"{options.executor!r} is no executor of concurrent.futures and no client of "
+            f"{options.executor!r} is neither an executor of concurrent.futures nor a client of "
             "dask.distributed"
         )
-    return found
+    return executor
 
 
 def _shown(trials: Sequence[Trial]) -> Table:
-    """Show the summary; the value is a table of all episodes."""
+    """Show the summary; return a table of all episodes."""
     print(f"{sum(trial.solved for trial in trials)} of {len(trials)} solved")
     if trials:
         display(_summary(trials))
@@ -155,7 +155,7 @@ def _shown(trials: Sequence[Trial]) -> Table:
 
 
 def _summary(trials: Sequence[Trial]) -> Table:
-    """The figures of each task, and a bar: full up to the interval, then shaded."""
+    """Return the figures of each task with a bar: full up to the interval, then shaded."""
     from oh_jupyter.evaluation import summarize
 
     rows = []
@@ -186,7 +186,7 @@ def _show(words: list[str]) -> Any:
 
 
 def _show_episode(results: Results, trial: Trial) -> Table:
-    """Show the pictures of an episode and where its files are; the value is its log."""
+    """Show an episode's pictures and paths of its files; return its log."""
     paths = results.files(trial)
     print(f"{trial.task}, seed {trial.seed}: {trial.ended}, reward {trial.reward:g}", trial.error)
     for path in [path for path in paths if path.endswith(".png")][:MAX_PICTURES]:

@@ -1,4 +1,4 @@
-"""The magics as a shell knows them before the first use, when their modules are imported."""
+"""The magics before their first use, which imports their modules."""
 
 from __future__ import annotations
 
@@ -11,45 +11,20 @@ from IPython.core.completer import CompletionContext, context_matcher
 from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.kernel.magics import MAGICS
+from oh_jupyter.kernel.magics.recent_cells import RecentCells
 from oh_jupyter.kernel.magics.transforms import MagicTransforms
 
 if TYPE_CHECKING:
     from oh_jupyter.kernel.api import Oh
     from oh_jupyter.kernel.magics.base import OhMagics
 
-# A line may begin with an assignment, and the sign of a magic may be left out.
+# A line may start with an assignment, and the percent sign may be missing.
 _MAGIC = re.compile(r"\s*(?:[\w, ]+=\s*)?%{0,2}(oh_\w+)\s")
 _NOTHING = {"completions": [], "matched_fragment": "", "suppress": False}
 
 
-class RecentCells:
-    """The cell that runs, as it was typed, and text and exception of the last one that failed."""
-
-    def __init__(self, shell: InteractiveShell) -> None:
-        self.running = ""
-        self.failed: tuple[str, BaseException] | None = None
-        self._events: Any = shell.events
-        self._events.register("pre_run_cell", self._begun)
-        self._events.register("post_run_cell", self._ended)
-
-    def close(self) -> None:
-        """Listen no more."""
-        self._events.unregister("pre_run_cell", self._begun)
-        self._events.unregister("post_run_cell", self._ended)
-
-    def _begun(self, info: Any) -> None:
-        # A magic's own text lacks what IPython takes for prompts, as a file may well have it.
-        self.running = info.raw_cell or ""
-
-    def _ended(self, result: Any) -> None:
-        problem = result.error_in_exec or result.error_before_exec
-        code = getattr(result.info, "raw_cell", "") or ""
-        if problem is not None and not code.lstrip().startswith(("%oh_agent", "%%oh_agent")):
-            self.failed = (code, problem)
-
-
 class LazyMagics:
-    """Registers all magics with a shell, and imports the module of one at its first use."""
+    """Registers all magics with a shell, and imports each module at its first use."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         self._shell = shell
@@ -72,33 +47,35 @@ class LazyMagics:
         self._matchers.append(matcher)
 
     def load(self, name: str) -> OhMagics:
-        """The magics of the class that has a magic, which take the places of their stubs."""
+        """Return the loaded magics of a class, which replace their stubs."""
         module, class_name, _ = MAGICS[name]
         with self._lock:
             if class_name not in self._loaded:
-                found = getattr(import_module(f"oh_jupyter.kernel.magics.{module}"), class_name)
-                magics: OhMagics = found(self._shell, self._oh)
+                magics_class = getattr(
+                    import_module(f"oh_jupyter.kernel.magics.{module}"), class_name
+                )
+                magics: OhMagics = magics_class(self._shell, self._oh)
                 magics.recent_cells = self._recent_cells
                 self._shell.register_magics(magics)
                 self._loaded[class_name] = magics
             return self._loaded[class_name]
 
     def _match(self, context: CompletionContext) -> Any:
-        """Complete the line of a magic that is not loaded; one that is has its own matcher."""
+        """Complete the line of a magic that is not loaded; loaded ones have their own matchers."""
         text = context.full_text if context.cursor_line else context.text_until_cursor
-        found = _MAGIC.match(text)
-        if found is None or found[1] not in MAGICS or MAGICS[found[1]][1] in self._loaded:
+        match = _MAGIC.match(text)
+        if match is None or match[1] not in MAGICS or MAGICS[match[1]][1] in self._loaded:
             return _NOTHING
         before = len(self._matchers)
-        self.load(found[1])
+        self.load(match[1])
         for matcher in self._matchers[before:]:
-            answer = matcher(context)
-            if answer["suppress"]:
-                return answer
+            result = matcher(context)
+            if result["suppress"]:
+                return result
         return _NOTHING
 
     def close(self) -> None:
-        """Take all magics out of the shell again."""
+        """Remove all magics from the shell."""
         self._matchers.remove(self._matcher)
         self._transforms.close()
         self._recent_cells.close()
@@ -110,7 +87,7 @@ class LazyMagics:
 
 
 class _Stub:
-    """Stands for a magic until it is called, or asked for its documentation or attributes."""
+    """Stands for a magic until it is called or its documentation or attributes are read."""
 
     def __init__(self, magics: LazyMagics, kind: str, name: str) -> None:
         self._magics = magics

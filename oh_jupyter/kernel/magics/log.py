@@ -1,4 +1,4 @@
-"""``%oh_log``, ``%oh_status``, ``%oh_confirm``: what happened, how things stand, what waits."""
+"""``%oh_log``, ``%oh_status``, ``%oh_doctor``, ``%oh_confirm``: events, status, and approvals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 @magics_class
 class LogMagics(OhMagics):
-    """Look at the event log."""
+    """Views of the event log and the runtime."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
@@ -63,12 +63,12 @@ class LogMagics(OhMagics):
     @argument("--since", metavar="WHEN", help="an id, a time, or how long ago: 90s, 5m, 2h, 1d")
     @argument("-t", "--text", metavar="TEXT", help="only events in which this text is")
     @argument("--session", metavar="SESSION", help="another session of the store")
-    @argument("id", nargs="?", type=int, help="show this event as a whole")
+    @argument("id", nargs="?", type=int, help="show this complete event")
     @line_magic
     def oh_log(self, line: str) -> Table | Event | None:
-        """Show the latest Actions and Observations, whichever door they came through.
+        """Show the latest Actions and Observations of all callers.
 
-        With an id the value is that event; otherwise a table.
+        With an id, the value is that event; otherwise a table.
         """
         options = parse_line(self.oh_log, line)
         events = session_log(self.oh, options.session)
@@ -77,17 +77,17 @@ class LogMagics(OhMagics):
                 return events.get_event(options.id)
             except FileNotFoundError:
                 raise UsageError(f"there is no event {options.id} in this log") from None
-        wanted = _filter(options)
+        matches = _filter(options)
         kinds = None if options.kind is None else set(options.kind)
-        found = [event for event in events.search(kinds=kinds) if wanted(event)]
-        rows = [_row(event) for event in found[-options.last :]] if options.last > 0 else []
+        selected = [event for event in events.search(kinds=kinds) if matches(event)]
+        rows = [_row(event) for event in selected[-options.last :]] if options.last > 0 else []
         return Table(("id", "who", "type", "what"), tuple(rows))
 
     @output_can_be_silenced
     @magic_options()
     @line_magic
     def oh_status(self, line: str) -> Table | None:
-        """Show where the runtime works, what is running and what has started."""
+        """Show the runtime's directories, running Actions and started parts."""
         parse_line(self.oh_status, line)
         return Table(("what", "value"), tuple(self.oh.status().items()))
 
@@ -95,16 +95,16 @@ class LogMagics(OhMagics):
     @magic_options()
     @line_magic
     def oh_doctor(self, line: str) -> Table | None:
-        """Tell what does not work in this environment, and the command that mends it."""
+        """List what is broken in this environment, and how to fix it."""
         from oh_jupyter.doctor import examine
 
         parse_line(self.oh_doctor, line)
         rows = [(c.status, c.name, c.found, c.mend) for c in examine(self.oh.settings)]
-        return Table(("status", "what", "found", "what mends it"), tuple(rows))
+        return Table(("status", "what", "found", "how to fix it"), tuple(rows))
 
 
 def session_log(oh: Oh, session: str | None) -> EventStream:
-    """The log of a session, None for the one that is running; a UsageError if there is none."""
+    """Return the log of a session, None for the current one; UsageError if there is none."""
     if session is None or session == oh.events.sid:
         return oh.events
     log = EventStream(oh.store, session)
@@ -114,7 +114,7 @@ def session_log(oh: Oh, session: str | None) -> EventStream:
 
 
 def stored_sessions(oh: Oh) -> list[str]:
-    """Ids of the sessions in the store."""
+    """Return the ids of the stored sessions."""
     try:
         return [entry.split("/")[1] for entry in oh.store.list("sessions")]
     except (OSError, ValueError):
@@ -125,18 +125,18 @@ def _filter(options: Namespace) -> Callable[[Event], bool]:
     since_id, since_time = _since(options.since)
     text = (options.text or "").strip("'\"").casefold()
 
-    def wanted(event: Event) -> bool:
+    def matches(event: Event) -> bool:
         if options.source is not None and event.source != options.source:
             return False
         if (event.id or 0) < since_id or (event.timestamp or "") < since_time:
             return False
         return not text or text in _text(event).casefold()
 
-    return wanted
+    return matches
 
 
 def _since(when: str | None) -> tuple[int, str]:
-    """Read a beginning: an id, or a local time as the log writes it."""
+    """Parse a start: an id, or a local time in the log's format."""
     if when is None:
         return 0, ""
     when = when.strip("'\"")
@@ -155,15 +155,15 @@ def _since(when: str | None) -> tuple[int, str]:
 
 
 def _text(event: Event) -> str:
-    own: dict[str, Any] = vars(event)
-    words = [value for value in own.values() if isinstance(value, str)]
+    values: dict[str, Any] = vars(event)
+    words = [value for value in values.values() if isinstance(value, str)]
     return "\n".join([event.message, *words])
 
 
 def _row(event: Event) -> tuple[int | None, str | None, str, str]:
     kind = event.kind if event.cause is None else f"  {event.kind}"
     message = event.message
-    if isinstance(event, IPythonRunCellObservation):  # its message says the same of each cell
+    if isinstance(event, IPythonRunCellObservation):  # its message is the same for each cell
         message = event.content.rpartition("\n[Jupyter current working directory:")[0] or message
     first, _, rest = message.strip().partition("\n")
     text = first[:100] + (" …" if rest or len(first) > 100 else "")
@@ -172,7 +172,7 @@ def _row(event: Event) -> tuple[int | None, str | None, str, str]:
 
 @magics_class
 class ConfirmMagics(OhMagics):
-    """Approve or reject waiting Actions."""
+    """Approval and rejection of waiting Actions."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
@@ -199,22 +199,22 @@ class ConfirmMagics(OhMagics):
         "-s",
         "--session",
         action="store_true",
-        help="approve later actions of the type, too, that wait for the same reasons",
+        help="also approve later actions of the type that wait for the same reasons",
     )
-    @argument("--forget", action="store_true", help="approve nothing for the session any more")
-    @argument("id", nargs="?", type=int, help="the action's id; the list when left out")
+    @argument("--forget", action="store_true", help="revoke the approvals for the session")
+    @argument("id", nargs="?", type=int, help="the action's id; without it, list them")
     @line_magic
     def oh_confirm(self, line: str) -> Table | None:
         """Show the Actions of agents that wait for you, or decide on them.
 
         ``%oh_confirm`` lists them, ``%oh_confirm 12`` approves one, ``%oh_confirm 12 --reject``
-        rejects it, ``%oh_confirm 12 --reject "use the API"`` tells the agent why,
+        rejects it, ``%oh_confirm 12 --reject "use the API"`` gives the agent a reason,
         ``%oh_confirm --all`` approves all.
         """
         options = parse_line(self.oh_confirm, line)
         if options.forget:
             self.oh.forget_approvals()
-            print("What was approved for the session waits again.")
+            print("Approvals for the session are revoked.")
             return None
         waiting = self.oh.waiting
         if options.id is None and (options.reject or "").isdigit():
@@ -222,7 +222,7 @@ class ConfirmMagics(OhMagics):
         chosen = list(waiting) if options.all else [options.id]
         if options.all or options.id is not None:
             if not chosen:
-                print("Nothing waits for you.")
+                print("No actions are waiting.")
             rejected = options.reject is not None
             why = unquoted(options.reject or "")
             for id in chosen:
@@ -231,7 +231,7 @@ class ConfirmMagics(OhMagics):
                 print(f"{'Rejected' if rejected else 'Approved'}: {what}")
             return None
         if not waiting:
-            print("Nothing waits for you.")
+            print("No actions are waiting.")
             return None
         rows = [
             (id, "\n".join(filter(None, (entry.action.message, self.oh.preview(id)))), entry.reason)

@@ -1,4 +1,4 @@
-"""``%oh_replay``: carry out a recorded session again, and see what comes out differently."""
+"""``%oh_replay``: execute a recorded session again, and show the differences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Replay(Sequence[dict[str, Any]]):
-    """What came of a session the second time: shown as a table, used as dicts."""
+    """Results of a replayed session: shown as a table, used as dicts."""
 
     def __init__(self, steps: Sequence[ReplayStep]) -> None:
         """Take the steps."""
@@ -39,11 +39,11 @@ class Replay(Sequence[dict[str, Any]]):
         return len(self.steps)
 
     def __getitem__(self, index: Any) -> Any:
-        """An Action by its position."""
+        """Return an Action by its position."""
         return self._table[index]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The Actions, each as a dict."""
+        """Yield the Actions as dicts."""
         return iter(self._table)
 
     @property
@@ -52,7 +52,7 @@ class Replay(Sequence[dict[str, Any]]):
         return [step for step in self.steps if step.result == "different"]
 
     def diff(self) -> str:
-        """A unified diff for each Action whose Observations differ."""
+        """Return a unified diff for each Action whose Observations differ."""
         parts = []
         for step in self.different:
             lines = difflib.unified_diff(
@@ -66,7 +66,7 @@ class Replay(Sequence[dict[str, Any]]):
         return "\n\n".join(parts)
 
     def __repr__(self) -> str:
-        """The table, and the differences below it."""
+        """Return the table and the differences."""
         return "\n\n".join(part for part in (repr(self._table), self.diff()) if part)
 
     def _repr_html_(self) -> str:
@@ -78,7 +78,7 @@ class Replay(Sequence[dict[str, Any]]):
 
 @magics_class
 class ReplayMagics(OhMagics):
-    """Carry out recorded sessions again."""
+    """Replay of recorded sessions."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
@@ -100,24 +100,24 @@ class ReplayMagics(OhMagics):
         again.different
         """
     )
-    @argument("-d", "--dir", metavar="DIR", help="where to work; a new folder when not given")
+    @argument("-d", "--dir", metavar="DIR", help="where to work; by default a new folder")
     @argument("-k", "--kind", action="append", metavar="TYPE", help="only this type; may repeat")
     @argument("--until", type=int, metavar="ID", help="stop before this event")
     @argument("session", help="id of the session, as %%oh_store ls sessions shows it")
     @line_magic
     def oh_replay(self, line: str) -> Replay | None:
-        """Carry out the Actions of a session again, in a fresh runtime.
+        """Execute the Actions of a session again, in a new runtime.
 
-        It has a shell, a kernel for cells and a browser of its own, and works in a new
-        folder; where an Action names this runtime's workspace, the new folder takes its
-        place. Compared are the type of the Observation, its content, the exit code and the
-        error flag, without what is never the same twice: dates and times, durations,
-        process ids of jobs, memory addresses, UUIDs, ports of this machine, temporary
-        folders. Actions in which a secret is hidden, or that a person rejected, are skipped.
+        The runtime has its own shell, kernel for cells and browser, and works in a new
+        folder, which replaces this runtime's workspace in Actions. The comparison covers
+        the type of the Observation, its content, the exit code and the error flag, without
+        volatile details: dates and times, durations, process ids of jobs, memory addresses,
+        UUIDs, local ports, temporary folders. Actions with a hidden secret, and those that a
+        person rejected, are skipped.
         """
         options = parse_line(self.oh_replay, line)
         log = session_log(self.oh, options.session)
         steps = self.oh.replay(log, folder=options.dir, until=options.until, kinds=options.kind)
         if not steps:
-            raise UsageError(f"session {options.session!r} has no Action that could be repeated")
+            raise UsageError(f"session {options.session!r} has no Actions to repeat")
         return Replay(steps)

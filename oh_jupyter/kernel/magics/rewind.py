@@ -1,4 +1,4 @@
-"""``%oh_rewind``: go back to before an agent's turn."""
+"""``%oh_rewind``: undo turns of agents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @magics_class
 class RewindMagics(OhMagics):
-    """Undo turns of agents."""
+    """Undo of agents' turns."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
@@ -42,21 +42,22 @@ class RewindMagics(OhMagics):
         %oh_rewind --mark "before the refactoring"
         """
     )
-    @argument("-y", "--yes", action="store_true", help="do it; otherwise show what would be done")
-    @argument("--everything", action="store_true", help="undo what others changed since, too")
-    @argument("--path", metavar="FILE", help="bring back this file only")
-    @argument("--variables", action="store_true", help="the kernel's variables, too")
+    @argument("-y", "--yes", action="store_true", help="apply; otherwise show what would change")
+    @argument("--everything", action="store_true", help="also undo changes by others")
+    @argument("--path", metavar="FILE", help="restore only this file")
+    @argument("--variables", action="store_true", help="include the kernel's variables")
     @argument("--mark", metavar="LABEL", help="make a checkpoint now")
-    @argument("id", nargs="?", help="number of a checkpoint, or last; the list when left out")
+    @argument("id", nargs="?", help="id of a checkpoint, or last; without it, list them")
     @line_magic
     def oh_rewind(self, line: str) -> Table | RewindPlan | None:
-        """Go back to before a turn of an agent.
+        """Undo an agent's turns.
 
-        ``%oh_rewind`` lists the checkpoints, ``%oh_rewind last`` shows what would be undone of the
-        last turn, ``%oh_rewind last --yes`` does it, ``%oh_rewind 12 --yes`` undoes all turns since
-        12, of one file only with ``--path``. Files come back however they were changed; what you
-        changed since stays. Variables of the kernel stay as they are, unless ``--variables`` was
-        given with ``--mark`` and is given here. A rewind is in the list as well, to be undone.
+        ``%oh_rewind`` lists the checkpoints, ``%oh_rewind last`` shows what undoing the last turn
+        would change, ``%oh_rewind last --yes`` undoes it, and ``%oh_rewind 12 --yes`` undoes all
+        turns since 12, of one file with ``--path``. Files are restored however they were changed;
+        your own changes stay. The kernel's variables stay as they are, unless ``--variables`` was
+        set with ``--mark`` and is set here. Each rewind is in the list as well, so that it can be
+        undone.
         """
         options = parse_line(self.oh_rewind, line)
         if options.mark is not None:
@@ -65,11 +66,13 @@ class RewindMagics(OhMagics):
             return None
         if options.id is None:
             if options.path or options.yes or options.everything or options.variables:
-                raise UsageError("%oh_rewind takes these options with a checkpoint, or last")
+                raise UsageError(
+                    "these options need a checkpoint: %oh_rewind ID, or %oh_rewind last"
+                )
             return self._table()
         if options.id != "last" and not options.id.isdigit():
             raise UsageError(
-                f"%oh_rewind takes the number of a checkpoint, or last: {options.id!r}"
+                f"%oh_rewind takes the id of a checkpoint, or last, not {options.id!r}"
             )
         id = None if options.id == "last" else int(options.id)
         plan = self.oh.rewind(
@@ -81,7 +84,7 @@ class RewindMagics(OhMagics):
         )
         if plan:
             undo = f"%oh_rewind {self.oh.checkpoints[-1].id} --yes undoes this:"
-            print(undo if options.yes else "This would be done; add --yes to do it:")
+            print(undo if options.yes else "Preview; add --yes to apply it:")
         return plan
 
     def _table(self) -> Table:

@@ -1,4 +1,4 @@
-"""``%oh_run``: the shell that person and agent share."""
+"""``%oh_run``: commands in the shell that person and agent share."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class RunMagics(OhMagics):
     )
     @argument("-t", "--timeout", type=seconds, metavar="SECONDS", help="hard time limit")
     @argument("-i", "--input", action="store_true", help="send it to the running command")
-    @argument("-b", "--blocking", action="store_true", help="wait however long it is silent")
-    @argument("-s", "--static", action="store_true", help="in a fresh shell, thrown away after")
-    @argument("-c", "--cell", action="store_true", help="run it as a Python cell, as agents do")
+    @argument("-b", "--blocking", action="store_true", help="wait, however long it is silent")
+    @argument("-s", "--static", action="store_true", help="use a temporary shell")
+    @argument("-c", "--cell", action="store_true", help="run it as a Python cell, like agents")
     @line_cell_magic
     def oh_run(self, line: str, cell: str | None = None) -> Observation | None:
         """Run a command in the shell that person and agent share.
@@ -59,23 +59,23 @@ class RunMagics(OhMagics):
         if options.cell:
             return self.oh.run_ipython(rest if cell is None else cell, timeout=options.timeout)
         command = rest if cell is None else _script(rest, cell)
-        ran = self.oh.run(
+        observation = self.oh.run(
             command,
             timeout=options.timeout,
             is_input=options.input,
             blocking=options.blocking,
             is_static=options.static,
         )
-        if ran.content == NOTHING_TO_RETRIEVE:
+        if observation.content == NOTHING_TO_RETRIEVE:
             raise UsageError(
-                "say what to run: %oh_run COMMAND. Alone it shows more output of a command that "
-                "still runs, and none does"
+                "say what to run: %oh_run COMMAND. Without a command, it shows more output of a "
+                "running one, and none is running"
             )
-        return ran
+        return observation
 
 
 def _script(first: str, cell: str) -> str:
-    """The body of a cell as one command: the shell takes one at a time."""
+    """Return the body of a cell as one command, because the shell takes one at a time."""
     lines = [line for line in (first, cell.rstrip("\n")) if line.strip()]
     body = "\n".join(lines)
     return f"{{ {body}\n}}" if "\n" in body else body

@@ -1,4 +1,4 @@
-"""``%oh_skills``: what an agent's cells can call."""
+"""``%oh_skills``: functions for agents' cells."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from oh_jupyter.kernel.magics.options import Command, magic_options, parse_line
 _COMMANDS = {
     "add": Command(
         "FUNCTION",
-        "Offer a function to agents. It is one of this notebook, or module:function.",
+        "Offer a function to agents, from this notebook or as module:function.",
         "%oh_skills add my_function\n%oh_skills add statistics:median",
     ),
-    "remove": Command("NAME", "Take a skill away.", "%oh_skills remove my_function"),
+    "remove": Command("NAME", "Remove a skill.", "%oh_skills remove my_function"),
     "schema": Command(
         "NAME", "Describe a skill's arguments for tools.", "%oh_skills schema open_file"
     ),
-    "docs": Command("", "Print what an agent is told of all skills.", "%oh_skills docs"),
+    "docs": Command("", "Print the agents' documentation of all skills.", "%oh_skills docs"),
 }
 
 
@@ -48,10 +48,10 @@ class SkillsMagics(OhMagics):
 
     @silenced_by_semicolon
     @magic_options(_COMMANDS, examples="%oh_skills search_dir")
-    @argument("words", nargs="*", metavar="NAME", help="a skill, to read about it; or a command")
+    @argument("words", nargs="*", metavar="NAME", help="a skill to explain, or a command")
     @line_magic
     def oh_skills(self, line: str) -> Any:
-        """List the agent skills, explain one, or change which there are.
+        """List the agent skills, explain one, or add and remove skills.
 
         ``%oh_skills`` lists them, ``%oh_skills NAME`` explains one. Skills are plain functions:
         ``from oh_jupyter.skills.agentskills import *``.
@@ -100,9 +100,9 @@ class SkillsMagics(OhMagics):
             name = target
         else:
             name = add(target)
-            # Agents' cells have it at once; a name that the person uses stays as it is.
+            # Agents' cells see it at once; do not overwrite a name that the person uses.
             shell.user_ns.setdefault(name, find(name))
-        print(f"{name} is a skill now.")
+        print(f"{name} is now a skill.")
 
     def _remove(self, name: str) -> None:
         from oh_jupyter.skills import find, remove
@@ -110,10 +110,10 @@ class SkillsMagics(OhMagics):
         function = find(name)
         remove(name)
         shell: Any = self.shell
-        # A function that was written in this notebook is the person's own.
+        # Keep a function that the person defined in this notebook.
         if getattr(function, "__module__", "") != shell.user_module.__name__:
             shell.drop_by_id({name: function})
-        print(f"{name} is no skill any more.")
+        print(f"{name} is no longer a skill.")
 
     def _functions(self) -> list[str]:
         shell: Any = self.shell

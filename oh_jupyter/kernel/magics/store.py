@@ -1,4 +1,4 @@
-"""``%oh_store``: the file store of events and artefacts, and any other one."""
+"""``%oh_store``: the file store of events and artefacts, or another store."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "use": Command(
         "[URL]",
-        "Look into another store. It is a URL or a folder; without one, the runtime's own again.",
+        "Select another store by a URL or folder; without one, the runtime's own.",
         "%oh_store use s3://bucket/prefix\n%oh_store use",
     ),
     "ls": Command("[PATH]", "List a folder.", "%oh_store ls sessions"),
-    "tree": Command("[PATH]", "Show all that is in a folder.", "%oh_store tree sessions"),
-    "cat": Command("PATH", "Show what is in a file.", "%oh_store cat notes/first.txt"),
+    "tree": Command("[PATH]", "Show everything in a folder.", "%oh_store tree sessions"),
+    "cat": Command("PATH", "Show the contents of a file.", "%oh_store cat notes/first.txt"),
     "info": Command("[PATH]", "Show size and time of a file.", "%oh_store info notes/first.txt"),
     "put": Command(
         "PATH [FILE]",
-        "Store a file or folder that is on disk. With %%oh_store the body of the cell is stored.",
+        "Store a file or folder from the disk, or with %%oh_store the body of the cell.",
         "%oh_store put results ./out\n\n%%oh_store put notes/first.txt\nA line.",
     ),
     "get": Command(
@@ -64,20 +64,20 @@ _COMMANDS = {
     "rm": Command("PATH ...", "Delete files and folders.", "%oh_store rm notes results"),
     "cp": Command(
         "FROM TO",
-        "Copy from anywhere to anywhere. A path is one in the store; ./, ../ and ~ begin one on "
+        "Copy between stores and the disk. A path is in the store; ./, ../ and ~ start a path on "
         "disk, and a URL names another store.",
         "%oh_store cp ./out s3://bucket/out",
     ),
     "sync": Command(
         "FROM TO",
-        "Copy what is new or changed, from anywhere to anywhere. Places are written as for cp.",
+        "Copy new and changed files between stores and the disk, with paths like cp.",
         "%oh_store sync ./out results --delete",
         ("--checksum", "--delete"),
     ),
     "webhooks": Command(
         "[WHAT] [ID ...]",
-        "List what the receiver does not have. `replay` and `discard` do so with dead letters, "
-        "all or those named.",
+        "List undelivered changes. `replay` and `discard` process dead letters, all or the "
+        "named ones.",
         "%oh_store webhooks\n%oh_store webhooks replay 12",
         ("--force",),
     ),
@@ -88,7 +88,7 @@ _ON_DISK = ("./", "../", "~")
 
 @magics_class
 class StoreMagics(OhMagics):
-    """Look into the store, and keep things there."""
+    """Inspect the store, and save files in it."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
@@ -104,28 +104,28 @@ class StoreMagics(OhMagics):
 
     @property
     def store(self) -> FileStore:
-        """The store that is in use: the runtime's own, until another one is chosen."""
+        """The selected store; by default the runtime's own."""
         return self.oh.store if self._used is None else self._used
 
     @no_var_expand
     @output_can_be_silenced
     @magic_options(_COMMANDS)
-    @argument("--delete", action="store_true", help="sync: delete what the source does not have")
+    @argument("--delete", action="store_true", help="sync: delete files that the source lacks")
     @argument("--checksum", action="store_true", help="sync: compare contents, not times")
-    @argument("--force", action="store_true", help="replay: also what is superseded")
-    @argument("--timeout", type=seconds, metavar="S", help="flush: seconds to wait at most")
+    @argument("--force", action="store_true", help="replay: also superseded changes")
+    @argument("--timeout", type=seconds, metavar="S", help="flush: maximum wait in seconds")
     @argument("command", choices=_COMMANDS, metavar="COMMAND", help="what to do")
-    @argument("args", nargs="*", metavar="PATH", help="what to do it with; see above")
+    @argument("args", nargs="*", metavar="PATH", help="its arguments; see above")
     @line_cell_magic
     def oh_store(self, line: str, cell: str | None = None) -> Any:
         """Use a file store.
 
-        The value is what was found.
+        The value is the result.
         """
         options = parse_line(self.oh_store, self.expand(line))
         args = [unquoted(arg) for arg in options.args]
         try:
-            return self._done(options, args, cell)
+            return self._run_command(options, args, cell)
         except (
             FileNotFoundError,
             IsADirectoryError,
@@ -134,10 +134,10 @@ class StoreMagics(OhMagics):
         ) as error:
             raise UsageError(_sentence(error)) from error
 
-    def _done(self, options: Namespace, args: list[str], cell: str | None) -> Any:
+    def _run_command(self, options: Namespace, args: list[str], cell: str | None) -> Any:
         command = options.command
         if cell is not None and command != "put":
-            raise UsageError(f"{command} takes no text: write %oh_store with one %")
+            raise UsageError(f"{command} takes no text; use %oh_store with one %")
         if command == "use":
             return self._use(args)
         if command == "webhooks":
@@ -176,21 +176,17 @@ class StoreMagics(OhMagics):
         self.store.delete_many(paths)
 
     def _may_empty_store(self) -> bool:
-        """Ask the person, who may have meant something else by ``/``."""
-        log = "" if self._used is not None else ", the log of this session among it"
+        """Ask the person, who may not have meant the whole store by ``/``."""
+        log = "" if self._used is not None else ", including the log of this session"
         try:
-            return bool(
-                ask_yes_no(f"Delete all that is in {self.store!r}{log}? [y/n]", default="n")
-            )
-        except (NotImplementedError, EOFError):  # nobody is there to be asked
+            return bool(ask_yes_no(f"Delete everything in {self.store!r}{log}? [y/n]", default="n"))
+        except (NotImplementedError, EOFError):  # no input is possible
             return False
 
     def _hook(self) -> WebHookFileStore:
         if isinstance(self.store, storage.WebHookFileStore):
             return self.store
-        raise UsageError(
-            "this store reports to no webhook; set file_store_web_hook_url to have one"
-        )
+        raise UsageError("this store has no webhook; set file_store_web_hook_url to add one")
 
     def _webhooks(self, args: list[str], force: bool) -> Table:
         hook = self._hook()
@@ -218,32 +214,32 @@ class StoreMagics(OhMagics):
         if cell is not None:
             self.store.write(path, cell)
             return entry_table([self.store.info(path)])
-        done = self._carry("put", storage.copy, *_read_from(args[1]), self.store, path)
-        return entry_table(self.store.info(name) for name in done.copied)
+        transfer = self._transfer("put", storage.copy, *_read_from(args[1]), self.store, path)
+        return entry_table(self.store.info(name) for name in transfer.copied)
 
     def _get(self, args: list[str]) -> Path | Table:
         path = args[0].rstrip("/")
         name = path.rpartition("/")[2]
         target = os.path.expanduser(args[1] if len(args) > 1 else name)
-        one = self.store.info(path)["type"] == "file"
-        if one and os.path.isdir(target):
+        is_file = self.store.info(path)["type"] == "file"
+        if is_file and os.path.isdir(target):
             target = os.path.join(target, name)
-        done = self._carry("get", storage.copy, self.store, path, *_write_to(target))
-        return Path(target).absolute() if one else transfer_table(done)
+        transfer = self._transfer("get", storage.copy, self.store, path, *_write_to(target))
+        return Path(target).absolute() if is_file else transfer_table(transfer)
 
     def _between(self, options: Namespace, args: list[str]) -> Table:
         if len(args) != 2:
-            raise UsageError(f"{options.command} needs two places: FROM and TO")
-        places = (*self._place(args[0], _read_from), *self._place(args[1], _write_to))
+            raise UsageError(f"{options.command} needs two paths: FROM and TO")
+        places = (*self._locate(args[0], _read_from), *self._locate(args[1], _write_to))
         if options.command == "cp":
-            return transfer_table(self._carry("cp", storage.copy, *places))
+            return transfer_table(self._transfer("cp", storage.copy, *places))
         how = {"delete": options.delete, "checksum": options.checksum}
-        return transfer_table(self._carry("sync", storage.sync, *places, **how))
+        return transfer_table(self._transfer("sync", storage.sync, *places, **how))
 
-    def _place(
+    def _locate(
         self, text: str, on_disk: Callable[[str], tuple[FileStore, str]]
     ) -> tuple[FileStore, str]:
-        """Find what a place stands for: a store and a path in it."""
+        """Return the store and the path in it for an argument."""
         if text.startswith(_ON_DISK) or text in (".", ".."):
             return on_disk(text)
         if "://" not in text:
@@ -254,10 +250,10 @@ class StoreMagics(OhMagics):
         # A file needs a store around it; a directory may be one itself.
         return get_file_store(parent), name + "/" * text.endswith("/")
 
-    def _carry(self, title: str, work: Any, *places: Any, **options: Any) -> Transfer:
+    def _transfer(self, title: str, work: Any, *places: Any, **options: Any) -> Transfer:
         with progress_bar(self.shell, title) as progress:
-            done: Transfer = work(*places, progress=progress, **options)
-        return done
+            transfer: Transfer = work(*places, progress=progress, **options)
+        return transfer
 
     def _complete(self, beginning: str) -> list[str]:
         quote = beginning[:1] if beginning[:1] in ("'", '"') else ""
@@ -278,7 +274,7 @@ class StoreMagics(OhMagics):
 
 
 def _other_store(name: str) -> FileStore:
-    """The store of a URL or name, or in a folder that is there."""
+    """Return the store of a URL or name, or of an existing folder."""
     folder = os.path.expanduser(name)
     try:
         store = get_file_store(name)
@@ -288,12 +284,12 @@ def _other_store(name: str) -> FileStore:
         if not os.path.isdir(folder):
             raise UsageError(f"there is no folder {name}, and as a store: {error}") from None
         store = storage.LocalFileStore(folder)
-    store.exists("no/such/file")  # so that a wrong bucket or password is known at once
+    store.exists("no/such/file")  # fails early for a wrong bucket or password
     return store
 
 
 def _read_from(text: str) -> tuple[FileStore, str]:
-    """Find a file or folder on disk that is there; a folder is the root of a store."""
+    """Return the store and path of an existing file or folder; a folder is the root of a store."""
     path = os.path.realpath(os.path.expanduser(text))
     if not os.path.exists(path):
         raise UsageError(f"there is no file {text}")
@@ -314,8 +310,8 @@ def _write_to(text: str) -> tuple[FileStore, str]:
     return storage.LocalFileStore(folder), name
 
 
-def _sentence(problem: OSError) -> str:
-    return f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem)
+def _sentence(error: OSError) -> str:
+    return f"{error.strerror}: {error.filename}" if error.filename else str(error)
 
 
 MAX_SHOWN_CHARS = 30_000
@@ -324,7 +320,7 @@ MAX_SHOWN_TRANSFERS = 20
 
 
 def _size(size_bytes: int | str) -> str:
-    """A size with its unit; a directory has none."""
+    """Return a size with its unit; a directory has none."""
     return size_text(size_bytes) if isinstance(size_bytes, int) else size_bytes
 
 
@@ -332,18 +328,18 @@ _SIZES = {"size": _size}
 
 
 class StoredText(str):
-    """The contents of a file, shown as they are; of a long one the beginning."""
+    """The contents of a file, shown verbatim up to a limit."""
 
     __slots__ = ()
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        left_out = len(self) - MAX_SHOWN_CHARS
-        note = f"\n… {left_out:,} more characters, all of them in the value"
-        printer.text(self[:MAX_SHOWN_CHARS] + (note if left_out > 0 else ""))
+        hidden = len(self) - MAX_SHOWN_CHARS
+        note = f"\n… {hidden:,} more characters, all of them in the value"
+        printer.text(self[:MAX_SHOWN_CHARS] + (note if hidden > 0 else ""))
 
 
 class Tree:
-    """A directory and everything below it, drawn as a tree; ``paths`` are its files."""
+    """A directory with everything below it, drawn as a tree; ``paths`` are its files."""
 
     def __init__(self, store: FileStore, path: str) -> None:
         self.paths: list[str] = []
@@ -364,7 +360,7 @@ class Tree:
                 self.paths.append(entry)
 
     def __repr__(self) -> str:
-        """The drawing."""
+        """Return the drawing."""
         more = (
             [f"… and more than {MAX_SHOWN_FILES} files"]
             if len(self.paths) >= MAX_SHOWN_FILES
@@ -374,7 +370,7 @@ class Tree:
 
 
 def entry_table(entries: Iterable[FileInfo], modified: bool = False, noun: str = "files") -> Table:
-    """Paths and sizes of entries, with ``modified`` also times; directories have a slash."""
+    """Return paths and sizes of entries, with ``modified`` also times; directories have a slash."""
     rows = [
         (
             entry["path"] + "/" * (entry["type"] == "directory"),
@@ -388,7 +384,7 @@ def entry_table(entries: Iterable[FileInfo], modified: bool = False, noun: str =
 
 
 def transfer_table(done: Transfer) -> Table:
-    """What a transfer did; shown of many are the first, the last and how many there are."""
+    """Return the results of a transfer; a long list shows its start, its end and counts."""
     rows = [("copied", path) for path in done.copied] + [("deleted", p) for p in done.deleted]
     if done.unchanged:
         rows.append(("unchanged", f"{done.unchanged:,} files"))
@@ -402,7 +398,7 @@ def transfer_table(done: Transfer) -> Table:
 
 
 def delivery_table(deliveries: Iterable[Delivery]) -> Table:
-    """The changes that a webhook's receiver does not have."""
+    """Return the undelivered changes of a webhook."""
     rows = [
         (d.id, d.method, d.path, d.size, _state(d), d.attempts, d.reason, _when(d.due))
         for d in deliveries
@@ -412,7 +408,7 @@ def delivery_table(deliveries: Iterable[Delivery]) -> Table:
 
 
 def report_table(report: DeliveryReport) -> Table:
-    """What became of changes: counts, and each change that was given up."""
+    """Return the counts of deliveries, and each failed change."""
     rows: list[tuple[str, object]] = [
         ("delivered", report.delivered),
         ("pending", report.pending),

@@ -1,4 +1,4 @@
-"""How a shell reads the lines of the magics: question marks are theirs, each value is shown."""
+"""Parsing of the magics' lines: question marks are arguments, and every value is shown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOW = f"__import__({__name__!r}, fromlist=['show_value']).show_value"
 
 
 class MagicTransforms:
-    """The transformations of a cell's text and tree, until they are taken back."""
+    """The transformations of a cell's text and tree, until ``close``."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._text: list[Any] = shell.input_transformers_cleanup
@@ -26,9 +26,9 @@ class MagicTransforms:
         self._tree.append(self._values)
 
     def close(self) -> None:
-        """Take them out of the shell again."""
+        """Remove the transformations from the shell."""
         self._text.remove(_keep_questions)
-        if self._values in self._tree:  # IPython takes out one that raised
+        if self._values in self._tree:  # IPython removes a transformer that raised
             self._tree.remove(self._values)
 
 
@@ -39,23 +39,23 @@ def show_value(value: object) -> None:
 
 
 def _keep_questions(lines: list[str]) -> list[str]:
-    """Call the magics whose arguments end in a question mark, which IPython takes for its help."""
+    """Keep IPython's help from handling magics whose arguments end in a question mark."""
     text = "".join(lines)
     if "?" not in text or text.lstrip().startswith("%%") or '"""' in text or "'''" in text:
         return lines
-    return [_kept_question(line) for line in lines]
+    return [_question_call(line) for line in lines]
 
 
-def _kept_question(line: str) -> str:
-    found = _QUESTION.fullmatch(line)
-    if found is None or found[2] not in MAGICS:
+def _question_call(line: str) -> str:
+    match = _QUESTION.fullmatch(line)
+    if match is None or match[2] not in MAGICS:
         return line
-    before, name, arguments = found.groups()
+    before, name, arguments = match.groups()
     return f"{before}get_ipython().run_line_magic({name!r}, {arguments!r})\n"
 
 
 class _ShowValues(ast.NodeTransformer):
-    """Shows the values of magics that stand alone, but for those that the shell itself shows."""
+    """Shows the values of magics that stand alone, except those that the shell shows."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
