@@ -1,4 +1,4 @@
-"""The workspace at a moment, and back to it."""
+"""Checkpoints of a workspace, and the way back to them."""
 
 from oh_jupyter.checkpoints.checkpoints import Checkpoint, Checkpoints
 from oh_jupyter.checkpoints.rewind import PathChange, RewindPlan

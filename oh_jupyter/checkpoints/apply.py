@@ -1,4 +1,4 @@
-"""A rewind on disk: each path is read and compared at the moment it is changed."""
+"""Execution of a rewind: each path is compared right before it is changed."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _BLOCK_BYTES = 1 << 20
 
 
 def apply(git: Git, plan: RewindPlan) -> RewindPlan:
-    """Do what a plan says.
+    """Execute a plan.
 
     Returns:
-        What was done: what others changed at this moment is kept.
+        The changes made; what others changed during the rewind is kept.
 
     Raises:
-        CheckpointError: Some paths cannot be changed; a second call does what is left.
+        CheckpointError: Some paths cannot be changed; a second call does the rest.
     """
-    work = _Work(git)
+    work = _Rewind(git)
     with work.staging():
         work.do(plan)
-    if work.problems:
+    if work.errors:
         raise CheckpointError(
-            f"Not everything in {str(git.work_tree)!r} could be brought back: "
-            f"{'; '.join(work.problems[:5])}. The rest was; correct these and rewind once more."
+            f"Not everything in {str(git.work_tree)!r} could be restored: "
+            f"{'; '.join(work.errors[:5])}. Fix these and rewind once more."
         )
     if not work.kept:
         return plan
@@ -51,13 +51,13 @@ def apply(git: Git, plan: RewindPlan) -> RewindPlan:
 
 
 @dataclass
-class _Work:
+class _Rewind:
     git: Git
-    problems: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
 
     def do(self, plan: RewindPlan) -> None:
-        """Remove, then make, then write; permission bits of directories come last."""
+        """Remove, then create, then write; set permission bits of directories last."""
         for change in reversed(plan.changes):
             if change.after is None:
                 self._try(change.path, functools.partial(self._delete, change))
@@ -76,7 +76,7 @@ class _Work:
 
     @contextlib.contextmanager
     def staging(self) -> Iterator[None]:
-        """Have an empty folder for files that are not yet where they belong."""
+        """Provide an empty folder for new files."""
         self._staging = self.git.directory / "staging"
         shutil.rmtree(self._staging, ignore_errors=True)
         self._staging.mkdir(mode=0o700)
@@ -94,16 +94,16 @@ class _Work:
         except FileExistsError:
             self.kept[path] = CHANGED_MEANWHILE
         except OSError as error:
-            self.problems.append(f"{path}: {error.strerror}")
+            self.errors.append(f"{path}: {error.strerror}")
 
-    def _is_as_planned(self, path: str, state: State | None) -> bool:
+    def _matches_plan(self, path: str, state: State | None) -> bool:
         if is_now(self.git.work_tree, path, state):
             return True
         self.kept[path] = CHANGED_MEANWHILE
         return False
 
     def _delete(self, change: PathChange) -> None:
-        if self._is_as_planned(change.path, change.before):
+        if self._matches_plan(change.path, change.before):
             os.unlink(self._full(change.path))
 
     def _remove_folder(self, path: str) -> None:
@@ -120,7 +120,7 @@ class _Work:
             self.kept[path] = CHANGED_MEANWHILE
 
     def _set_mode(self, change: PathChange) -> None:
-        if change.mode is not None and self._is_as_planned(change.path, change.before):
+        if change.mode is not None and self._matches_plan(change.path, change.before):
             os.chmod(self._full(change.path), change.mode)
 
     def _write(self, changes: list[PathChange]) -> None:
@@ -135,11 +135,11 @@ class _Work:
                 contents = self._staging / id
                 _copy(source, contents, size)
                 for change in by_blob[id]:
-                    self._try(change.path, functools.partial(self._bring, contents, change))
+                    self._try(change.path, functools.partial(self._install, contents, change))
                 contents.unlink()
 
-    def _bring(self, contents: Path, change: PathChange) -> None:
-        """Put contents in the place of a path, which is read and compared right before."""
+    def _install(self, contents: Path, change: PathChange) -> None:
+        """Replace a path with new contents, after comparing it once more."""
         after = change.after
         assert after is not None
         target = self._full(change.path)
@@ -156,15 +156,15 @@ class _Work:
                 fresh.touch(mode=0o600)
                 shutil.copyfile(contents, fresh)
                 if change.before is not None:
-                    _copy_facts(target, fresh)
+                    _copy_attributes(target, fresh)
                 os.chmod(fresh, after.mode)
-            if self._is_as_planned(change.path, change.before):
+            if self._matches_plan(change.path, change.before):
                 os.replace(fresh, target)
         finally:
             fresh.unlink(missing_ok=True)
 
     def _fresh(self, target: Path) -> Path:
-        """Name a new file from which a rename leads to the target."""
+        """Return a new path from which a file can be renamed to the target."""
         name = uuid.uuid4().hex + TEMPORARY_SUFFIX
         is_near = os.stat(self._staging).st_dev == os.stat(target.parent).st_dev
         return (self._staging if is_near else target.parent) / name
@@ -180,8 +180,8 @@ def _copy(source: IO[bytes], target: Path, size: int) -> None:
             size -= len(block)
 
 
-def _copy_facts(old: Path, new: Path) -> None:
-    """Copy the owner and the extended attributes, as far as the user may."""
+def _copy_attributes(old: Path, new: Path) -> None:
+    """Copy the owner and the extended attributes, if permitted."""
     with contextlib.suppress(OSError, AttributeError):
         status = os.lstat(old)
         os.chown(new, status.st_uid, status.st_gid)

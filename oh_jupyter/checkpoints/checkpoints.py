@@ -1,4 +1,4 @@
-"""Checkpoints of a workspace: where turns of agents began and ended, and the way back."""
+"""Checkpoints of a workspace: starts and ends of agents' turns, and their undo."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ Kind = Literal["turn", "mark", "rewind"]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A moment that one can go back to.
+    """A moment to which one can return.
 
     Attributes:
         id: Number within the workspace, counted from 1.
-        time: When, in seconds since the epoch.
-        kind: ``turn`` of an agent, ``mark`` that a person set, or ``rewind``.
-        label: What it is called: the prompt, or the first Action of a turn.
+        time: When it was made, in seconds since the epoch.
+        kind: ``turn`` of an agent, ``mark`` of a person, or ``rewind``.
+        label: The prompt, the first Action of a turn, or the label of a mark.
         who: Who acted in the turn, such as the name of an agent.
-        begin: The files then.
-        end: The files when the turn ended, or when an agent last paused in it; None for a mark.
+        begin: The files at that moment.
+        end: The files when the turn ended or its agent last paused; None for a mark.
         extra: Further facts from its maker, such as the target of a rewind.
-        others: Paths, relative to the workspace, that somebody else changed during the turn.
-        is_open: Whether the turn goes on.
-        owner: Token of the process that began it.
-        is_certain: Whether it is known when the turn ended; not of one whose process died.
+        others: Paths, relative to the workspace, that others changed during the turn.
+        is_open: Whether the turn continues.
+        owner: Token of the process that started it.
+        is_certain: Whether the end of the turn is known; False if its process died.
     """
 
     id: int
@@ -81,11 +81,11 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """Checkpoints of one workspace, shared by all processes of the user that work in it.
+    """Checkpoints of one workspace, shared by all of the user's processes in it.
 
-    Files are kept in a git repository outside the workspace: those that ``.gitignore`` excludes
-    are not, nor are ``node_modules``, ``.venv`` and what is larger than the limits. Neither the
-    workspace nor a git repository in it is touched by a checkpoint.
+    Files are stored in a git repository outside the workspace, except those that ``.gitignore``
+    excludes, ``node_modules``, ``.venv``, and files above the limits. A checkpoint changes neither
+    the workspace nor a git repository in it.
     """
 
     def __init__(
@@ -99,9 +99,9 @@ class Checkpoints:
 
         Args:
             workspace: Existing directory.
-            directory: Where to keep the files; by default one for this workspace below
+            directory: Where to store the files; by default a directory for this workspace below
                 ``$XDG_STATE_HOME/oh_jupyter/checkpoints``, readable by its owner only.
-            limits: What is too large to be kept.
+            limits: Maximum sizes.
         """
         self.workspace = Path(os.path.realpath(workspace))
         self.directory = Path(directory) if directory else default_directory(self.workspace)
@@ -109,9 +109,9 @@ class Checkpoints:
         self._owner: Owner | None = None
 
     def close(self) -> None:
-        """Free what is held; a turn of this object that was not ended is closed by the next call.
+        """Release the lock; the next call closes a turn of this object that was not ended.
 
-        Such a turn has what its notes prove to be the agent's, and nothing that changed later.
+        That turn keeps what its notes prove to be the agent's, and nothing that changed later.
         """
         if self._owner is not None:
             self._owner.close()
@@ -125,33 +125,33 @@ class Checkpoints:
         kind: Kind = "turn",
         extra: dict[str, Any] | None = None,
     ) -> Checkpoint:
-        """Keep the files as they are now, as the beginning of a turn or as a mark.
+        """Save the current files as the start of a turn, or as a mark.
 
         Args:
-            label: What the checkpoint is called; its first line is kept, of 200 characters.
+            label: The label; its first line is stored, up to 200 characters.
             who: Who is going to act.
             kind: ``turn``, ended by ``end``, or ``mark``.
-            extra: JSON-ready values to be kept with it.
+            extra: JSON-ready values to store with it.
 
         Returns:
             The checkpoint.
 
         Raises:
-            CheckpointError: There is no git, the workspace is too large, or the disk is full.
+            CheckpointError: git is missing, the workspace is too large, or the disk is full.
         """
         with self._locked() as git:
             return self._begin(git, label, who, kind, extra or {})
 
     def note(self, work: Work) -> None:
-        """Write down what an agent has done so far, in case that this process dies.
+        """Record an agent's work so far, in case this process dies.
 
-        What changes later than the last note is not the turn's then.
+        Changes after the last note are then not the turn's.
         """
         if self._owner is not None:
             self._owner.note(work)
 
     def resume(self, id: int) -> Checkpoint:
-        """Open a turn again that has ended, as its agent goes on.
+        """Reopen an ended turn whose agent continues.
 
         Raises:
             CheckpointError: No such turn.
@@ -161,7 +161,7 @@ class Checkpoints:
         return entry
 
     def settle(self) -> None:
-        """Close turns whose process is gone, so that nothing later counts as theirs.
+        """Close turns of dead processes, so that later changes do not count as theirs.
 
         Raises:
             CheckpointError: As for ``begin``.
@@ -177,13 +177,13 @@ class Checkpoints:
         *,
         is_open: bool = False,
     ) -> Checkpoint:
-        """Keep the files as they are now, as the end of a turn; what comes later is others'.
+        """Save the current files as the end of a turn; later changes are others'.
 
         Args:
             id: Number of the turn. A later call moves the end.
-            is_of_turn: Whether a changed file is the turn's, by its absolute path and the time of
-                its last change in seconds since the epoch; by default each is.
-            is_open: Whether the turn goes on, so that this is its end only if its process dies.
+            is_of_turn: Returns whether a changed file is the turn's, given its absolute path and
+                the time of its last change in seconds since the epoch; by default each is.
+            is_open: Whether the turn continues, so that this is its end only if its process dies.
 
         Raises:
             CheckpointError: No such turn, or as for ``begin``.
@@ -192,7 +192,7 @@ class Checkpoints:
             return self._end(git, id, is_of_turn, is_open)
 
     def is_at_end(self, turn: Checkpoint) -> bool:
-        """Tell whether the files are still as they were when a turn ended.
+        """Return whether the files are unchanged since the end of a turn.
 
         Args:
             turn: A turn that has an end.
@@ -204,7 +204,7 @@ class Checkpoints:
             return turn.end is not None and is_same(git, self._take(git), turn.end)
 
     def entries(self) -> list[Checkpoint]:
-        """All that are kept, the oldest first.
+        """Return all stored checkpoints, oldest first.
 
         Raises:
             CheckpointError: They cannot be read.
@@ -215,29 +215,29 @@ class Checkpoints:
             return []
         except OSError as error:
             raise self._unusable(error) from error
-        found: dict[int, Checkpoint] = {}
+        entries: dict[int, Checkpoint] = {}
         for line in text.splitlines():
-            # The last line may be of a process that died.
+            # A process may have died while it wrote the last line.
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 entry = _read(json.loads(line))
-                found[entry.id] = entry
-        return list(found.values())
+                entries[entry.id] = entry
+        return list(entries.values())
 
     def get(self, id: int) -> Checkpoint:
-        """One checkpoint, by its number.
+        """Return a checkpoint by its number.
 
         Raises:
-            CheckpointError: There is none of that number.
+            CheckpointError: There is none with that number.
         """
         for entry in self.entries():
             if entry.id == id:
                 return entry
         raise CheckpointError(
-            f"No checkpoint {id} in {str(self.workspace)!r}; %oh_rewind lists those that are kept."
+            f"No checkpoint {id} in {str(self.workspace)!r}; %oh_rewind lists the existing ones."
         )
 
     def last_turn(self) -> Checkpoint:
-        """The last turn that no rewind has undone.
+        """Return the last turn that no rewind has undone.
 
         Raises:
             CheckpointError: There is none.
@@ -246,7 +246,7 @@ class Checkpoints:
         position = len(entries) - 1
         while position >= 0 and entries[position].kind != "turn":
             if entries[position].kind == "rewind":
-                # Files are since then as they were before its target, unless it was one file's.
+                # It undid everything since its target, unless it was for one file.
                 extra = entries[position].extra
                 target = entries[position].id if extra.get("path") else extra["target"]
                 position = sum(entry.id < target for entry in entries)
@@ -259,7 +259,7 @@ class Checkpoints:
         return entries[position]
 
     def preview(self, id: int, *, everything: bool = False, path: str | None = None) -> RewindPlan:
-        """Tell what ``rewind`` would do now.
+        """Return what ``rewind`` would do now.
 
         Args:
             id: Number of the checkpoint.
@@ -273,21 +273,20 @@ class Checkpoints:
             return self._plan(git, id, everything, path)[1]
 
     def rewind(self, id: int, *, everything: bool = False, path: str | None = None) -> RewindPlan:
-        """Undo what happened since a checkpoint.
+        """Undo the turns since a checkpoint, the last one first.
 
-        The turns since then are undone, the last one first. What others changed between and
-        after them stays: beside a turn's change in one text both are reconciled, and a file where
-        that is not possible stays as it is and is listed as kept. A rewind is a turn itself, so
-        that rewinding to it undoes it: what it overwrites or removes is kept before, whatever its
-        size. A process that dies meanwhile leaves a part undone; the same call does the rest.
+        Changes by others between and after them stay: if they are in the same text as a turn's
+        change, both are reconciled, and a file where that is impossible stays and is listed as
+        kept. A rewind is itself a turn, so a rewind to it undoes it: it first saves whatever it
+        overwrites or removes, of any size. If the process dies, the same call completes the rewind.
 
         Args:
             id: Number of the checkpoint.
-            everything: Bring all files back to that moment, whoever changed them since.
-            path: The only file to bring back, absolute or relative to the workspace.
+            everything: Restore all files, whoever changed them since.
+            path: Restore only this file, absolute or relative to the workspace.
 
         Returns:
-            What was done.
+            The changes.
 
         Raises:
             CheckpointError: No such checkpoint, a file cannot be written, or as for ``begin``.
@@ -300,49 +299,49 @@ class Checkpoints:
                 extra["path"] = self._relative(path)
                 label = f"{extra['path']} {label}"
             now, plan = self._plan(git, id, everything, path)
-            # Its end is known before it begins: so one that was killed has no other's changes.
+            # Its end is recorded before it starts, so a killed rewind has no changes of others.
             span = (now, with_states(git, now, plan.results()))
             self._begin(git, label, "user", "rewind", extra, span)
             return apply(git, plan)
 
     def rewound(self, since: float) -> dict[Path, int]:
-        """Files that were brought back alone, with the number of the rewind that undoes that.
+        """Return the files that were restored alone, with the rewind that undoes that.
 
-        What a later turn has changed again is not among them: its change would go, too.
+        A file that a later turn changed again is not included, because that change would be lost.
 
         Args:
-            since: The rewinds after this moment, in seconds since the epoch.
+            since: Start of the rewinds to consider, in seconds since the epoch.
 
         Raises:
             CheckpointError: As for ``begin``.
         """
         entries = {entry.id: entry for entry in self.entries() if entry.time >= since}
-        found: dict[Path, int] = {}
+        rewinds: dict[Path, int] = {}
         if not any(entry.extra.get("path") for entry in entries.values()):
-            return found
+            return rewinds
         with self._locked() as git:
             now = self._take(git)
             for id, turn in self._turns(git, now, lambda entry: entry.id in entries):
                 changed = turn_changes(git, turn)
                 for name in changed:
-                    found.pop(self.workspace / name, None)
+                    rewinds.pop(self.workspace / name, None)
                 path = entries[id].extra.get("path")
                 target = entries.get(entries[id].extra.get("target", 0))
                 if path in changed and (target is None or target.kind != "rewind"):
-                    found[self.workspace / str(path)] = id
-        return found
+                    rewinds[self.workspace / str(path)] = id
+        return rewinds
 
     def _relative(self, path: str) -> str:
-        place = Path(os.path.abspath(self.workspace / path))
-        place = Path(os.path.realpath(place.parent), place.name)  # a link is a file of its own
+        target = Path(os.path.abspath(self.workspace / path))
+        target = Path(os.path.realpath(target.parent), target.name)  # do not follow a final link
         try:
-            name = place.relative_to(self.workspace).as_posix()
+            name = target.relative_to(self.workspace).as_posix()
         except ValueError:
             raise CheckpointError(
-                f"{path!r} is not in {str(self.workspace)!r}, of which checkpoints are kept."
+                f"{path!r} is not in {str(self.workspace)!r}, the workspace of the checkpoints."
             ) from None
-        if name == "." or (place.is_dir() and not place.is_symlink()):
-            raise CheckpointError(f"{path!r} is a directory; name one file, or leave it out.")
+        if name == "." or (target.is_dir() and not target.is_symlink()):
+            raise CheckpointError(f"{path!r} is a directory; name a single file, or none.")
         return name
 
     def _plan(
@@ -358,30 +357,30 @@ class Checkpoints:
             turns = self._turns(git, now, lambda entry: entry.id >= id)
             return plan_turns(git, now, [turn for _, turn in turns], only)
 
-        found, missing = plan()
+        result, missing = plan()
         forced: set[str] = set()
         while not forced.issuperset(missing):
-            forced.update(missing)  # what will be overwritten can be brought back
+            forced.update(missing)  # save what will be overwritten
             now = self._take(git, forced=forced)
-            found, missing = plan()
-        # Ignored directories are not among the files of now; those of the plan belong to them.
-        folders = {each.path for each in found.changes if each.before and not each.before.blob}
-        places = {
-            path: look(self.workspace, path) for path in {*found.remove_directories, *folders}
+            result, missing = plan()
+        # Add the plan's ignored directories, which are not in the current snapshot.
+        folders = {each.path for each in result.changes if each.before and not each.before.blob}
+        statuses = {
+            path: look(self.workspace, path) for path in {*result.remove_directories, *folders}
         }
-        modes = {path: stat.S_IMODE(place.st_mode) for path, place in places.items() if place}
+        modes = {path: stat.S_IMODE(status.st_mode) for path, status in statuses.items() if status}
         ignored = modes.keys() - load(git, now).folders.keys()
         return with_states(
             git, now, {path: State("folder", modes[path]) for path in ignored}
-        ), found
+        ), result
 
     def _turns(
-        self, git: Git, now: Snapshot, is_meant: Callable[[Checkpoint], bool]
+        self, git: Git, now: Snapshot, matches: Callable[[Checkpoint], bool]
     ) -> list[tuple[int, Turn]]:
-        """Return the turns and rewinds that are meant with their numbers, in the order of time."""
-        entries = list(filter(is_meant, self.entries()))
+        """Return the matching turns and rewinds with their numbers, in order of time."""
+        entries = list(filter(matches, self.entries()))
         following = [entry.begin for entry in entries[1:]] + [now]
-        found = []
+        turns = []
         for entry, after in zip(entries, following, strict=True):
             if entry.kind == "mark":
                 continue
@@ -392,15 +391,15 @@ class Checkpoints:
             if entry.is_open:
                 others |= self._moved(changes(git, entry.begin, end), entry.time)
             turn = Turn(entry.begin, end, others, entry.is_certain, is_rewind)
-            found.append((entry.id, turn))
-        return found
+            turns.append((entry.id, turn))
+        return turns
 
     def first_change(self, path: str, since: float) -> int | None:
-        """The number of the first turn after a moment that changed a file; None without one.
+        """Return the number of the first turn since a time that changed a file, or None.
 
         Args:
             path: The file, absolute or relative to the workspace.
-            since: The moment, in seconds since the epoch.
+            since: The time, in seconds since the epoch.
 
         Raises:
             CheckpointError: The file is not in the workspace, or as for ``begin``.
@@ -414,19 +413,20 @@ class Checkpoints:
         return None
 
     def originals(self, since: float) -> dict[Path, bytes | None]:
-        """Read what the files were that turns changed, before the first of these turns.
+        """Return the files that turns changed, as they were before the first of these turns.
 
         Args:
-            since: The turns that began after this moment, in seconds since the epoch.
+            since: Start of the turns to consider, in seconds since the epoch.
 
         Returns:
-            The old contents by absolute path, None for a file that was not there; links and what
-            no checkpoint keeps are left out.
+            The old contents by absolute path, None for a file that did not exist; links and files
+                that
+            no checkpoint stores are omitted.
 
         Raises:
             CheckpointError: As for ``begin``.
         """
-        found: dict[str, State | None] = {}
+        originals: dict[str, State | None] = {}
         if not any(entry.time >= since for entry in self.entries()):
             return {}
         with self._locked() as git:
@@ -434,8 +434,8 @@ class Checkpoints:
             for _, turn in self._turns(git, now, lambda entry: entry.time >= since):
                 for path, (old, new) in turn_changes(git, turn).items():
                     if _is_file(old) or (old is None and _is_file(new)):
-                        found.setdefault(path, old)
-            files = {path: old for path, old in found.items() if old is None or _is_file(old)}
+                        originals.setdefault(path, old)
+            files = {path: old for path, old in originals.items() if old is None or _is_file(old)}
             blobs = read_blobs(git, {old.blob for old in files.values() if old is not None})
         return {self.workspace / path: old and blobs[old.blob] for path, old in files.items()}
 
@@ -467,54 +467,53 @@ class Checkpoints:
     def _end(
         self, git: Git, id: int, is_of_turn: Callable[[Path, float], bool] | None, is_open: bool
     ) -> Checkpoint:
-        begun = self.get(id)
-        end = self._take(git, known=begun.begin.tree)
-        others = begun.others
+        turn = self.get(id)
+        end = self._take(git, known=turn.begin.tree)
+        others = turn.others
         if is_of_turn is not None:
             end, others = self._attributed(
-                git, begun, end, lambda path: self._is_of(is_of_turn, path)
+                git, turn, end, lambda path: self._is_of(is_of_turn, path)
             )
-        entry = replace(begun, end=end, others=others, is_open=is_open)
+        entry = replace(turn, end=end, others=others, is_open=is_open)
         self._protect(git, f"{id}/end", end)
         self._append(entry)
         return entry
 
     def _is_of(self, is_of_turn: Callable[[Path, float], bool], path: str) -> bool:
         status = look(self.workspace, path)
-        if status is None:  # nobody knows who deleted it
+        if status is None:  # a deletion has no known author
             return True
         return is_of_turn(self.workspace / path, status.st_ctime)
 
     def _attributed(
-        self, git: Git, begun: Checkpoint, now: Snapshot, is_of_turn: Callable[[str], bool]
+        self, git: Git, turn: Checkpoint, now: Snapshot, is_of_turn: Callable[[str], bool]
     ) -> tuple[Snapshot, list[str]]:
-        """Take from the files of now what is the turn's; the rest is as it was at its last end.
+        """Return the snapshot with only the turn's changes, and the paths that only others changed.
 
-        Returns:
-            The files so, and the paths that only others changed.
+        Other paths keep their state at the turn's last end.
         """
-        base = begun.end or begun.begin
+        base = turn.end or turn.begin
         changed = changes(git, base, now)
-        moved = self._moved(changed, begun.time)
+        moved = self._moved(changed, turn.time)
         foreign = {
             path: old for path, (old, _) in changed.items() if path in moved or not is_of_turn(path)
         }
-        earlier = changes(git, begun.begin, base).keys()
-        others = {*begun.others, *(foreign.keys() - earlier)}
+        earlier = changes(git, turn.begin, base).keys()
+        others = {*turn.others, *(foreign.keys() - earlier)}
         return with_states(git, now, foreign), sorted(others)
 
     def _moved(self, changed: Mapping[str, Change], since: float) -> set[str]:
-        """Find the changed paths that a person's moves in Jupyter explain: old and new names."""
-        made = moves(since)
-        targets = [move.target for move in made]
-        found = set()
+        """Return the old and new names of files that a person moved in Jupyter."""
+        persons_moves = moves(since)
+        targets = [move.target for move in persons_moves]
+        moved = set()
         for path, (_, new) in changed.items():
-            place = str(self.workspace / path)
-            target = moved_to(place, made)
-            if new is None and target != place:
-                found.add(path)
+            source = str(self.workspace / path)
+            target = moved_to(source, persons_moves)
+            if new is None and target != source:
+                moved.add(path)
                 targets.append(target)
-        return found | {path for path in changed if str(self.workspace / path) in targets}
+        return moved | {path for path in changed if str(self.workspace / path) in targets}
 
     def _is_abandoned(self, entry: Checkpoint) -> bool:
         if not entry.is_open or entry.owner == self._own_token:
@@ -522,22 +521,22 @@ class Checkpoints:
         return not is_alive(self.directory, entry.owner)
 
     def _closed(self, git: Git, entry: Checkpoint, now: Snapshot) -> Checkpoint:
-        """Return a turn of another process with an end: only what is proven counts as its own."""
-        known = evidence(self.directory, entry.owner, entry.id)
-        # Others may have moved directories that were not there, with what the agent made in them.
+        """Return another process' turn with an end: only proven changes count as its own."""
+        proof = evidence(self.directory, entry.owner, entry.id)
+        # Others may have moved in directories that did not exist, with the agent's files.
         folders = load(git, entry.end or entry.begin).folders
 
         def is_of_turn(path: str) -> bool:
-            if known is None:
+            if proof is None:
                 return False
-            work, last_alive = known
+            work, last_alive = proof
             status = look(self.workspace, path)
             parents = [parent.as_posix() for parent in PurePosixPath(path).parents]
-            if status is None:  # its directory tells when it was deleted
+            if status is None:  # its directory has the time of the deletion
                 status = next(filter(None, (look(self.workspace, name) for name in parents)), None)
                 status = status or os.stat(self.workspace)
-            made = (look(self.workspace, name) for name in parents if name not in folders)
-            moved = max((place.st_ctime for place in made if place is not None), default=0.0)
+            new_folders = (look(self.workspace, name) for name in parents if name not in folders)
+            moved = max((each.st_ctime for each in new_folders if each), default=0.0)
             if max(status.st_ctime, moved) > last_alive:
                 return False
             return work.is_of_turn(self.workspace / path, status.st_ctime)
@@ -546,7 +545,7 @@ class Checkpoints:
         return replace(entry, end=end, others=others, is_open=False, is_certain=False)
 
     def _close_abandoned(self, git: Git) -> None:
-        """Close turns whose process is gone."""
+        """Close turns of dead processes."""
         abandoned = list(filter(self._is_abandoned, self.entries()))
         for entry in abandoned:
             closed = self._closed(git, entry, self._take(git, known=entry.begin.tree))
@@ -566,7 +565,7 @@ class Checkpoints:
         return self._owner.token
 
     def _take(self, git: Git, *, known: str = "", forced: Collection[str] = ()) -> Snapshot:
-        """Keep the files as they are now; an index or a repository that is damaged is rebuilt."""
+        """Save the current files, and rebuild a damaged index or repository."""
         try:
             return take(git, self.limits, known=known, forced=forced)
         except GitError:
@@ -576,18 +575,18 @@ class Checkpoints:
         for tree in [*trees, ""]:
             git.index.unlink(missing_ok=True)
             try:
-                if tree:  # ignored files that are known stay so
+                if tree:  # known files stay known even if ignored
                     git("read-tree", tree)
                 return take(git, self.limits, known=known, forced=forced)
-            except GitError as again:
-                error = again
+            except GitError as retry_error:
+                error = retry_error
         raise CheckpointError(
-            f"{error}. If that stays so, remove {str(self.directory)!r} to begin again: the "
-            "checkpoints are gone then, the workspace is not touched."
+            f"{error}. If that persists, remove {str(self.directory)!r} to start again: that "
+            "deletes the checkpoints and leaves the workspace alone."
         )
 
     def _write(self, entries: list[Checkpoint], git: Git) -> None:
-        """Add the last entry; at twice the limit the old ones are forgotten, with their files."""
+        """Add the last entry; at twice the limit, drop the oldest ones with their files."""
         if len(entries) < 2 * MAX_CHECKPOINTS:
             self._append(entries[-1])
             return
@@ -598,18 +597,18 @@ class Checkpoints:
         fresh = self._journal.with_suffix(".new")
         fresh.write_text(text, "utf-8")
         fresh.replace(self._journal)
-        kept = entries[-MAX_CHECKPOINTS:]
-        ends = [entry.end for entry in kept if entry.end is not None]
-        forget_details(git, [*(entry.begin for entry in kept), *ends])
+        recent = entries[-MAX_CHECKPOINTS:]
+        ends = [entry.end for entry in recent if entry.end is not None]
+        forget_details(git, [*(entry.begin for entry in recent), *ends])
         git.run("gc", "--auto", "--quiet")
 
     def _append(self, entry: Checkpoint) -> None:
         with open(self._journal, "a", encoding="utf-8", opener=_open_private) as journal:
-            # A line that a dying process began is ended first.
+            # First end the partial line of a process that died.
             journal.write(f"\n{json.dumps(asdict(entry))}\n")
 
     def _protect(self, git: Git, name: str, snapshot: Snapshot) -> None:
-        """Keep git from collecting a tree."""
+        """Protect a tree from git's garbage collection."""
         git("update-ref", f"refs/checkpoints/{name}", snapshot.tree)
 
     @property
@@ -623,7 +622,7 @@ class Checkpoints:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             with thread_lock(name, LOCK_SECONDS), file_lock(name, LOCK_SECONDS):
                 for stale in self.directory.glob("files.git/*.lock"):
-                    stale.unlink()  # of a git that was killed: whoever is alive holds our lock
+                    stale.unlink()  # of a killed git: a living process would hold our lock
                 git = Git(self.directory / "files.git", self.workspace)
                 self._close_abandoned(git)
                 yield git
@@ -637,15 +636,15 @@ class Checkpoints:
 
     def _unusable(self, error: OSError) -> CheckpointError:
         reason = error.strerror or str(error)
-        place = Path(os.fsdecode(error.filename or self.directory))
-        if not place.is_relative_to(self.directory):
+        path = Path(os.fsdecode(error.filename or self.directory))
+        if not path.is_relative_to(self.directory):
             return CheckpointError(
-                f"A checkpoint of {str(self.workspace)!r} failed at {str(place)!r}: {reason}."
+                f"A checkpoint of {str(self.workspace)!r} failed at {str(path)!r}: {reason}."
             )
         advice = "Free space there" if error.errno in _FULL else "Make that folder writable"
         return CheckpointError(
-            f"Checkpoints of {str(self.workspace)!r} cannot be kept in {str(self.directory)!r}: "
-            f"{reason}. {advice}, or set XDG_STATE_HOME to another place."
+            f"Checkpoints of {str(self.workspace)!r} cannot be stored in "
+            f"{str(self.directory)!r}: {reason}. {advice}, or set XDG_STATE_HOME to another folder."
         )
 
 
@@ -657,7 +656,7 @@ def _is_file(state: State | None) -> bool:
 
 
 def default_directory(workspace: Path) -> Path:
-    """Where the checkpoints of a workspace are kept, which need not exist."""
+    """Return the default directory for a workspace's checkpoints, which may not exist."""
     name = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:16]
     return state_home() / "checkpoints" / name
 

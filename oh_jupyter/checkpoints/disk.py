@@ -1,4 +1,4 @@
-"""The files on disk as they are now, read without following a link."""
+"""The current files on disk, read without following links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 class State(NamedTuple):
-    """One path at a moment: its type, its permission bits and the id of its contents."""
+    """One path at a moment: its type, permission bits and the id of its contents."""
 
     kind: Kind
     mode: int = 0
@@ -24,7 +24,7 @@ class State(NamedTuple):
 
 
 UNKNOWN = State("unknown")
-"""Something is there of which no contents are kept."""
+"""Something exists whose contents are not stored."""
 
 
 @dataclass
@@ -45,12 +45,12 @@ class Disk:
 
 
 def walk(root: Path, ignored: Iterable[str], is_ours: Callable[[str], bool]) -> Disk:
-    """Read what is below a directory, without what is ignored and the product's own state.
+    """Read everything below a directory, except ignored paths and the product's own state.
 
     Args:
         root: The workspace.
         ignored: Paths relative to it; those of directories end with a slash.
-        is_ours: Whether an absolute path is the product's own state.
+        is_ours: Returns whether an absolute path is the product's own state.
     """
     disk = Disk()
     skipped = {path.rstrip("/") for path in ignored}
@@ -88,36 +88,36 @@ def _note(disk: Disk, path: str, entry: os.DirEntry[str], pending: list[str]) ->
 
 
 def look(root: Path, path: str) -> os.stat_result | None:
-    """Return the status of a path; None where nothing is, or where a link leads there."""
-    place = os.fspath(root)
+    """Return the status of a path; None if it does not exist or is behind a link."""
+    current = os.fspath(root)
     status = None
     for part in PurePosixPath(path).parts:
         if status is not None and not stat.S_ISDIR(status.st_mode):
             return None
-        place = os.path.join(place, part)
+        current = os.path.join(current, part)
         try:
-            status = os.lstat(place)
+            status = os.lstat(current)
         except OSError:
             return None
     return status
 
 
 def below(root: Path, folder: str) -> list[str]:
-    """List the files and links below a directory, without those of repositories' own data."""
-    found = []
+    """Return the files and links below a directory, without repositories' own data."""
+    paths = []
     for directory, folders, names in os.walk(root / folder):
         links = [name for name in folders if os.path.islink(os.path.join(directory, name))]
         folders[:] = [name for name in folders if name != ".git"]
-        found += [
+        paths += [
             os.path.relpath(os.path.join(directory, name), root)
             for name in (*names, *links)
             if name != ".git"
         ]
-    return found
+    return paths
 
 
 def is_now(root: Path, path: str, state: State | None) -> bool:
-    """Read a path and tell whether it is exactly this: type, permission bits and contents."""
+    """Return whether a path has exactly this type, permission bits and contents."""
     status = look(root, path)
     if status is None or state is None:
         return status is None and state is None
@@ -138,7 +138,7 @@ def is_now(root: Path, path: str, state: State | None) -> bool:
 
 
 def _blob_id(blocks: Iterable[bytes], size: int) -> str:
-    """Return the id that git gives to these contents."""
+    """Return git's id of these contents."""
     digest = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     for block in blocks:
         digest.update(block)

@@ -1,4 +1,4 @@
-"""The git that is installed, on a repository of ours beside a workspace."""
+"""The installed git, on our repository outside of a workspace."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from oh_jupyter.errors import CheckpointError
 TIMEOUT_SECONDS = 120.0
 
 LIST_SECONDS = 5.0
-"""How long git may take to list the files of a workspace for the first time."""
+"""Timeout for git's first listing of a workspace."""
 
 TEMPORARY_SUFFIX = ".oh-rewind"
-"""Ending of a file that a rewind writes beside the one that it replaces."""
+"""Suffix of a rewind's temporary file beside the one that it replaces."""
 
 _CONFIG = {
     "core.bare": "false",
     "core.excludesFile": os.devnull,
-    "core.fsync": "none",  # what a power failure takes is a checkpoint, never a file
+    "core.fsync": "none",  # a power failure costs a checkpoint, never a file
     "core.compression": "1",
     "core.quotePath": "false",
     "gc.autoDetach": "false",
@@ -39,10 +39,10 @@ _ENVIRONMENT = {
     "LC_ALL": "C",
 }
 
-# Bytes are kept as they are, whatever .gitattributes of the workspace says.
+# Store bytes unchanged, whatever the workspace's .gitattributes says.
 _ATTRIBUTES = "* -text !eol !filter !ident !working-tree-encoding\n"
 
-# What tools make again, and what is too large to be looked at on each turn.
+# Files that tools regenerate, and folders too large to check on each turn.
 _IGNORED = (
     *("__pycache__/", ".ipynb_checkpoints/", ".venv/", "node_modules/"),
     f"*{TEMPORARY_SUFFIX}",
@@ -50,18 +50,18 @@ _IGNORED = (
 
 
 class GitError(CheckpointError):
-    """A command of git that failed."""
+    """A failed git command."""
 
 
 def too_large(message: str) -> CheckpointError:
-    """Return the error for a workspace of which no checkpoints can be made."""
+    """Return the error for a workspace that is too large for checkpoints."""
     error = CheckpointError(message)
     error.is_lasting = True
     return error
 
 
 class Git:
-    """Commands of git on a bare repository and a work tree that knows nothing of it."""
+    """Commands of git on a bare repository and a separate work tree."""
 
     def __init__(self, directory: Path, work_tree: Path) -> None:
         program = shutil.which("git")
@@ -72,7 +72,7 @@ class Git:
             )
         if work_tree == Path(work_tree.anchor):
             raise too_large(
-                f"Of {str(work_tree)!r}, the root of the file system, no checkpoints are made; "
+                f"No checkpoints are made of {str(work_tree)!r}, the root of the file system; "
                 "start in a smaller folder."
             )
         self._program = program
@@ -88,11 +88,11 @@ class Git:
 
     @property
     def index(self) -> Path:
-        """What git knows of the files without reading them."""
+        """Git's cache of the files' status."""
         return self.directory / "index"
 
     def is_ours(self, path: str) -> bool:
-        """Whether an absolute path is the product's own state, which is never a workspace's."""
+        """Return whether an absolute path is the product's own state."""
         return any(path == own or path.startswith(own + os.sep) for own in self._own_folders)
 
     def _create(self) -> None:
@@ -125,8 +125,8 @@ class Git:
         in_repository: bool = True,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> bytes:
-        """Return the standard output of a command; a GitError with its message if it fails."""
-        done = self.run(
+        """Return the standard output of a command; raise GitError if it fails."""
+        result = self.run(
             *(
                 part
                 for name, value in (options or {}).items()
@@ -138,8 +138,8 @@ class Git:
             in_repository=in_repository,
             timeout_seconds=timeout_seconds,
         )
-        if done.returncode != 0:
-            message = done.stderr.decode(errors="replace").strip()[-500:]
+        if result.returncode != 0:
+            message = result.stderr.decode(errors="replace").strip()[-500:]
             if "No space left on device" in message:
                 raise CheckpointError(
                     f"The disk of {str(self.directory)!r} is full, so no checkpoint of "
@@ -147,10 +147,10 @@ class Git:
                     "XDG_STATE_HOME to another place."
                 )
             raise GitError(
-                f"git {arguments[0]} failed in {str(self.work_tree)!r} ({done.returncode}): "
+                f"git {arguments[0]} failed in {str(self.work_tree)!r} ({result.returncode}): "
                 f"{message}"
             )
-        return done.stdout
+        return result.stdout
 
     def run(
         self,
@@ -160,7 +160,7 @@ class Git:
         in_repository: bool = True,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a command to its end, whatever its status; a CheckpointError if it does not end."""
+        """Run a command, whatever its exit status; raise CheckpointError on timeout."""
         environment = _environment() | _ENVIRONMENT
         if in_repository:
             environment |= {"GIT_DIR": str(self.directory), "GIT_WORK_TREE": str(self.work_tree)}
@@ -174,15 +174,15 @@ class Git:
                 cwd=self.work_tree,
                 env=environment,
                 timeout=timeout_seconds,
-                # The person's Interrupt is not meant for it, and others may not read what it keeps.
+                # The person's interrupt must not reach it, and others must not read its files.
                 start_new_session=True,
                 umask=0o077 if os.name == "posix" else -1,
             )
         except subprocess.TimeoutExpired as error:
             raise too_large(
-                f"git did not end within {timeout_seconds:g} s in {str(self.work_tree)!r}: it is "
-                "too large for checkpoints. Leave folders out by a .gitignore there, or start in "
-                "a smaller folder."
+                f"git did not finish within {timeout_seconds:g} s in {str(self.work_tree)!r}: it "
+                "is too large for checkpoints. Exclude folders with a .gitignore there, or start "
+                "in a smaller folder."
             ) from error
         except OSError as error:
             raise CheckpointError(
@@ -191,7 +191,7 @@ class Git:
 
     @contextlib.contextmanager
     def blobs(self, ids: Iterable[str]) -> Iterator[Iterator[tuple[str, int, IO[bytes]]]]:
-        """Read blobs one after the other: the id, the size, and where to read that many bytes."""
+        """Read blobs one after the other: id, size, and a stream with that many bytes."""
         wanted = list(ids)
         with tempfile.TemporaryFile(dir=self.directory) as requests:
             requests.write("".join(f"{id}\n" for id in wanted).encode())
@@ -216,7 +216,7 @@ class Git:
             if len(head) != 3:
                 raise GitError(
                     f"The checkpoints in {str(self.directory.parent)!r} are damaged: contents are "
-                    "missing. Remove that folder to begin again; the workspace is not touched."
+                    "missing. Remove that folder to start again; the workspace is not affected."
                 )
             yield id, int(head[2]), output
             output.read(1)
@@ -234,16 +234,16 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def split(output: bytes) -> list[str]:
-    """The entries of output that ends each with a zero byte."""
+    """Return the entries of zero-terminated output."""
     return [os.fsdecode(entry) for entry in output.split(b"\0") if entry]
 
 
 def joined(entries: Iterable[str]) -> bytes:
-    """Entries as a command reads them from standard input with ``-z``."""
+    """Return entries zero-terminated, as commands read them with ``-z``."""
     return b"".join(os.fsencode(entry) + b"\0" for entry in entries)
 
 
 def read_blobs(git: Git, ids: Iterable[str]) -> dict[str, bytes]:
-    """Read the contents of blobs by their ids, by one process."""
-    with git.blobs(dict.fromkeys(ids)) as found:
-        return {id: output.read(size) for id, size, output in found}
+    """Return the contents of blobs by id, read by one process."""
+    with git.blobs(dict.fromkeys(ids)) as blobs:
+        return {id: output.read(size) for id, size, output in blobs}

@@ -1,8 +1,8 @@
-"""The plan of a rewind: three versions of each path reconciled, so that nothing of others is lost.
+"""The plan of a rewind: three versions of each path reconciled, so that others lose nothing.
 
-The three are the path when a turn began, when it ended, and now. Only what is now exactly as the
-turn left it (type, permission bits, contents) is the turn's, and goes back. Everything else on
-disk belongs to others: it stays, and is listed as kept with the reason.
+The versions are the path when a turn began, when it ended, and now. Only a path that is exactly as
+the turn left it (type, permission bits, contents) is the turn's, and is restored. Everything else
+on disk belongs to others: it stays, and is listed as kept with the reason.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class PathChange:
     Attributes:
         path: Relative to the workspace.
         kind: ``create`` (it was deleted since), ``restore`` (its contents), ``merge`` (the turn's
-            changes are undone, later ones of others are kept), ``delete`` (it was made since) or
+            changes are undone, later ones of others stay), ``delete`` (it was created since) or
             ``permissions``.
-        mode: Permission bits that it will have; None if there will be no file.
-        before: Its state now.
-        after: Its state when it is done.
+        mode: New permission bits; None if there will be no file.
+        before: Its current state.
+        after: Its state after the rewind.
     """
 
     path: str
@@ -45,15 +45,15 @@ class PathChange:
 
 @dataclass(frozen=True, repr=False)
 class RewindPlan:
-    """What a rewind will do, or has done.
+    """The changes of a rewind, planned or done.
 
     Attributes:
         changes: One for each path, in the order of paths.
-        kept: Paths that stay as they are, as others changed them or no contents are kept of them,
-            with the reason.
+        kept: Paths that stay, because others changed them or their contents are not stored, with
+            the reason.
         make_directories: Directories to make.
         remove_directories: Directories to remove, which are empty by then.
-        notes: What else did not come back, each a sentence.
+        notes: Other things that were not restored, each a sentence.
         directory_modes: Permission bits of the directories to make.
     """
 
@@ -69,12 +69,12 @@ class RewindPlan:
         return bool(self.changes or self.make_directories or self.remove_directories)
 
     def results(self) -> dict[str, State | None]:
-        """Return the state that each path of it will have."""
-        found: dict[str, State | None] = dict.fromkeys(self.remove_directories)
-        found |= {change.path: change.after for change in self.changes}
+        """Return the future state of each path."""
+        results: dict[str, State | None] = dict.fromkeys(self.remove_directories)
+        results |= {change.path: change.after for change in self.changes}
         for path in self.make_directories:
-            found[path] = State("folder", self.directory_modes.get(path, 0o755))
-        return found
+            results[path] = State("folder", self.directory_modes.get(path, 0o755))
+        return results
 
     def __repr__(self) -> str:
         """One line for each path."""
@@ -95,7 +95,7 @@ UNSURE = "changed since, and its turn has no known end: nobody can tell who did 
 
 
 class Turn(NamedTuple):
-    """What is undone together: the files before and after, and what others changed meanwhile."""
+    """A unit of undo: the files before and after, and the paths that others changed meanwhile."""
 
     begin: Snapshot
     end: Snapshot
@@ -107,11 +107,11 @@ class Turn(NamedTuple):
 def turn_changes(git: Git, turn: Turn) -> dict[str, Change]:
     """Return the states before and after a turn of the paths that it changed.
 
-    What was there without being kept, before or after, is unknown, not absent. Of a rewind
-    everything is known.
+    A file that existed without being stored is unknown, not absent. Everything is known of a
+    rewind.
     """
     before, after = load(git, turn.begin), load(git, turn.end)
-    found: dict[str, Change] = {}
+    result: dict[str, Change] = {}
     for path, (old, new) in changes(git, turn.begin, turn.end).items():
         if path in turn.others:
             continue
@@ -119,13 +119,13 @@ def turn_changes(git: Git, turn: Turn) -> dict[str, Change]:
             old = UNKNOWN
         if new is None and not turn.is_rewind and after.covering(path):
             new = UNKNOWN
-        found[path] = old, new
-    return found
+        result[path] = old, new
+    return result
 
 
 @dataclass
 class _Planner:
-    """The wanted states of paths, beside those of now."""
+    """The wanted and the current states of paths."""
 
     git: Git
     now: Snapshot
@@ -142,7 +142,7 @@ class _Planner:
         self.outside = load(self.git, self.now)
 
     def here(self, path: str) -> State | None:
-        """Return the state of now; unknown where something is that no checkpoint keeps."""
+        """Return the current state; unknown if no checkpoint stores the file."""
         if path in self.present:
             return self.present[path]
         status = look(self.git.work_tree, path)
@@ -152,7 +152,7 @@ class _Planner:
         return State("folder", stat.S_IMODE(status.st_mode)) if is_folder else UNKNOWN
 
     def final(self, path: str) -> State | None:
-        """Return the state that a path will have."""
+        """Return the state of a path after the rewind."""
         return self.here(path) if path in self.kept else self.wanted.get(path, self.here(path))
 
     def keep(self, path: str, reason: str) -> None:
@@ -160,18 +160,18 @@ class _Planner:
         self.wanted.pop(path, None)
 
     def keep_unknown(self, path: str) -> None:
-        """Keep what is there without being in any checkpoint."""
+        """Keep a file that no checkpoint stores."""
         covering = self.outside.covering(path)
         reason = self.outside.outside.get(covering, "made since the files were read")
         self.keep(path, NOT_IN_CHECKPOINT + reason)
 
     def undo(self, path: str, old: State | None, new: State | None) -> None:
-        """Want the state before a turn for a path, as far as it is as the turn left it."""
+        """Want the state before a turn, if the path is as the turn left it."""
         current = self.wanted[path] if path in self.wanted else self.here(path)
         if path in self.kept or current == old:
             return
         if current == UNKNOWN and is_now(self.git.work_tree, path, new):
-            self.wanted[path] = old  # such as a large file that a rewind brought back
+            self.wanted[path] = old  # such as a large file that a rewind restored
             self.missing.append(path)
         elif current == UNKNOWN:
             if not is_now(self.git.work_tree, path, old):
@@ -181,7 +181,7 @@ class _Planner:
         elif current is not None and old is not None and new is not None:
             self._reconcile(path, old, current, new)
         elif _is_folder(current) and _is_folder(old):
-            pass  # another program made the directory meanwhile
+            pass  # another program created the directory
         elif current is not None or old is not None:
             self.keep(path, CHANGED_BY_OTHERS)
 
@@ -202,19 +202,19 @@ class _Planner:
             self.wanted[path] = State(current.kind, mode, blob)
 
     def unknown(self) -> list[str]:
-        """List files that are in the way, and of which no contents are kept yet."""
-        found = []
+        """Return files in the way whose contents are not stored yet."""
+        paths = []
         for path, after in self.wanted.items():
             before = self.here(path)
             if before == UNKNOWN:
-                found.append(path)
+                paths.append(path)
             elif _is_folder(before) and after is not None and not _is_folder(after):
                 inner = below(self.git.work_tree, path)
-                found += [each for each in inner if each not in self.present]
-        return found
+                paths += [each for each in inner if each not in self.present]
+        return paths
 
     def plan(self) -> RewindPlan:
-        """Drop what cannot be done without harm, and return the rest."""
+        """Drop harmful changes and return the rest."""
         for path in sorted(self.wanted):
             if self.here(path) == UNKNOWN and self.wanted[path] != UNKNOWN:
                 self.keep_unknown(path)
@@ -233,13 +233,13 @@ class _Planner:
             is_parent = path in parents and _is_folder(self.wanted[path] or self.here(path))
             if path != self.only and not is_parent:
                 del self.wanted[path]
-        if self.wanted.get(str(self.only)) is None:  # no directory is made for a file that goes
+        if self.wanted.get(str(self.only)) is None:  # a deleted file needs no directory
             for path in [p for p in self.wanted if p != self.only and self.wanted[p] is not None]:
                 del self.wanted[path]
         self.kept = {path: why for path, why in self.kept.items() if path == self.only}
 
     def _make_way(self, path: str) -> None:
-        """Want the directories that a path is in; keep things as they are if others' are there."""
+        """Want a path's parent directories; keep the path if others are in the way."""
         for parent in reversed(PurePosixPath(path).parents):
             name = parent.as_posix()
             if name == ".":
@@ -264,7 +264,7 @@ class _Planner:
             after = self.wanted[path]
             if not _is_folder(self.here(path)) or _is_folder(after):
                 continue
-            left = [name for name in self._inside(path) if not self._goes(name)]
+            left = [name for name in self._inside(path) if not self._is_removed(name)]
             if left or (path in needed and after is None):
                 if after is not None or not left or any(name not in stay for name in left):
                     self.keep(path, HOLDS_OTHERS)
@@ -277,11 +277,11 @@ class _Planner:
         except OSError:
             return []
 
-    def _goes(self, path: str) -> bool:
+    def _is_removed(self, path: str) -> bool:
         return path in self.wanted and self.wanted[path] is None and path not in self.kept
 
     def _collected(self) -> RewindPlan:
-        found, make, remove = [], [], []
+        path_changes, make, remove = [], [], []
         modes: dict[str, int] = {}
         for path, after in sorted(self.wanted.items()):
             before = self.here(path)
@@ -297,18 +297,18 @@ class _Planner:
             if before != after:
                 kind = _kind(before, after, path in self.merged)
                 mode = after.mode if after is not None and after.kind != "link" else None
-                found.append(PathChange(path, kind, mode, before, after))
+                path_changes.append(PathChange(path, kind, mode, before, after))
         kept = dict(sorted(self.kept.items()))
-        return RewindPlan(found, kept, make, remove[::-1], [], modes)
+        return RewindPlan(path_changes, kept, make, remove[::-1], [], modes)
 
 
 def plan_turns(
     git: Git, now: Snapshot, turns: Sequence[Turn], only: str | None = None
 ) -> tuple[RewindPlan, list[str]]:
-    """Plan to undo the changes of some turns, from the last to the first; those of others stay.
+    """Plan to undo the changes of some turns, from the last to the first; others' stay.
 
     Returns:
-        The plan, and the files that have to be kept before it can be made in full.
+        The plan, and the files that must be saved before it can be complete.
     """
     planner = _Planner(git, now, only)
     if turns:
@@ -333,10 +333,10 @@ def plan_turns(
 def plan_exact(
     git: Git, now: Snapshot, target: Snapshot, only: str | None = None
 ) -> tuple[RewindPlan, list[str]]:
-    """Plan to restore everything to a moment, also what others changed since.
+    """Plan to restore everything to a moment, including others' changes since.
 
     Returns:
-        The plan, and the files that have to be kept before it can be made in full.
+        The plan, and the files that must be saved before it can be complete.
     """
     planner = _Planner(git, now, only)
     then = load(git, target)
@@ -355,7 +355,7 @@ def plan_exact(
 
 
 def _notes(git: Git, turns: Sequence[Turn]) -> list[str]:
-    """Say which repositories' own data changed, as checkpoints do not keep it."""
+    """Return a note on repositories whose own data changed, which checkpoints do not store."""
     changed: set[str] = set()
     for turn in turns:
         before, after = load(git, turn.begin).repositories, load(git, turn.end).repositories
@@ -371,12 +371,12 @@ def _notes(git: Git, turns: Sequence[Turn]) -> list[str]:
 def _with_notes(
     git: Git, plan: RewindPlan, begins: Sequence[Snapshot], notes: list[str]
 ) -> RewindPlan:
-    """Add to a plan what does not come back with the files that it creates."""
+    """Add notes on attributes that are not restored with created files."""
     created = {change.path for change in plan.changes if change.kind == "create"}
     special: dict[str, str] = {}
     for begin in begins if created else ():
-        known = load(git, begin).special
-        special |= {path: known[path] for path in created & known.keys()}
+        special_then = load(git, begin).special
+        special |= {path: special_then[path] for path in created & special_then.keys()}
     for path, what in sorted(special.items())[:5]:
         notes = [*notes, f"The {what} of {path} do not come back."]
     plan.notes.extend(notes)
@@ -398,7 +398,7 @@ def _is_folder(state: State | None) -> bool:
 
 
 def _merge(git: Git, *, base: str, ours: str, theirs: str) -> str | None:
-    """Reconcile three versions of a text in one blob; None if that is not possible."""
+    """Reconcile three versions of a text in one blob; None if that is impossible."""
     blobs = read_blobs(git, (base, ours, theirs))
     contents = [blobs[id] for id in (ours, base, theirs)]
     if any(b"\0" in content for content in contents):

@@ -1,4 +1,4 @@
-"""The files of a workspace at a moment, as a tree in a git repository beside it."""
+"""Snapshots of a workspace's files, as trees in a git repository outside of it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from oh_jupyter.errors import CheckpointError
 _T = TypeVar("_T")
 
 _FIRST_PACK = 500
-"""As many new files at once go into one pack; a file of its own for each takes longer."""
+"""Number of new files above which git writes one pack, which is faster than separate files."""
 
 _SEED = ".oh-jupyter-seed"
-"""Name that is in the index for a moment, so that git lists the files of an inner repository."""
+"""Temporary name in the index that makes git list the files of an inner repository."""
 
 _EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
-_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git knows it without keeping it
+_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # built into git
 _NO_BLOB = "0" * 40
 
 
@@ -40,17 +40,17 @@ class Snapshot(NamedTuple):
 
 @dataclass(frozen=True)
 class Details:
-    """Facts of a snapshot that a tree in git does not hold.
+    """Facts of a snapshot that a git tree does not store.
 
     Attributes:
         file_mode: Permission bits of most files.
-        program_mode: Permission bits of most files that can be executed.
+        program_mode: Permission bits of most executable files.
         modes: Permission bits of the other files, by path.
         folders: Permission bits of all directories, by path.
-        outside: Paths that were there and are not kept, with the reason; a directory, which
-            stands for all that is in it, ends with a slash.
-        repositories: Directories of repositories, with what tells whether git changed them.
-        special: Files whose owner or extended attributes cannot be brought back.
+        outside: Existing paths that are not stored, with the reason; a directory, which stands
+            for its contents, ends with a slash.
+        repositories: Directories of repositories, with a value that changes when git changes them.
+        special: Files whose owner or extended attributes cannot be restored.
     """
 
     file_mode: int = 0o644
@@ -66,7 +66,7 @@ class Details:
         return self.modes.get(path, self.program_mode if is_program else self.file_mode)
 
     def covering(self, path: str) -> str:
-        """Return the entry of ``outside`` that a path is, or is in; "" if there is none."""
+        """Return the entry of ``outside`` that is or contains a path, or ""."""
         for candidate in (path, f"{path}/"):
             if candidate in self.outside:
                 return candidate
@@ -78,12 +78,12 @@ class Details:
 
 @dataclass(frozen=True)
 class Limits:
-    """Beyond which sizes a workspace is not kept.
+    """Maximum sizes.
 
     Attributes:
-        file_bytes: Size of a file that is left out.
+        file_bytes: Size of a stored file.
         files: Number of files in the workspace.
-        total_bytes: Size of what one snapshot adds.
+        total_bytes: Size of the changes in one snapshot.
     """
 
     file_bytes: int = 10 << 20
@@ -94,13 +94,13 @@ class Limits:
 def take(
     git: Git, limits: Limits, *, known: str = "", forced: Collection[str] = frozenset()
 ) -> Snapshot:
-    """Keep the files as they are now; what did not change costs a ``stat``.
+    """Save the current files; an unchanged file costs a ``stat``.
 
     Args:
         git: The repository.
-        limits: What is too large.
-        known: Tree of an earlier snapshot, whose files are kept though they are ignored now.
-        forced: Files that are kept whatever their size, and though they are ignored.
+        limits: Maximum sizes.
+        known: Tree of an earlier snapshot, whose files are stored even if they are now ignored.
+        forced: Files that are stored whatever their size, and even if they are ignored.
 
     Raises:
         CheckpointError: The workspace is too large, or git fails.
@@ -108,27 +108,27 @@ def take(
     wanted = [path for path in forced if _is_readable(git, path)]
     if wanted:
         git("update-index", "--add", "--replace", "-z", "--stdin", data=joined(wanted))
-    listed = _listed(git)
+    listed = _list_changed(git)
     if len(listed) > limits.files:
         raise _too_many(git.work_tree, len(listed), limits)
     gone = [path for path in listed if not _is_file(look(git.work_tree, path))]
-    if gone:  # otherwise git lists ignored directories by what was in them
+    if gone:  # otherwise git lists the former contents of ignored directories
         git("update-index", "--force-remove", "-z", "--stdin", data=joined(gone))
     ignored = _list(git, "-o", "-i", "--directory")
     disk = walk(git.work_tree, ignored, git.is_ours)
     remaining = set(listed) - set(gone)
-    left_out = _update_index(git, limits, disk, remaining, forced)
+    skipped = _update_index(git, limits, disk, remaining, forced)
     tracked = split(git("ls-files", "-z"))
     if len(tracked) > limits.files:
         raise _too_many(git.work_tree, len(tracked), limits)
     strays = [path for path in tracked if path not in disk.files and path not in forced]
-    if strays:  # our own state, or gone since git listed them
+    if strays:  # our own state, or deleted since git listed them
         git("update-index", "--force-remove", "-z", "--stdin", data=joined(strays))
     tree = git("write-tree").decode().strip()
-    again = _known_still(git, limits, known, tree) if known else []
-    if again:
-        return take(git, limits, forced={*forced, *again})
-    outside = dict.fromkeys(ignored, "ignored") | left_out
+    ignored_again = _newly_ignored(git, limits, known, tree) if known else []
+    if ignored_again:
+        return take(git, limits, forced={*forced, *ignored_again})
+    outside = dict.fromkeys(ignored, "ignored") | skipped
     outside |= {f"{path}/": reason for path, reason in disk.others.items()}
     for path in set(tracked) - set(strays):
         outside.pop(path, None)
@@ -136,13 +136,13 @@ def take(
 
 
 def _is_file(status: os.stat_result | None) -> bool:
-    """Tell whether it is a regular file or a link."""
+    """Return whether a status is that of a regular file or a link."""
     return status is not None and (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode))
 
 
-def _known_still(git: Git, limits: Limits, known: str, tree: str) -> list[str]:
-    """List files of an earlier tree that exist, but are ignored by now."""
-    found = []
+def _newly_ignored(git: Git, limits: Limits, known: str, tree: str) -> list[str]:
+    """Return files of an earlier tree that exist but are now ignored."""
+    paths = []
     for path, (_, after) in differences(git, known, tree).items():
         status = look(git.work_tree, path) if after is None else None
         if (
@@ -151,22 +151,22 @@ def _known_still(git: Git, limits: Limits, known: str, tree: str) -> list[str]:
             and status.st_size <= limits.file_bytes
             and not git.is_ours(str(git.work_tree / path))
         ):
-            found.append(path)
-    return found
+            paths.append(path)
+    return paths
 
 
 def _list(git: Git, *options: str) -> list[str]:
-    # What could be listed once is slow for another reason, such as a busy machine.
+    # After a first listing, slowness has other reasons, such as a busy machine.
     seconds = TIMEOUT_SECONDS if git.index.exists() else LIST_SECONDS
     return split(git("ls-files", "-z", *options, "--exclude-standard", timeout_seconds=seconds))
 
 
-def _listed(git: Git) -> list[str]:
-    """List what is new, changed or gone since the index was written; in repositories, too."""
+def _list_changed(git: Git) -> list[str]:
+    """Return new, changed and deleted files since the index was written, including repositories."""
     seen: set[str] = set()
     while True:
         paths = _list(git, "-o", "-m")
-        # A repository within the workspace is listed as a folder, until a name in it is known.
+        # git lists an inner repository as a folder until the index has a name in it.
         inner = [path for path in paths if path.endswith("/") and path not in seen]
         if not inner:
             return list(dict.fromkeys(path for path in paths if not path.endswith("/")))
@@ -178,10 +178,10 @@ def _listed(git: Git) -> list[str]:
 def _update_index(
     git: Git, limits: Limits, disk: Disk, listed: set[str], forced: Collection[str]
 ) -> dict[str, str]:
-    """Bring the index up to date, and return what is left out, with the reason."""
+    """Update the index; return the skipped files with reasons."""
     changed: list[str] = []
     removed: list[str] = []
-    left_out: dict[str, str] = {}
+    skipped: dict[str, str] = {}
     total = 0
     for path in sorted(listed):
         status = disk.files.get(path)
@@ -193,14 +193,14 @@ def _update_index(
         reason = "" if stat.S_ISLNK(status.st_mode) else _reason(git, path, status, limits)
         if reason:
             removed.append(path)
-            left_out[path] = reason
+            skipped[path] = reason
         else:
             changed.append(path)
             total += status.st_size
     if total > limits.total_bytes:
         raise too_large(
             f"A checkpoint of {str(git.work_tree)!r} would copy {total / 2**20:.0f} MB, more than "
-            f"{limits.total_bytes / 2**20:.0f} MB; leave data out by a .gitignore there."
+            f"{limits.total_bytes / 2**20:.0f} MB; exclude data with a .gitignore there."
         )
     if removed:
         git("update-index", "--force-remove", "-z", "--stdin", data=joined(removed))
@@ -210,11 +210,11 @@ def _update_index(
             data=joined(changed),
             options={"core.bigFileThreshold": "1"} if len(changed) > _FIRST_PACK else {},
         )
-    return left_out
+    return skipped
 
 
 def _reason(git: Git, path: str, status: os.stat_result, limits: Limits) -> str:
-    """Tell why a file is left out; "" if it is kept."""
+    """Return why a file is not stored, or ""."""
     if status.st_size > limits.file_bytes:
         return f"larger than {limits.file_bytes / 2**20:g} MB"
     return "" if os.access(git.work_tree / path, os.R_OK) else "not readable"
@@ -259,12 +259,12 @@ def _most(values: Iterable[_T], default: _T) -> _T:
 def _has_attributes(path: Path) -> bool:
     try:
         return bool(os.listxattr(path, follow_symlinks=False))
-    except (OSError, AttributeError):  # not on this file system, or not on this system
+    except (OSError, AttributeError):  # not supported here
         return False
 
 
 def _repository_state(folder: Path) -> str:
-    """Return what changes when git commits, switches branches or stages files."""
+    """Return a value that changes when git commits, switches branches or stages files."""
     parts = []
     for name in ("HEAD", "index", "logs/HEAD"):
         try:
@@ -277,60 +277,60 @@ def _repository_state(folder: Path) -> str:
 def _save(git: Git, details: Details) -> str:
     text = json.dumps(asdict(details), sort_keys=True)
     id = hashlib.sha256(os.fsencode(text)).hexdigest()[:32]
-    place = _place(git.directory, id)
-    if not place.exists():
-        place.parent.mkdir(exist_ok=True, mode=0o700)
-        fresh = place.with_suffix(".new")
+    target = _details_path(git.directory, id)
+    if not target.exists():
+        target.parent.mkdir(exist_ok=True, mode=0o700)
+        fresh = target.with_suffix(".new")
         fresh.write_text(text, "utf-8")
-        fresh.replace(place)
+        fresh.replace(target)
     return id
 
 
-def _place(directory: Path, id: str) -> Path:
+def _details_path(directory: Path, id: str) -> Path:
     return directory / "details" / f"{id}.json"
 
 
 def load(git: Git, snapshot: Snapshot) -> Details:
-    """Read the details of a snapshot; a CheckpointError if they are gone."""
+    """Return the details of a snapshot; raise CheckpointError if they are missing."""
     try:
-        return _load(_place(git.directory, snapshot.details))
+        return _load(_details_path(git.directory, snapshot.details))
     except (OSError, ValueError, TypeError) as error:
         raise CheckpointError(
-            f"A checkpoint of {str(git.work_tree)!r} cannot be read: {error}. Go back to another "
+            f"A checkpoint of {str(git.work_tree)!r} cannot be read: {error}. Rewind to another "
             "one; %oh_rewind lists them."
         ) from error
 
 
 @functools.lru_cache(maxsize=16)
-def _load(place: Path) -> Details:
-    return Details(**json.loads(place.read_text("utf-8")))
+def _load(path: Path) -> Details:
+    return Details(**json.loads(path.read_text("utf-8")))
 
 
 def forget_details(git: Git, snapshots: Collection[Snapshot]) -> None:
-    """Remove the details that none of these snapshots has."""
+    """Remove all details except those of these snapshots."""
     needed = {snapshot.details for snapshot in snapshots}
-    for place in (git.directory / "details").glob("*"):
-        if place.stem not in needed:
-            place.unlink(missing_ok=True)
+    for path in (git.directory / "details").glob("*"):
+        if path.stem not in needed:
+            path.unlink(missing_ok=True)
 
 
 class Entry(NamedTuple):
-    """A file or link in a tree: its mode as git has it, and the id of its contents."""
+    """A file or link in a tree: its mode in git, and the id of its contents."""
 
     mode: str
     blob: str
 
 
 def differences(git: Git, before: str, after: str) -> dict[str, tuple[Entry | None, Entry | None]]:
-    """Compare two trees: for each path that differs the entry before, and the one after."""
+    """Compare two trees; return the old and the new entry of each different path."""
     if before == after:
         return {}
     fields = split(git("diff-tree", "-r", "-z", "--no-renames", before, after))
-    found = {}
-    for about, path in zip(fields[::2], fields[1::2], strict=True):
-        mode_before, mode_after, blob_before, blob_after, _ = about[1:].split()
-        found[path] = (_entry(mode_before, blob_before), _entry(mode_after, blob_after))
-    return found
+    entries = {}
+    for header, path in zip(fields[::2], fields[1::2], strict=True):
+        mode_before, mode_after, blob_before, blob_after, _ = header[1:].split()
+        entries[path] = (_entry(mode_before, blob_before), _entry(mode_after, blob_after))
+    return entries
 
 
 def _entry(mode: str, blob: str) -> Entry | None:
@@ -340,11 +340,11 @@ def _entry(mode: str, blob: str) -> Entry | None:
 def states(git: Git, snapshot: Snapshot) -> dict[str, State]:
     """Return all files, links and directories of a snapshot, by path."""
     details = load(git, snapshot)
-    found = {path: State("folder", mode) for path, mode in details.folders.items()}
+    result = {path: State("folder", mode) for path, mode in details.folders.items()}
     for path, (_, entry) in differences(git, _EMPTY_TREE, snapshot.tree).items():
         if entry is not None:
-            found[path] = _state(details, path, entry)
-    return found
+            result[path] = _state(details, path, entry)
+    return result
 
 
 def _state(details: Details, path: str, entry: Entry) -> State:
@@ -357,15 +357,15 @@ Change = tuple[State | None, State | None]
 
 
 def changes(git: Git, before: Snapshot, after: Snapshot) -> dict[str, Change]:
-    """Compare two snapshots: for each path that differs the state before, and the one after."""
+    """Compare two snapshots; return the old and the new state of each different path."""
     old, new = load(git, before), load(git, after)
-    found: dict[str, Change] = {}
+    result: dict[str, Change] = {}
     for path in old.folders.keys() | new.folders.keys():
         if old.folders.get(path) != new.folders.get(path):
-            found[path] = (_folder(old, path), _folder(new, path))
+            result[path] = (_folder(old, path), _folder(new, path))
     differing = differences(git, before.tree, after.tree)
     for path, (entry_before, entry_after) in differing.items():
-        found[path] = (
+        result[path] = (
             _state(old, path, entry_before) if entry_before else _folder(old, path),
             _state(new, path, entry_after) if entry_after else _folder(new, path),
         )
@@ -375,8 +375,8 @@ def changes(git: Git, before: Snapshot, after: Snapshot) -> dict[str, Change]:
             is_program = bool(files[path].mode & 0o100)
             mode = old.mode(path, is_program=is_program)
             if files[path].kind == "file" and mode != files[path].mode:
-                found[path] = (files[path]._replace(mode=mode), files[path])
-    return found
+                result[path] = (files[path]._replace(mode=mode), files[path])
+    return result
 
 
 def _modes_of(details: Details) -> tuple[int, int, dict[str, int]]:
@@ -388,12 +388,12 @@ def _folder(details: Details, path: str) -> State | None:
 
 
 def is_same(git: Git, one: Snapshot, other: Snapshot) -> bool:
-    """Tell whether two snapshots have the same files, whatever they leave out."""
+    """Return whether two snapshots have the same files, whatever they omit."""
     return one.tree == other.tree and not changes(git, one, other)
 
 
 def with_states(git: Git, snapshot: Snapshot, new: Mapping[str, State | None]) -> Snapshot:
-    """Return a snapshot that differs from another one in these paths."""
+    """Return a copy of a snapshot with other states of these paths."""
     if not new:
         return snapshot
     details = load(git, snapshot)
@@ -429,6 +429,6 @@ def _git_mode(state: State) -> str:
 
 def _too_many(work_tree: Path, count: int, limits: Limits) -> CheckpointError:
     return too_large(
-        f"{str(work_tree)!r} has {count} files, more than the {limits.files} of which checkpoints "
-        "are made; leave folders out by a .gitignore there, or start in a smaller folder."
+        f"{str(work_tree)!r} has {count} files, more than the limit of {limits.files} for "
+        "checkpoints; exclude folders with a .gitignore there, or start in a smaller folder."
     )

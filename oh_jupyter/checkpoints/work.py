@@ -1,8 +1,8 @@
-"""Evidence of what an agent did in a turn, and of the process that the turn ends with.
+"""Evidence of an agent's work in a turn, and of the life of the turn's process.
 
-A process that begins turns holds a lock, which the system frees however the process dies. Beside
-it is a file that says when the agent was at work. Its time of change says when the process was
-last alive: whatever changed later is not the turn's.
+A process that starts turns holds a lock, which the system releases however the process dies. Beside
+it is a file with the times of the agent's work. Its modification time shows when the process was
+last alive: later changes are not the turn's.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from oh_jupyter.locks import file_lock
 
 @dataclass(frozen=True)
 class Work:
-    """When an agent was at work in a turn, and which files it certainly changed itself.
+    """When an agent worked during a turn, and which files it edited itself.
 
     Attributes:
         turn: Number of the turn.
-        spans: Beginnings and ends in seconds since the epoch; None for what goes on.
+        spans: Starts and ends in seconds since the epoch; an end is None while the work continues.
         edited: Real paths with the time until which their changes are the agent's.
         notebook: Real path of the notebook that people's tabs save, or "".
     """
@@ -35,11 +35,11 @@ class Work:
     notebook: str = ""
 
     def is_of_turn(self, path: Path, changed: float) -> bool:
-        """Tell whether a change is the agent's, as far as its time and its place show."""
-        place = os.path.join(os.path.realpath(path.parent), path.name)
-        if place == self.notebook:
-            return place in self.edited
-        if changed <= self.edited.get(place, 0.0):
+        """Return whether a change is the agent's, judged by its time and path."""
+        real_path = os.path.join(os.path.realpath(path.parent), path.name)
+        if real_path == self.notebook:
+            return real_path in self.edited
+        if changed <= self.edited.get(real_path, 0.0):
             return True
         return any(
             begin <= changed and (end is None or changed <= end) for begin, end in self.spans
@@ -47,10 +47,10 @@ class Work:
 
 
 class Owner:
-    """The lock of a process on the turns that it begins."""
+    """The lock of a process on its turns."""
 
     def __init__(self, directory: Path) -> None:
-        """Take a new lock, which is freed with this object at the latest."""
+        """Take a new lock, which is released with this object at the latest."""
         self.token = uuid.uuid4().hex
         self._directory = directory
         stack = contextlib.ExitStack()
@@ -58,15 +58,15 @@ class Owner:
         self.close = weakref.finalize(self, stack.close)
 
     def note(self, work: Work) -> None:
-        """Write down what the agent has done so far; the process is alive at this moment."""
-        place = _record(self._directory, self.token)
-        fresh = place.with_suffix(".new")
+        """Record the agent's work so far; the modification time shows that the process lives."""
+        record = _record(self._directory, self.token)
+        fresh = record.with_suffix(".new")
         fresh.write_text(json.dumps(asdict(work)), "utf-8")
-        fresh.replace(place)
+        fresh.replace(record)
 
 
 def is_alive(directory: Path, token: str) -> bool:
-    """Tell whether the process of an owner still runs."""
+    """Return whether the process of an owner still runs."""
     lock = _lock(directory, token)
     if not token or not lock.exists():
         return False
@@ -78,21 +78,21 @@ def is_alive(directory: Path, token: str) -> bool:
 
 
 def evidence(directory: Path, token: str, turn: int) -> tuple[Work, float] | None:
-    """Read what an owner noted of a turn, and when it was last alive; None without a note."""
-    place = _record(directory, token)
+    """Return an owner's notes on a turn and when it was last alive, or None."""
+    record = _record(directory, token)
     try:
-        fields = json.loads(place.read_text("utf-8"))
+        fields = json.loads(record.read_text("utf-8"))
         work = Work(**{**fields, "spans": [(begin, end) for begin, end in fields["spans"]]})
-        return (work, place.stat().st_mtime) if work.turn == turn else None
+        return (work, record.stat().st_mtime) if work.turn == turn else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
 def forget(directory: Path, token: str) -> None:
-    """Remove the files of an owner that is gone."""
+    """Remove the files of a dead owner."""
     if token:
-        for place in (_lock(directory, token), _record(directory, token)):
-            place.unlink(missing_ok=True)
+        for path in (_lock(directory, token), _record(directory, token)):
+            path.unlink(missing_ok=True)
 
 
 def _lock(directory: Path, token: str) -> Path:

@@ -325,12 +325,12 @@ def test_old_checkpoints_are_forgotten(root, checkpoints, monkeypatch):
 def test_clear_errors(root, tmp_path, monkeypatch):
     for name in "abc":
         (root / name).write_text(name)
-    with pytest.raises(CheckpointError, match="has 3 files, more than the 2 of which"):
+    with pytest.raises(CheckpointError, match="has 3 files, more than the limit of 2"):
         Checkpoints(root, tmp_path / "few", limits=Limits(files=2)).begin("x")
-    with pytest.raises(CheckpointError, match=r"would copy 0 MB, more than .* by a \.gitignore"):
+    with pytest.raises(CheckpointError, match=r"would copy 0 MB, more than .* with a \.gitignore"):
         Checkpoints(root, tmp_path / "small", limits=Limits(total_bytes=2)).begin("x")
     (tmp_path / "file").touch()
-    with pytest.raises(CheckpointError, match=r"cannot be kept in .*: Not a directory"):
+    with pytest.raises(CheckpointError, match=r"cannot be stored in .*: Not a directory"):
         Checkpoints(root, tmp_path / "file" / "x").begin("x")
     monkeypatch.setenv("PATH", "")
     with pytest.raises(
