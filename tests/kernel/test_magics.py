@@ -128,9 +128,204 @@ def test_a_file_is_made_edited_viewed_and_restored(kernel) -> None:
         "%%oh_edit create poem.txt\nroses are red\nviolets are {blue}\n"
     )
     assert path.read_text() == "roses are red\nviolets are {blue}\n"
-    block = "    assert "that checkpoint has no copies of them" in kernel.execute(
-        f"%oh_rewind {id} --yes --variables"
+    block = "<<<<<<< SEARCH\nroses are red\n=======\nroses are white\n>>>>>>> REPLACE\n"
+    shown = kernel.execute("%%oh_edit str_replace poem.txt\n" + block)
+    assert "-roses are red" in shown
+    assert "+roses are white" in shown
+    kernel.execute("%%oh_edit insert poem.txt --line 1\nand so on\n")
+    assert path.read_text() == "roses are white\nand so on\nviolets are {blue}\n"
+    assert "     2\tand so on" in kernel.execute("%oh_edit view poem.txt --range 2 2")
+    kernel.execute("%oh_edit undo poem.txt")
+    kernel.execute("%oh_edit undo poem.txt")
+    assert path.read_text() == "roses are red\nviolets are {blue}\n"
+    assert "poem.txt" in kernel.execute("%oh_edit view .")
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("%oh_edit fly x", "invalid choice"),
+        ("%oh_edit create --nope x", "Unknown option --nope. Options: --dry-run, --lint"),
+        ("%oh_store cat x --nope=5", "Unknown option --nope. Options: none"),
+        ("%oh_status --nope", "Unknown option --nope. Options: --help, -h"),
+        ("%oh_status now", "unrecognized arguments: now"),
+        ("%oh_edit create x", "%%oh_edit create x"),
+        ("%oh_edit view no-such-file", "ERROR:"),
+        ("%%oh_edit insert x\nbody", "--line N"),
+        ("%%oh_edit str_replace x\nbody", "<<<<<<< SEARCH"),
+        ("%oh_edit undo never-edited", "ERROR:"),
+        ("%oh_browse", "%oh_browse URL"),
+        ("%oh_store cat", "needs a path"),
+        ("%oh_store cat no-such-entry", "no-such-entry"),
+        ("%oh_store cat ../../etc/passwd", "StorePathError"),
+        ("%oh_store put x", "say what is put where: %oh_store put x FILE"),
+        ("%oh_skills no_such_skill", "no skill"),
+        ("%oh_log --last many", "invalid int"),
+        ("oh.run(5)", "args.command"),
+        ("oh.run('pwd', cwd='/nowhere')", "cwd is for static commands: add is_static, or put cd"),
+        ("oh.store.read('nothing')", "StoreNotFoundError"),
+        ("%oh_run", "say what to run: %oh_run COMMAND"),
+        ("%oh_run -t -3 ls", "argument -t/--timeout: '-3' is not a number of seconds"),
+        ("%%oh_edit insert x 99\nbody", "arguments: 99. Did you mean --line 99?"),
+        ("%oh_edit view x 5 9", "arguments: 5 9. Did you mean --range 5 9?"),
+        ("%oh_edit view x two", "unrecognized arguments: two. %oh_edit view --help explains"),
+        ("%oh_edit /etc/hosts", "say what to do with it, such as %oh_edit view /etc/hosts"),
+        ("oh.execute({'action': 'fly'})", "fly"),
+        ("oh.read('/no/such/file').content", "File not found"),
+    ],
+)
+def test_wrong_input_gets_one_clear_answer(kernel, line: str, word: str) -> None:
+    shown = kernel.execute(line)
+    assert word in shown
+    assert "Traceback" not in shown
+    assert kernel.execute("1 + 1") == "2"
+
+
+def test_an_open_bracket_in_a_command_is_no_python(kernel) -> None:
+    assert kernel.execute("%oh_run echo '('") == "("
+    assert kernel.execute("%%oh_run\necho '('\n") == "("
+
+
+def test_a_line_may_end_in_a_question_mark(kernel) -> None:
+    assert kernel.execute("%oh_run echo Are you there?") == "Are you there?"
+    assert kernel.execute("if True:\n    o = oh_run echo really??  \no.content") == "'really??'"
+    assert "pinfo" in kernel.execute("get_ipython().transform_cell('%oh_run?')")
+    assert kernel.execute('len("""\n%oh_run is it?\n""")') == "16"
+
+
+def test_each_line_of_a_cell_shows_its_value(kernel) -> None:
+    cell = """
+        %oh_run echo one
+        %oh_run echo quiet;
+        for n in range(2):
+            %oh_run echo within
+        kept = %oh_run echo kept
+        %oh_run echo last
+    """
+    assert kernel.execute(textwrap.dedent(cell)) == "onewithinwithinlast"
+    kernel.execute("get_ipython().ast_node_interactivity = 'none'")
+    assert kernel.execute("%oh_run echo one\n%oh_run echo two") == ""
+    kernel.execute("get_ipython().ast_node_interactivity = 'all'")
+    assert kernel.execute("%oh_run echo one\n%oh_run echo two") == "onetwo"
+    kernel.execute("get_ipython().ast_node_interactivity = 'last_expr'")
+
+
+def test_the_store_keeps_things(kernel) -> None:
+    kernel.execute("%%oh_store put notes/a.txt\nfirst\n")
+    (kernel.directory / "b.bin").write_bytes(bytes(range(256)))
+    kernel.execute("%oh_store put notes/b.bin b.bin")
+    shown = kernel.execute("%oh_store ls notes")
+    assert "notes/a.txt  6 B" in shown
+    assert "notes/b.bin  256 B" in shown
+    assert kernel.execute("%oh_store cat notes/a.txt") == "first\n"
+    assert kernel.execute("t = %oh_store cat notes/a.txt\nisinstance(t, str), t[-2:]") == (
+        r"(True, 't\n')"
     )
+    kernel.execute("%oh_store get notes/b.bin c.bin")
+    assert (kernel.directory / "c.bin").read_bytes() == bytes(range(256))
+    assert (
+        kernel.execute("listing = %oh_store ls notes\n[e['size'] for e in listing]") == "[6, 256]"
+    )
+    kernel.execute("%oh_store rm notes")
+    assert "a.txt" not in kernel.execute("%oh_store ls")
+
+
+def test_skills_are_listed_and_explained(kernel) -> None:
+    assert "search_dir" in kernel.execute("%oh_skills")
+    assert "search_dir(" in kernel.execute("%oh_skills search_dir")
+
+
+def test_the_log_shows_who_did_what(fresh_kernel) -> None:
+    fresh_kernel.act("run", command="echo agent")
+    fresh_kernel.execute("%oh_run echo person")
+    log = fresh_kernel.execute("%oh_log")
+    assert "agent" in log
+    assert "person" in log
+    assert "person" not in fresh_kernel.execute("%oh_log --source agent --kind run")
+    assert "shell" in fresh_kernel.execute("%oh_status")
+
+
+def test_observations_are_shown_as_text_and_html_and_never_as_script(kernel) -> None:
+    bundles = []
+    kernel.client.execute_interactive(
+        "%oh_run echo '<script>alert(1)</script>'",
+        output_hook=lambda m: bundles.append(m["content"].get("data")),
+        timeout=60,
+    )
+    (bundle,) = [bundle for bundle in bundles if bundle]
+    assert bundle["text/plain"] == "<script>alert(1)</script>"
+    assert "<script" not in bundle["text/html"]
+    assert "&lt;script&gt;" in bundle["text/html"]
+
+
+def test_loading_twice_and_reloading_work(fresh_kernel) -> None:
+    fresh_kernel.execute("%oh_run cd /; x=1")
+    fresh_kernel.execute("%load_ext oh_jupyter")
+    assert fresh_kernel.execute("%oh_run echo $x") == "1"
+    first, _ = fresh_kernel.ask("ping")
+    for _ in range(2):
+        assert fresh_kernel.execute("%reload_ext oh_jupyter") == ""
+        assert fresh_kernel.execute("%oh_run echo [$x]") == "[]"
+    second, _ = fresh_kernel.ask("ping")
+    assert first["generation"] != second["generation"]
+    fresh_kernel.execute("%unload_ext oh_jupyter")
+    assert "not found" in fresh_kernel.execute("%oh_run ls")
+    assert fresh_kernel.execute("'oh' in globals()") == "False"
+
+
+def test_an_interrupted_magic_leaves_the_shell_alive(kernel) -> None:
+    kernel.execute("%oh_run keep=1")
+    cell = kernel.start("%oh_run -b sleep 600")
+    while not json.dumps(kernel.ask("status")[0]["runtime"]["running"]).count("sleep"):
+        pass
+    kernel.manager.interrupt_kernel()
+    assert kernel.finish(cell)["traceback"] == ["KeyboardInterrupt"]
+    assert kernel.execute("%oh_run echo keep=$keep").endswith("keep=1")
+
+
+def test_a_turn_of_an_agent_is_undone(kernel) -> None:
+    mine, its = kernel.directory / "mine.txt", kernel.directory / "its.txt"
+    mine.write_text("mine\n")
+    assert kernel.execute("%oh_rewind --mark 'before all'").startswith("Checkpoint ")
+    kernel.act("run", command=f"cd {kernel.directory}; echo x > its.txt; echo its >> mine.txt")
+    kernel.execute("oh.write('other.txt', 'the person writes');")
+    shown = kernel.execute("%oh_rewind last")
+    assert shown.startswith("Preview; add --yes to apply it:")
+    assert "delete      its.txt\nrestore     mine.txt" in shown
+    assert its.exists()
+    assert "delete      its.txt" in kernel.execute("%oh_rewind last --yes")
+    assert not its.exists()
+    assert mine.read_text() == "mine\n"
+    assert (kernel.directory / "other.txt").exists()
+    table = kernel.execute("%oh_rewind")
+    assert "before all" in table
+    assert "back to " in table
+    assert "CheckpointError: No checkpoint 99999 in" in kernel.execute("%oh_rewind 99999")
+    assert "takes the id of a checkpoint, or last, not 'x'" in kernel.execute("%oh_rewind x")
+    assert "[-h] [-y] [--everything]" in kernel.execute("%oh_rewind --help")
+    assert "rewind" in kernel.execute("%oh_log --text rewind")
+
+
+def test_variables_come_back_if_they_were_copied(kernel) -> None:
+    kernel.execute("import os\nrows = [1]\nsame = rows\nlog = open(os.devnull)")
+    shown = kernel.execute("%oh_rewind --mark 'with variables' --variables")
+    id = shown.split()[1].rstrip(":")
+    for _ in range(2):
+        kernel.execute("rows.append(2); same = 3; new = 4; os = None")
+        done = kernel.execute(f"%oh_rewind {id} --yes --variables")
+        assert "These variables cannot be copied and stay as they are: log." in done
+        assert kernel.execute("rows, same is rows, 'new' in globals(), os.name") == (
+            "([1], True, False, 'posix')"
+        )
+    assert kernel.execute("log.closed") == "False"
+    shown = kernel.execute("%oh_rewind --mark plain")
+    id = shown.split()[1].rstrip(":")
+    assert kernel.execute(f"%oh_rewind {id} --yes") == (
+        "No agent changes since this checkpoint; nothing to undo.\n"
+        "The kernel's variables stay as they are."
+    )
+    output = kernel.execute(f"%oh_rewind {id} --yes --variables")
+    assert "that checkpoint has no copies of them" in output
 
 
 @pytest.mark.browser

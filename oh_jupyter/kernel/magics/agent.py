@@ -21,7 +21,7 @@ from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.completion import one_of
 from oh_jupyter.kernel.magics.options import (
-    Command,
+    MagicCommand,
     leading_options,
     magic_options,
     print_help,
@@ -30,12 +30,14 @@ from oh_jupyter.kernel.magics.options import (
 
 _CONVERSATION = ("--new", "--continue")
 _COMMANDS = {
-    "fix": Command(
+    "fix": MagicCommand(
         "[NAME]", "Ask about the last cell that failed.", "%oh_agent fix", _CONVERSATION
     ),
-    "list": Command("", "List the agents, and how to install them.", "%oh_agent list"),
-    "stop": Command("[NAME]", "Stop an agent and its turn.", "%oh_agent stop claude"),
-    "use": Command("NAME", "Select the agent for prompts without a name.", "%oh_agent use codex"),
+    "list": MagicCommand("", "List the agents, and how to install them.", "%oh_agent list"),
+    "stop": MagicCommand("[NAME]", "Stop an agent and its turn.", "%oh_agent stop claude"),
+    "use": MagicCommand(
+        "NAME", "Select the agent for prompts without a name.", "%oh_agent use codex"
+    ),
 }
 _MAX_TRACEBACK_CHARS = 6000
 

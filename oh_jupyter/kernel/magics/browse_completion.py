@@ -18,7 +18,7 @@ MAX_ADDRESSES = 200
 _WORD = re.compile(r"\S*\Z")
 _BID = re.compile(r"^\t*\[(\w+)\] ", re.MULTILINE)
 _OPTIONS = ("--axtree", "--help", "--no-picture")
-_EVAL_OPTIONS = (
+EVAL_OPTIONS = (
     *("--agent", "--executor", "--headed", "--help", "--out", "--seeds", "--steps"),
     *("--timeout", "--trace", "--workers"),
 )
@@ -125,7 +125,7 @@ class BrowseCompletion(Completion):
         if words and words[-1] == "--agent":
             hidden = self._shell.user_ns_hidden
             return sorted(n for n, v in namespace.items() if callable(v) and n not in hidden)
-        return [*_EVAL_OPTIONS] if argument.startswith("-") else [*TASKS, *_EVAL_OPTIONS]
+        return [*EVAL_OPTIONS] if argument.startswith("-") else [*TASKS, *EVAL_OPTIONS]
 
     def _sessions(self, words: list[str], argument: str) -> Iterable[str]:
         return [] if words else self._oh.browsers.names

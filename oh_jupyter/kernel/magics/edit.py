@@ -17,7 +17,7 @@ from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.completion import complete_path
 from oh_jupyter.kernel.magics.options import (
-    Command,
+    MagicCommand,
     magic_options,
     parse_line,
     unquoted,
@@ -25,35 +25,35 @@ from oh_jupyter.kernel.magics.options import (
 
 _WRITING = ("--dry-run", "--lint")
 _COMMANDS = {
-    "view": Command(
+    "view": MagicCommand(
         "[PATH]",
         "Show a file with line numbers, or list a directory.",
         "%oh_edit view notes.txt --range 10 20",
         ("--range",),
     ),
-    "undo": Command(
+    "undo": MagicCommand(
         "PATH", "Undo the last edit of a file.", "%oh_edit undo notes.txt", ("--dry-run",)
     ),
-    "redo": Command(
+    "redo": MagicCommand(
         "PATH", "Redo the last undone edit.", "%oh_edit redo notes.txt", ("--dry-run",)
     ),
-    "history": Command(
+    "history": MagicCommand(
         "PATH", "List the edits of a file that can be undone.", "%oh_edit history notes.txt"
     ),
-    "diff": Command(
+    "diff": MagicCommand(
         "PATH",
         "Show what the last edits changed.",
         "%oh_edit diff notes.txt --steps 3",
         ("--steps",),
     ),
-    "create": Command(
+    "create": MagicCommand(
         "PATH",
         "Create a file from the body of the cell. The file must not exist.",
         "%%oh_edit create notes.txt\nThe first line.",
         _WRITING,
         has_body=True,
     ),
-    "str_replace": Command(
+    "str_replace": MagicCommand(
         "PATH",
         "Replace text that occurs once, or with --all every occurrence. The body has blocks of "
         "SEARCH and REPLACE.",
@@ -62,21 +62,21 @@ _COMMANDS = {
         ("--all", *_WRITING),
         has_body=True,
     ),
-    "insert": Command(
+    "insert": MagicCommand(
         "PATH",
         "Insert the body after a line. Line 0 is the top.",
         "%%oh_edit insert notes.txt --line 0\nA title",
         ("--line", *_WRITING),
         has_body=True,
     ),
-    "write": Command(
+    "write": MagicCommand(
         "PATH",
         "Replace all lines, or those from --start to --end.",
         "%%oh_edit write notes.txt --start 2 --end 3\nThe second line.",
         ("--start", "--end", *_WRITING),
         has_body=True,
     ),
-    "draft": Command(
+    "draft": MagicCommand(
         "PATH",
         "Merge new text that omits unchanged parts. Comments such as `# ... existing code ...` "
         "stand for them.",
@@ -86,7 +86,7 @@ _COMMANDS = {
         ("--start", "--end", *_WRITING),
         has_body=True,
     ),
-    "patch": Command(
+    "patch": MagicCommand(
         "[PATH]",
         "Apply a patch to a file, or to the files of a directory. It is a unified diff, a "
         "*** Begin Patch envelope, or blocks of SEARCH and REPLACE.",

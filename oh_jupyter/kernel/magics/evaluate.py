@@ -15,7 +15,8 @@ from IPython.display import display
 from oh_jupyter.kernel.display.observations import picture_in_cell
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import bar_class
-from oh_jupyter.kernel.magics.options import parse_words
+from oh_jupyter.kernel.magics.browse_completion import EVAL_OPTIONS
+from oh_jupyter.kernel.magics.options import check_unknown_options
 
 if TYPE_CHECKING:
     from oh_jupyter.evaluation import Results, Trial
@@ -62,7 +63,10 @@ def run_evaluation(line: str, namespace: Mapping[str, Any]) -> Any:
         raise UsageError(f"{str(error).lower()}: {line}") from None
     if words[:1] == ["show"]:
         return _show(words[1:])
-    options = parse_words(parser, words)
+    options, unknown = parser.parse_known_intermixed_args(words)
+    check_unknown_options(unknown, EVAL_OPTIONS)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if options.help:
         return _print_help(parser)
     trials = []

@@ -1,4 +1,4 @@
-"""The options of magics: their help, with examples, and how a line is read."""
+"""Options of magics: their help with examples, and the parsing of a line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import wraps
 from inspect import cleandoc
 from textwrap import fill, indent
-from typing import Any
+from typing import Any, cast
 
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import argument, magic_arguments
@@ -26,22 +26,53 @@ _WIDTH_CHARS = 80
 
 
 @dataclass(frozen=True)
-class Command:
-    """What a magic does where a line begins with this word."""
+class MagicCommand:
+    """A command of a magic: the first word of the line."""
 
     arguments: str
-    """What follows, such as ``PATH [FILE]``; dots after a name let it repeat."""
+    """Its arguments, such as ``PATH [FILE]``; dots after a name allow repetition."""
     help: str
     example: str
     options: tuple[str, ...] = ()
-    """The long names of the options that it takes."""
+    """Long names of its options."""
     has_body: bool = False
     """Whether its text is the body of the cell."""
 
     @property
     def sign(self) -> str:
-        """What the line begins with."""
+        """Percent signs at the start of the line."""
         return "%%" if self.has_body else "%"
+
+
+@dataclass(frozen=True)
+class MagicOption:
+    """An option of a magic, as its ``@argument`` declares it."""
+
+    names: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Names of its values."""
+        if self.settings.get("action") == "store_true":
+            return ()
+        names = self.settings.get("metavar") or self.dest
+        return names if isinstance(names, tuple) else (names,)
+
+    @property
+    def dest(self) -> str:
+        """Attribute of its value in the parsed line."""
+        long = next((name for name in self.names if name.startswith("--")), self.names[0])
+        return str(self.settings.get("dest") or long.lstrip("-").replace("-", "_"))
+
+    def is_set(self, options: Namespace) -> bool:
+        """Return whether a parsed line has a value other than the default."""
+        default = self.settings.get("default", None if self.values else False)
+        return bool(getattr(options, self.dest) != default)
+
+    def belongs_to(self, command: MagicCommand) -> bool:
+        """Return whether a command takes it."""
+        return not {*command.options, "--help"}.isdisjoint(self.names)
 
 
 class _PlainHelp(RawDescriptionHelpFormatter):
@@ -55,29 +86,34 @@ class _PlainHelp(RawDescriptionHelpFormatter):
 
 
 def seconds(text: str) -> float:
-    """The value of an option that is a number of seconds."""
+    """Parse an option's number of seconds."""
     try:
         return check_seconds(float(text), "seconds")
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no number of seconds") from None
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds") from None
 
 
 def magic_options(
-    commands: Mapping[str, Command] | None = None, *, examples: str = "", is_leading: bool = False
+    commands: Mapping[str, MagicCommand] | None = None,
+    *,
+    examples: str = "",
+    is_leading: bool = False,
 ) -> Callable[[Any], Any]:
-    """Decorator that gives a magic its options, and ``--help`` unless they stand in front only.
+    """Decorator that gives a magic its options, and ``--help`` unless they are leading only.
 
-    IPython shows one line of an interrupt: where the magic waited is of no interest.
+    IPython shows one line for an interrupt, without the place where the magic waited.
     """
 
     def decorate(method: Any) -> Any:
         method.__doc__ = documentation = cleandoc(method.__doc__)
         with_help = argument("-h", "--help", action="store_true", help="show this text")(method)
+        declared = [MagicOption(each.args, each.kwds) for each in with_help.decorators[::-1]]
         magic: Any = magic_arguments()(with_help)
         parser = magic.parser
         parser.formatter_class = _PlainHelp
         parser.description = documentation
         parser.epilog = _commands_help(parser.prog, commands or {}) + _examples(examples)
+        magic.options = [option for option in declared if option.names[0].startswith("-")]
         magic.commands = dict(commands or {})
         magic.__doc__ = parser.format_help()
 
@@ -96,7 +132,7 @@ def magic_options(
     return decorate
 
 
-def _commands_help(name: str, commands: Mapping[str, Command]) -> str:
+def _commands_help(name: str, commands: Mapping[str, MagicCommand]) -> str:
     if not commands:
         return ""
     heads = [f"{each.sign}{name} {word} {each.arguments}" for word, each in commands.items()]
@@ -105,7 +141,7 @@ def _commands_help(name: str, commands: Mapping[str, Command]) -> str:
         f"  {head:{width}}{each.help.partition('. ')[0].rstrip('.')}"
         for head, each in zip(heads, commands.values(), strict=True)
     ]
-    return "\n".join(["commands:", *lines, "", f"%{name} COMMAND --help says more about one.", ""])
+    return "\n".join(["commands:", *lines, "", f"%{name} COMMAND --help explains a command.", ""])
 
 
 def _examples(text: str) -> str:
@@ -113,79 +149,71 @@ def _examples(text: str) -> str:
 
 
 def wants_help(magic: Any, line: str) -> bool:
-    """Print the help of a magic, or of its command, if the line asks for it; tell whether."""
-    asked = re.search(r"(^|\s)(-h|--help)(\s|$)", line) is not None
-    if asked:
+    """Print the help of a magic or its command if the line asks for it; return whether it does."""
+    is_asked = re.search(r"(^|\s)(-h|--help)(\s|$)", line) is not None
+    if is_asked:
         print_help(magic, next((word for word in line.split() if word[0] != "-"), ""))
-    return asked
+    return is_asked
 
 
 def print_help(magic: Any, command: str = "") -> None:
     """Print the help of a magic, or of one of its commands."""
-    parser = magic.parser
-    if found := magic.commands.get(command):
-        parser = ArgumentParser(
-            f"{parser.prog} {command}",
-            usage=f"{parser.prog} {command} [options] {found.arguments}".rstrip(),
-            description=fill(found.help, _WIDTH_CHARS),
-            epilog=_examples(found.example),
-            formatter_class=_PlainHelp,
-            add_help=False,
-        )
-        for option in _options(magic):
-            if not _is_foreign(option, found):
-                parser._add_action(option)  # argparse has no public way
+    known = magic.commands.get(command)
+    parser = magic.parser if known is None else _command_parser(magic, command, known)
     print(parser.format_help().strip())
 
 
-def _options(magic: Any) -> list[Any]:
-    # argparse has no public list
-    return [action for action in magic.parser._actions if action.option_strings]
-
-
-def _is_foreign(option: Any, command: Command) -> bool:
-    """Whether a command does not take an option."""
-    return not {*command.options, "--help"} & {*option.option_strings}
+def _command_parser(magic: Any, name: str, command: MagicCommand) -> ArgumentParser:
+    prog = f"{magic.parser.prog} {name}"
+    parser = ArgumentParser(
+        prog,
+        usage=f"{prog} [options] {command.arguments}".rstrip(),
+        description=fill(command.help, _WIDTH_CHARS),
+        epilog=_examples(command.example),
+        formatter_class=_PlainHelp,
+        add_help=False,
+    )
+    for option in magic.options:
+        if option.belongs_to(command):
+            parser.add_argument(*option.names, **option.settings)
+    return parser
 
 
 def parse_line(magic: Any, line: str) -> Namespace:
-    """The arguments of a magic, its options before or after what they are for (UsageError)."""
-    found = parse_words(magic.parser, arg_split(line), magic.commands)
-    command = magic.commands.get(getattr(found, "command", None))
-    if command is not None:
-        for option in _options(magic):
-            if _is_foreign(option, command) and getattr(found, option.dest) != option.default:
-                taken = ", ".join(command.options) or "none"
-                raise UsageError(
-                    f"{found.command} has no option {option.option_strings[-1]}. Options: {taken}"
-                )
-    return found
-
-
-def parse_words(
-    parser: ArgumentParser, words: list[str], commands: Mapping[str, Command] | None = None
-) -> Namespace:
-    """The arguments in words; a UsageError that names the options if one is unknown."""
-    found, unknown = parser.parse_known_intermixed_args(words)
-    command = (commands or {}).get(getattr(found, "command", ""))
-    for word in unknown:
-        if word.startswith("-"):
-            # argparse has no public list
-            known = command.options if command else parser._option_string_actions
-            raise UsageError(_unknown(word.partition("=")[0], known))
+    """Parse the arguments of a magic, with options in any position; raise UsageError."""
+    names = [name for option in magic.options for name in option.names]
+    options, unknown = magic.parser.parse_known_intermixed_args(arg_split(line))
+    word = getattr(options, "command", "")
+    command = magic.commands.get(word)
+    check_unknown_options(unknown, names if command is None else command.options)
     if unknown:
-        extra = " ".join(unknown)
-        number = _option_of_numbers(parser, command) if command and unknown[0].isdecimal() else ""
-        usage = f"%{parser.prog} {found.command} --help tells how it is used" if command else ""
-        meant = f". Did you mean {number} {extra}?" if number else usage and f". {usage}"
-        parser.error(f"unrecognized arguments: {extra}{meant}")
-    return found
+        magic.parser.error(_unrecognized(magic, word, command, unknown))
+    if command is not None:
+        for option in magic.options:
+            if not option.belongs_to(command) and option.is_set(options):
+                known = ", ".join(command.options) or "none"
+                raise UsageError(f"{word} has no option {option.names[-1]}. Options: {known}")
+    return cast(Namespace, options)
 
 
-def _option_of_numbers(parser: ArgumentParser, command: Command) -> str:
-    """The first option of a command that takes a number; "" if none does."""
-    found = (action.option_strings for action in parser._actions if action.type is int)
-    return next((names[-1] for names in found if names and names[-1] in command.options), "")
+def check_unknown_options(words: Iterable[str], names: Iterable[str]) -> None:
+    """Raise a UsageError with the valid names if one of these words is an option."""
+    for word in words:
+        if word.startswith("-"):
+            raise UsageError(_unknown(word.partition("=")[0], names))
+
+
+def _unrecognized(magic: Any, word: str, command: MagicCommand | None, unknown: list[str]) -> str:
+    """Return the message for extra arguments, with the option that they may belong to."""
+    extra = " ".join(unknown)
+    hint = ""
+    if command is not None:
+        numeric = (each.names[-1] for each in magic.options if each.settings.get("type") is int)
+        option = next((name for name in numeric if name in command.options), "")
+        hint = f". %{magic.parser.prog} {word} --help explains its use"
+        if option and unknown[0].isdecimal():
+            hint = f". Did you mean {option} {extra}?"
+    return f"unrecognized arguments: {extra}{hint}"
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:
@@ -193,23 +221,18 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 
 def unquoted(text: str) -> str:
-    """An argument without the quotes around it."""
-    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
-    return text[1:-1] if quoted else text
+    """Return an argument without the quotes around it."""
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    return text[1:-1] if is_quoted else text
 
 
 def option_values(magic: Any) -> dict[str, tuple[str, ...]]:
-    """The names of a magic's options, each with what its values are called."""
-    found = {}
-    for action in _options(magic):
-        names = action.metavar or action.dest
-        values = names if isinstance(names, tuple) else (names,)
-        found.update(dict.fromkeys(action.option_strings, () if action.nargs == 0 else values))
-    return found
+    """Return the names of a magic's options, each with the names of its values."""
+    return {name: option.values for option in magic.options for name in option.names}
 
 
 def leading_options(magic: Any, line: str) -> tuple[Namespace, str]:
-    """The options in front of a command (UsageError), and the rest of the line as it was typed."""
+    """Return the options before a command, and the rest of the line as typed; raise UsageError."""
     values = option_values(magic)
     rest = line.lstrip()
     options: list[str] = []
@@ -217,7 +240,7 @@ def leading_options(magic: Any, line: str) -> tuple[Namespace, str]:
         name = match[1]
         if name not in values:
             raise UsageError(
-                f"{_unknown(name, values)}. Put -- in front of a command that begins with a dash"
+                f"{_unknown(name, values)}. Put -- before a command that starts with a dash"
             )
         options.append(match[0].strip())
         rest = rest[match.end() :]

@@ -16,19 +16,19 @@ from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics, silenced_by_semicolon
 from oh_jupyter.kernel.magics.completion import one_of
-from oh_jupyter.kernel.magics.options import Command, magic_options, parse_line
+from oh_jupyter.kernel.magics.options import MagicCommand, magic_options, parse_line
 
 _COMMANDS = {
-    "add": Command(
+    "add": MagicCommand(
         "FUNCTION",
         "Offer a function to agents, from this notebook or as module:function.",
         "%oh_skills add my_function\n%oh_skills add statistics:median",
     ),
-    "remove": Command("NAME", "Remove a skill.", "%oh_skills remove my_function"),
-    "schema": Command(
+    "remove": MagicCommand("NAME", "Remove a skill.", "%oh_skills remove my_function"),
+    "schema": MagicCommand(
         "NAME", "Describe a skill's arguments for tools.", "%oh_skills schema open_file"
     ),
-    "docs": Command("", "Print the agents' documentation of all skills.", "%oh_skills docs"),
+    "docs": MagicCommand("", "Print the agents' documentation of all skills.", "%oh_skills docs"),
 }
 
 

@@ -22,7 +22,7 @@ from oh_jupyter.kernel.display.table import Table, size_text
 from oh_jupyter.kernel.magics.base import OhMagics, progress_bar
 from oh_jupyter.kernel.magics.completion import complete_path, one_of
 from oh_jupyter.kernel.magics.options import (
-    Command,
+    MagicCommand,
     magic_options,
     parse_line,
     seconds,
@@ -42,46 +42,50 @@ if TYPE_CHECKING:
     )
 
 _COMMANDS = {
-    "use": Command(
+    "use": MagicCommand(
         "[URL]",
         "Select another store by a URL or folder; without one, the runtime's own.",
         "%oh_store use s3://bucket/prefix\n%oh_store use",
     ),
-    "ls": Command("[PATH]", "List a folder.", "%oh_store ls sessions"),
-    "tree": Command("[PATH]", "Show everything in a folder.", "%oh_store tree sessions"),
-    "cat": Command("PATH", "Show the contents of a file.", "%oh_store cat notes/first.txt"),
-    "info": Command("[PATH]", "Show size and time of a file.", "%oh_store info notes/first.txt"),
-    "put": Command(
+    "ls": MagicCommand("[PATH]", "List a folder.", "%oh_store ls sessions"),
+    "tree": MagicCommand("[PATH]", "Show everything in a folder.", "%oh_store tree sessions"),
+    "cat": MagicCommand("PATH", "Show the contents of a file.", "%oh_store cat notes/first.txt"),
+    "info": MagicCommand(
+        "[PATH]", "Show size and time of a file.", "%oh_store info notes/first.txt"
+    ),
+    "put": MagicCommand(
         "PATH [FILE]",
         "Store a file or folder from the disk, or with %%oh_store the body of the cell.",
         "%oh_store put results ./out\n\n%%oh_store put notes/first.txt\nA line.",
     ),
-    "get": Command(
+    "get": MagicCommand(
         "PATH [FILE]",
         "Copy a file or folder to the disk.",
         "%oh_store get results ./out",
     ),
-    "rm": Command("PATH ...", "Delete files and folders.", "%oh_store rm notes results"),
-    "cp": Command(
+    "rm": MagicCommand("PATH ...", "Delete files and folders.", "%oh_store rm notes results"),
+    "cp": MagicCommand(
         "FROM TO",
         "Copy between stores and the disk. A path is in the store; ./, ../ and ~ start a path on "
         "disk, and a URL names another store.",
         "%oh_store cp ./out s3://bucket/out",
     ),
-    "sync": Command(
+    "sync": MagicCommand(
         "FROM TO",
         "Copy new and changed files between stores and the disk, with paths like cp.",
         "%oh_store sync ./out results --delete",
         ("--checksum", "--delete"),
     ),
-    "webhooks": Command(
+    "webhooks": MagicCommand(
         "[WHAT] [ID ...]",
         "List undelivered changes. `replay` and `discard` process dead letters, all or the "
         "named ones.",
         "%oh_store webhooks\n%oh_store webhooks replay 12",
         ("--force",),
     ),
-    "flush": Command("", "Wait until all is sent.", "%oh_store flush --timeout 30", ("--timeout",)),
+    "flush": MagicCommand(
+        "", "Wait until all is sent.", "%oh_store flush --timeout 30", ("--timeout",)
+    ),
 }
 _ON_DISK = ("./", "../", "~")
 
