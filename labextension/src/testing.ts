@@ -3,9 +3,21 @@ import type { Kernel } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 
 import type { IHistoryPage, IVerdict, IWaiting } from './events/api.js';
-import { UNKNOWN, type ICard, type IConfirmation } from './events/card.js';
+import {
+  UNKNOWN,
+  type EventRef,
+  type ICard,
+  type IConfirmation
+} from './events/card.js';
 import type { IProgress } from './events/progress.js';
 import type { IAction, IObservation, WireEvent } from './events/wire.js';
+
+const EVENT = {
+  timestamp: null,
+  source: 'agent',
+  message: '',
+  clipped: false
+} as const;
 
 export function action(
   id: number,
@@ -13,16 +25,7 @@ export function action(
   args: Record<string, unknown> = { command: `command ${id}` },
   more: Partial<IAction> = {}
 ): IAction {
-  return {
-    id,
-    timestamp: null,
-    source: 'agent',
-    message: '',
-    clipped: false,
-    action: type,
-    args,
-    ...more
-  };
+  return { ...EVENT, id, action: type, args, ...more };
 }
 
 export function observation(
@@ -33,18 +36,8 @@ export function observation(
   extras: Record<string, unknown> = { metadata: { exit_code: 0 } },
   more: Partial<IObservation> = {}
 ): IObservation {
-  return {
-    id,
-    cause,
-    timestamp: null,
-    source: 'agent',
-    message: '',
-    clipped: false,
-    observation: type,
-    content,
-    extras,
-    ...more
-  };
+  const answer = { observation: type, content, extras, ...more };
+  return { ...EVENT, id, cause, ...answer };
 }
 
 /** Pending Action as the server lists it. */
@@ -104,8 +97,7 @@ export class FakeServer {
 
   async decide(
     kernel: Pick<Kernel.IKernelConnection, 'id'>,
-    generation: string,
-    id: number,
+    { generation, id }: EventRef,
     { approve }: IVerdict
   ): Promise<void> {
     this.decided.push(`${kernel.id} ${generation} ${id} ${approve}`);

@@ -3,7 +3,7 @@ import { Token } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 
 import type { IVerdict } from './events/api.js';
-import type { ICard, LogEntry } from './events/card.js';
+import type { EventRef, ICard, LogEntry } from './events/card.js';
 import type { IProgress } from './events/progress.js';
 import type { IEventMessage } from './events/wire.js';
 
@@ -51,10 +51,7 @@ export interface IActivity {
   /** Approve or reject a pending Action; its card shows progress and errors meanwhile. */
   decide(card: ICard, verdict: IVerdict): Promise<Decision>;
   /** Wait until an Action's progress differs from `seen`, for a limited time. */
-  look(
-    card: Pick<ICard, 'generation' | 'id'>,
-    seen: IProgress | null
-  ): Promise<IProgress>;
+  look(card: EventRef, seen: IProgress | null): Promise<IProgress>;
   /** Interrupt a card that `findStoppable` returns; throw RuntimeGoneError if it has ended. */
   stop(card: ICard): Promise<void>;
   /** Kernel of a card among several; "" if there is only one. */

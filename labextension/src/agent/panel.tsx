@@ -3,8 +3,8 @@ import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import * as React from 'react';
 
 import { KernelPanel } from '../control/panel.js';
+import { agentIcon } from '../log/icons.js';
 import { trans } from '../translation.js';
-import { agentIcon } from './icon.js';
 import type { AgentModel } from './model.js';
 import { AgentView } from './view.js';
 

@@ -15,13 +15,11 @@ const MARKS: Readonly<Record<string, string>> = {
   failed: '✗'
 };
 
-interface ITurnProps {
+/** Prompt with the agent's text and tool calls. */
+export const TurnItem = React.memo(function TurnItem(props: {
   turn: ITurn;
   rendermime: IRenderMimeRegistry | null;
-}
-
-/** Prompt with the agent's text and tool calls. */
-export const TurnItem = React.memo(function TurnItem(props: ITurnProps) {
+}) {
   const { turn, rendermime } = props;
   const last = turn.parts.length - 1;
   return (

@@ -1,16 +1,10 @@
-import { LabIcon, ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 
-import browserSvg from '../../style/icons/browser.svg';
 import { trans } from '../translation.js';
 import { BrowserModel } from './model.js';
 import { BrowserView } from './view.js';
-
-export const browserIcon = new LabIcon({
-  name: 'oh-jupyter:browser',
-  svgstr: browserSvg
-});
 
 /** Tab with the browser page of the current notebook. */
 export class BrowserPanel extends ReactWidget {

@@ -59,7 +59,7 @@ export function findCard(
   return events.entries
     .filter(isCard)
     .filter(isCell)
-    .filter(card => matches(origin(card), args))
+    .filter(card => matches({ ...card, id: origin(card).event }, args))
     .at(-1);
 }
 

@@ -16,18 +16,21 @@ import {
   type IComparison,
   type IFileChange
 } from './changes.js';
-import { LineCounts } from './counts.js';
 import { DiffView, type DiffLayout } from './diff.js';
 import type { ChangesModel } from './model.js';
 
 /** Jupyter's root directory. */
 const ROOT = PageConfig.getOption('serverRoot');
 
-interface IFileProps {
+/** Properties shared by all files. */
+export interface IFilesProps {
   model: ChangesModel;
   commands: JupyterFrontEnd['commands'];
   languages: IEditorLanguageRegistry | null;
   layout: DiffLayout;
+}
+
+interface IFileProps extends IFilesProps {
   file: IFileChange;
   /** Displayed path. */
   name: string;
@@ -205,4 +208,18 @@ function kindLabel(kind: ChangeKind): string {
     moved: trans.__('moved')
   };
   return labels[kind];
+}
+
+/** Numbers of added and removed lines. */
+export function LineCounts(props: { added: number; removed: number }) {
+  const { added, removed } = props;
+  return (
+    <span
+      className="oh-LineCounts"
+      title={trans.__('%1 lines added, %2 removed', added, removed)}
+    >
+      <span className="oh-mod-added">+{added}</span>{' '}
+      <span className="oh-mod-removed">−{removed}</span>
+    </span>
+  );
 }

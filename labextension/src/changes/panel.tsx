@@ -8,9 +8,8 @@ import { Notice } from '../log/notice.js';
 import { below } from '../log/summary.js';
 import { trans } from '../translation.js';
 import type { IFileChange } from './changes.js';
-import { LineCounts } from './counts.js';
 import type { DiffLayout } from './diff.js';
-import { FileItem } from './file.js';
+import { FileItem, LineCounts, type IFilesProps } from './file.js';
 import type { ChangesModel } from './model.js';
 
 /** How many files are initially open. */
@@ -56,16 +55,12 @@ export class ChangesPanel extends KernelPanel<ChangesModel> {
   private _diffLayout: DiffLayout = 'split';
 }
 
-interface IChangesProps {
-  model: ChangesModel;
-  commands: JupyterFrontEnd['commands'];
-  languages: IEditorLanguageRegistry | null;
-  layout: DiffLayout;
+interface IChangesProps extends IFilesProps {
   onLayout: (layout: DiffLayout) => void;
 }
 
 function Changes(props: IChangesProps) {
-  const { model, commands, languages, layout } = props;
+  const { model } = props;
   const { changes, events } = model;
   if (events?.state !== 'ready') {
     return <Notice events={events} isEmpty />;
@@ -87,11 +82,8 @@ function Changes(props: IChangesProps) {
       <div className="oh-Changes-files" role="list">
         {files.map((file, index) => (
           <FileItem
+            {...props}
             key={file.path}
-            model={model}
-            commands={commands}
-            languages={languages}
-            layout={layout}
             file={file}
             name={below(file.path, changes?.workspace ?? '')}
             isOpen={index < MAX_OPENED}

@@ -1,4 +1,4 @@
-import type { ICard } from '../events/card.js';
+import { matches, type ICard } from '../events/card.js';
 import type { IActivity } from '../tokens.js';
 
 /** Find an undecided card; without an event, the only one. */
@@ -7,11 +7,9 @@ export function findWaiting(
   args: { event?: unknown; generation?: unknown }
 ): ICard | undefined {
   const undecided = waiting.filter(
-    ({ generation, confirmation }) =>
-      !confirmation?.busy && generation === (args.generation ?? generation)
+    card => !card.confirmation?.busy && matches(card, args)
   );
-  if (args.event === undefined) {
-    return undecided.length === 1 ? undecided[0] : undefined;
-  }
-  return undecided.find(({ id }) => id === args.event);
+  return args.event !== undefined || undecided.length === 1
+    ? undecided[0]
+    : undefined;
 }

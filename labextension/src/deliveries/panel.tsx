@@ -20,11 +20,7 @@ export class DeliveriesPanel extends KernelPanel<DeliveriesModel> {
   }
 }
 
-interface IDeliveriesProps {
-  model: DeliveriesModel;
-}
-
-function Deliveries({ model }: IDeliveriesProps) {
+function Deliveries({ model }: { model: DeliveriesModel }) {
   const [busy, setBusy] = React.useState(false);
   const [failure, setFailure] = React.useState('');
   const { deliveries: current, events } = model;

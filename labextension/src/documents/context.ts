@@ -35,9 +35,9 @@ export class OpenDocument implements IFollowedDocument {
     this._save = this._context.save.bind(this._context);
     // No hook runs before a save that asks whether to overwrite a changed file.
     this._context.save = () => this.save();
-    const internals = this._context as unknown as IContextInternals;
-    this._saveOrAsk = internals._maybeSave.bind(this._context);
-    internals._maybeSave = options => this._saveMerged(options);
+    this._internals = this._context as unknown as IContextInternals;
+    this._saveOrAsk = this._internals._maybeSave.bind(this._context);
+    this._internals._maybeSave = options => this._saveMerged(options);
     this._context.saveState.connect(this._onSaveState, this);
     this._context.fileChanged.connect(this._onFileChanged, this);
     void this._context.ready.then(() => {
@@ -118,9 +118,7 @@ export class OpenDocument implements IFollowedDocument {
     }
     await this._sync();
     this._saving = this._document.snapshot();
-    const merged = (
-      this._context as unknown as IContextInternals
-    )._createSaveOptions();
+    const merged = this._internals._createSaveOptions();
     return this._context.contentsModel?.hash === hash
       ? this._saveOrAsk(merged)
       : this._saveMerged(merged);
@@ -165,9 +163,7 @@ export class OpenDocument implements IFollowedDocument {
     this._base = base;
     this._isMerging = true;
     try {
-      (this._context as unknown as IContextInternals)._updateContentsModel(
-        file
-      );
+      this._internals._updateContentsModel(file);
     } finally {
       this._isMerging = false;
     }
@@ -203,6 +199,7 @@ export class OpenDocument implements IFollowedDocument {
     }
   }
 
+  private readonly _internals: IContextInternals;
   private readonly _save: () => Promise<void>;
   private readonly _saveOrAsk: IContextInternals['_maybeSave'];
   private _ignoresHash = false;

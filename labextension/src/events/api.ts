@@ -1,6 +1,7 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection, type Kernel } from '@jupyterlab/services';
 
+import type { EventRef } from './card.js';
 import { askOnControl } from './control.js';
 import { NotLoadedError } from './errors.js';
 import { parseProgress, type IProgress } from './progress.js';
@@ -55,11 +56,7 @@ export class EventsApi {
       limit: PAGE_SIZE,
       if_loaded: true
     });
-    const response = await askRuntime(
-      this._settings,
-      kernelId,
-      `events${query}`
-    );
+    const response = await this._ask(kernelId, `events${query}`);
     if (
       !isRecord(response) ||
       typeof response.generation !== 'string' ||
@@ -80,13 +77,13 @@ export class EventsApi {
 
   /** Load a runtime: the server does that for every request but those for events. */
   async load(kernelId: string): Promise<void> {
-    await askRuntime(this._settings, kernelId, 'checkpoints');
+    await this._ask(kernelId, 'checkpoints');
   }
 
   /** Fetch one event in full, with its images. */
   async event(kernelId: string, id: number): Promise<WireEvent> {
     const event = parseEvent(
-      await askRuntime(this._settings, kernelId, `events/${id}?if_loaded=true`)
+      await this._ask(kernelId, `events/${id}?if_loaded=true`)
     );
     if (event === null) {
       throw new Error('The server sent an unexpected event.');
@@ -96,11 +93,7 @@ export class EventsApi {
 
   /** Fetch the Actions that wait for a person. */
   async confirmations(kernelId: string): Promise<readonly IWaiting[]> {
-    const response = await askRuntime(
-      this._settings,
-      kernelId,
-      'confirmations?if_loaded=true'
-    );
+    const response = await this._ask(kernelId, 'confirmations?if_loaded=true');
     if (!Array.isArray(response)) {
       throw new Error('The server sent unexpected confirmations.');
     }
@@ -122,8 +115,7 @@ export class EventsApi {
    */
   async decide(
     kernel: Kernel.IKernelConnection,
-    generation: string,
-    id: number,
+    { generation, id }: EventRef,
     { approve, why = '', forSession = false }: IVerdict
   ): Promise<void> {
     const decision = { approve, why, for_session: forSession };
@@ -134,8 +126,7 @@ export class EventsApi {
   /** Wait until an Action's progress differs from `seen`, for a limited time. */
   async look(
     kernel: Kernel.IKernelConnection,
-    generation: string,
-    id: number,
+    { generation, id }: EventRef,
     seen: IProgress | null
   ): Promise<IProgress> {
     const content = { op: 'peek', generation, id, seen, wait: LOOK_SECONDS };
@@ -152,6 +143,10 @@ export class EventsApi {
     generation: string
   ): Promise<void> {
     await askOnControl(kernel, { op: 'interrupt', generation });
+  }
+
+  private _ask(kernelId: string, path: string): Promise<unknown> {
+    return askRuntime(this._settings, kernelId, path);
   }
 }
 

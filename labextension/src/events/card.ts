@@ -40,6 +40,9 @@ export interface ICard {
   readonly lost: boolean;
 }
 
+/** Identity of a card and its Action. */
+export type EventRef = Pick<ICard, 'generation' | 'id'>;
+
 /** Start of a new runtime: the cards below belong to a new generation. */
 export interface IFreshStart {
   readonly key: string;
@@ -79,14 +82,13 @@ export function isLive({ action }: ICard): boolean {
   return action?.action === 'run' || action?.action === 'run_ipython';
 }
 
-/** Return whether a card's origin has the event and generation in a command's arguments, if any. */
+/** Return whether a card is the one in a command's arguments, as far as these name one. */
 export function matches(
-  { event, generation }: { event: number; generation: string },
+  { id, generation }: EventRef,
   args: { event?: unknown; generation?: unknown }
 ): boolean {
   return (
-    event === (args.event ?? event) &&
-    generation === (args.generation ?? generation)
+    id === (args.event ?? id) && generation === (args.generation ?? generation)
   );
 }
 

@@ -4,7 +4,8 @@ import { beforeEach, describe, it, mock } from 'node:test';
 import { action, observation, waits } from '../testing.js';
 import type { IVerdict, IWaiting } from './api.js';
 import { isCard, type ICard } from './card.js';
-import { Confirmations, type EventRef } from './confirmations.js';
+import type { EventRef } from './card.js';
+import { Confirmations } from './confirmations.js';
 import { NotLoadedError, RuntimeGoneError } from './errors.js';
 import { EventLog } from './log.js';
 

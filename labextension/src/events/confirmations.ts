@@ -1,6 +1,11 @@
 import type { Decision } from '../tokens.js';
 import type { EventsApi, IVerdict, IWaiting } from './api.js';
-import { UNKNOWN, type ICard, type IConfirmation } from './card.js';
+import {
+  UNKNOWN,
+  type EventRef,
+  type ICard,
+  type IConfirmation
+} from './card.js';
 import { NotLoadedError, RuntimeGoneError, reasonOf } from './errors.js';
 import type { Generation } from './generation.js';
 import type { EventLog } from './log.js';
@@ -192,8 +197,6 @@ export class Confirmations {
   private _kernelWithout: string | null = null;
   private _isDisposed = false;
 }
-
-export type EventRef = Pick<ICard, 'generation' | 'id'>;
 
 function isAwaiting(action: IAction | null): boolean {
   return action?.args.confirmation_state === 'awaiting_confirmation';

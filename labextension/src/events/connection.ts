@@ -8,7 +8,7 @@ import type {
   RuntimeState
 } from '../tokens.js';
 import type { EventsApi, IHistoryPage, IVerdict } from './api.js';
-import { isCard, type ICard, type LogEntry } from './card.js';
+import { isCard, type EventRef, type ICard, type LogEntry } from './card.js';
 import { Confirmations } from './confirmations.js';
 import { parseDecision } from './decision.js';
 import { NotLoadedError, RuntimeGoneError, reasonOf } from './errors.js';
@@ -55,9 +55,8 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
     });
     this._confirmations = new Confirmations(this._api, this._log, {
       kernelId: () => this._kernelId,
-      decide: async ({ generation, id }, verdict) => {
-        await this._api.decide(this._kernel, generation, id, verdict);
-      },
+      decide: async (ref, verdict) =>
+        this._api.decide(this._kernel, ref, verdict),
       onChanged: () => this.changed.emit(),
       onUnknown: () => {
         if (!this._watched) {
@@ -153,10 +152,7 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
 
   open(card: ICard): IOpenCard {
     this._full.open(card);
-    return {
-      ready: this.complete(card),
-      close: () => this._full.close(card)
-    };
+    return { ready: this.complete(card), close: () => this._full.close(card) };
   }
 
   async decide(card: ICard, verdict: IVerdict): Promise<Decision> {
@@ -167,11 +163,8 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
     return decision;
   }
 
-  async look(
-    { generation, id }: Pick<ICard, 'generation' | 'id'>,
-    seen: IProgress | null
-  ): Promise<IProgress> {
-    return this._api.look(this._kernel, generation, id, seen);
+  async look(ref: EventRef, seen: IProgress | null): Promise<IProgress> {
+    return this._api.look(this._kernel, ref, seen);
   }
 
   async stop({ action, generation }: ICard): Promise<void> {

@@ -9,7 +9,7 @@ import type {
   RuntimeState
 } from '../tokens.js';
 import type { IVerdict } from './api.js';
-import { isCard, type ICard } from './card.js';
+import { isCard, type EventRef, type ICard } from './card.js';
 import { KernelEvents, type Api, type IWatchedSession } from './connection.js';
 import { RuntimeGoneError } from './errors.js';
 import type { IProgress } from './progress.js';
@@ -19,12 +19,7 @@ import { WatchedEvents } from './watched.js';
 const FLEET = 'fleet';
 
 /** States in order of priority. */
-const STATES: readonly RuntimeState[] = [
-  'failed',
-  'ready',
-  'not-loaded',
-  'unknown'
-];
+const STATES = ['failed', 'ready', 'not-loaded', 'unknown'] as const;
 
 type ISessions = Pick<
   Session.IManager,
@@ -145,10 +140,7 @@ export class FleetEvents extends WatchedEvents implements IActivity {
     return events ? events.decide(card, verdict) : 'gone';
   }
 
-  async look(
-    card: Pick<ICard, 'generation' | 'id'>,
-    seen: IProgress | null
-  ): Promise<IProgress> {
+  async look(card: EventRef, seen: IProgress | null): Promise<IProgress> {
     return this._eventsOf(card).look(card, seen);
   }
 
@@ -188,13 +180,11 @@ export class FleetEvents extends WatchedEvents implements IActivity {
     this.changed.emit();
   }
 
-  private _memberOf({
-    generation
-  }: Pick<ICard, 'generation'>): IMember | undefined {
+  private _memberOf({ generation }: EventRef): IMember | undefined {
     return this._members.find(({ events }) => events.has(generation));
   }
 
-  private _eventsOf(card: Pick<ICard, 'generation'>): KernelEvents {
+  private _eventsOf(card: EventRef): KernelEvents {
     const member = this._memberOf(card);
     if (!member) {
       throw new RuntimeGoneError();

@@ -98,11 +98,9 @@ export class Generation {
       this._cards.splice(this._position(early.id), 1);
     }
     this._put({
-      ...this._card(action.id),
+      ...(known ?? this._card(action.id)),
       action: preferred(known?.action ?? null, action),
-      observation: known?.observation ?? early?.observation ?? null,
-      confirmation: known?.confirmation ?? null,
-      lost: known?.lost ?? false
+      observation: known?.observation ?? early?.observation ?? null
     });
   }
 

@@ -1,4 +1,4 @@
-import type { ICard, IConfirmation, LogEntry } from './card.js';
+import type { EventRef, IConfirmation, LogEntry } from './card.js';
 import { Generation } from './generation.js';
 import type { WireEvent } from './wire.js';
 
@@ -71,7 +71,7 @@ export class EventLog {
 
   /** Set the confirmation of a card; null if it does not wait. */
   confirm(
-    { generation, id }: Pick<ICard, 'generation' | 'id'>,
+    { generation, id }: EventRef,
     confirmation: IConfirmation | null
   ): void {
     this._generations

@@ -172,18 +172,14 @@ function useProgress(
   return isRunning ? progress : null;
 }
 
-function Facts({
-  card,
-  kernel,
-  state,
-  label
-}: {
+function Facts(props: {
   card: ICard;
   /** Its kernel among several, or "". */
   kernel: string;
   state: IStatus;
   label: string;
 }) {
+  const { card, kernel, state, label } = props;
   const event = card.action ?? card.observation;
   const took = seconds(card);
   const { decidedBy = '', queuedSeconds = 0 } =
@@ -240,15 +236,10 @@ function Time({ iso }: { iso: string | null }) {
   );
 }
 
-function Body({
-  card,
-  onOpen,
-  workspaceDir
-}: {
-  card: ICard;
-  onOpen: ICardActions['onOpen'];
-  workspaceDir: string;
-}) {
+function Body(
+  props: Pick<ICardActions, 'onOpen' | 'workspaceDir'> & { card: ICard }
+) {
+  const { card, onOpen, workspaceDir } = props;
   const [failure, setFailure] = React.useState<unknown>(null);
   React.useEffect(() => {
     let shown = true;

@@ -3,6 +3,11 @@ import { below } from './summary.js';
 /** Kind of a line in a unified diff. */
 export type DiffLineKind = 'header' | 'place' | 'added' | 'removed' | 'context';
 
+const KIND_OF_SIGN: Readonly<Record<string, DiffLineKind>> = {
+  '-': 'removed',
+  '+': 'added'
+};
+
 const HUNK = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/;
 
 /** Classify the lines of a unified diff, and make paths in headers relative to `root`. */
@@ -27,20 +32,10 @@ export function diffLines(
           ? { kind: 'context', text }
           : { kind: 'header', text: header(text, root) };
       }
-      switch (text.charAt(0)) {
-        case '-':
-          removed -= 1;
-          return { kind: 'removed', text };
-        case '+':
-          added -= 1;
-          return { kind: 'added', text };
-        case '\\':
-          return { kind: 'context', text };
-        default:
-          removed -= 1;
-          added -= 1;
-          return { kind: 'context', text };
-      }
+      const sign = text.charAt(0);
+      removed -= sign === '+' || sign === '\\' ? 0 : 1;
+      added -= sign === '-' || sign === '\\' ? 0 : 1;
+      return { kind: KIND_OF_SIGN[sign] ?? 'context', text };
     });
 }
 

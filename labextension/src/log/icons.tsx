@@ -1,12 +1,19 @@
 import { LabIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
+import agentSvg from '../../style/icons/agent.svg';
+import browserSvg from '../../style/icons/browser.svg';
 import ohSvg from '../../style/icons/oh.svg';
 import type { Outcome } from './status.js';
 import type { Kind } from './summary.js';
 
-/** Icon "oh" of the panel and its command. */
-export const ohIcon = new LabIcon({ name: 'oh-jupyter:oh', svgstr: ohSvg });
+const icon = (name: string, svgstr: string) =>
+  new LabIcon({ name: `oh-jupyter:${name}`, svgstr });
+
+/** Icons of panels and their commands. */
+export const ohIcon = icon('oh', ohSvg);
+export const agentIcon = icon('agent', agentSvg);
+export const browserIcon = icon('browser', browserSvg);
 
 const PAGE = 'M4 2h5.5l3 3v9H4zM9.5 2v3h3';
 

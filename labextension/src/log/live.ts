@@ -3,8 +3,9 @@ import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { KernelMessage } from '@jupyterlab/services';
 import { Widget, type PanelLayout } from '@lumino/widgets';
 
+import type { EventRef } from '../events/card.js';
 import { progressOf, type IProgress } from '../events/progress.js';
-import { isAction, type IAction, type IEventMessage } from '../events/wire.js';
+import { isAction, type IAction } from '../events/wire.js';
 import type { IKernelEvents, IOhRuntime } from '../tokens.js';
 import { trans } from '../translation.js';
 
@@ -57,7 +58,7 @@ export class LiveCells {
 
   private async _show(
     events: IKernelEvents,
-    ref: Pick<IEventMessage, 'generation'> & Pick<IAction, 'id'>,
+    ref: EventRef,
     cell: Cell
   ): Promise<void> {
     await new Promise(resolve => setTimeout(resolve, DELAY_MS));

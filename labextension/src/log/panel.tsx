@@ -89,17 +89,14 @@ export class LogPanel extends ReactWidget {
   }
 
   private _onShownChanged(_: IOhRuntime, events: IActivity | null): void {
-    this._events?.changed.disconnect(this.update, this);
-    this._events?.changed.disconnect(this._updateBadge, this);
+    this._events?.changed.disconnect(this._onChanged, this);
     if (this._events) {
       this._events.isShown = false;
     }
     this._events = events;
     this._shownCount += 1;
-    events?.changed.connect(this.update, this);
-    events?.changed.connect(this._updateBadge, this);
-    this._updateBadge();
-    this.update();
+    events?.changed.connect(this._onChanged, this);
+    this._onChanged();
     if (this.isVisible) {
       this._show();
     }
@@ -185,8 +182,9 @@ export class LogPanel extends ReactWidget {
     this._run(CommandIDs.copyAction, { event, generation, form });
   };
 
-  /** Show the number of pending actions, even while the panel is hidden. */
-  private _updateBadge(): void {
+  /** Redraw, and show the number of pending actions even while the panel is hidden. */
+  private _onChanged(): void {
+    this.update();
     const count = this._events?.waiting.length ?? 0;
     this.title.className = count > 0 ? 'oh-mod-waiting' : '';
     this.title.caption =

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
+import type { IHandling } from '../events/wire.js';
 import { action, card, observation, UNDECIDED } from '../testing.js';
 import { seconds, status, withoutAnsi } from './status.js';
 
@@ -62,6 +63,13 @@ describe('status', () => {
   });
 });
 
+const HANDLING: IHandling = {
+  decidedBy: '',
+  waitedSeconds: 0,
+  queuedSeconds: 0,
+  neverStarted: false
+};
+
 describe('seconds', () => {
   const at = (start: string | null, end: string | null) =>
     seconds(
@@ -80,40 +88,29 @@ describe('seconds', () => {
     assert.equal(at('2026-01-01T10:00:01', '2026-01-01T10:00:00'), null);
     assert.equal(seconds(card(action(0))), null);
   });
+
+  const ended = (type: string, fields: Partial<IHandling>) => {
+    const handling = { ...HANDLING, ...fields };
+    const asked = action(0, 'run', {}, { timestamp: '2026-01-01T00:00:00' });
+    const more = { timestamp: '2026-01-01T00:00:10', handling };
+    return card(asked, observation(1, 0, type, '', {}, more));
+  };
+
+  it('excludes waiting and queueing', () => {
+    const times = { decidedBy: 'REST', waitedSeconds: 3, queuedSeconds: 2 };
+    assert.equal(seconds(ended('run', times)), 5);
+    assert.equal(status(card(action(0)), true).outcome, 'queued');
+  });
+
+  it('is null if the action never started', () => {
+    const cancelled = ended('error', { neverStarted: true });
+    assert.equal(seconds(cancelled), null);
+    assert.equal(status(cancelled).outcome, 'cancelled');
+  });
 });
 
 describe('withoutAnsi', () => {
   it('takes colours away and nothing else', () => {
     assert.equal(withoutAnsi('\x1b[1;31ma[0m\x1b[0m\nb'), 'a[0m\nb');
-  });
-});
-
-describe('seconds', () => {
-  it('are those that it ran, not those that it waited', () => {
-    const asked = action(0, 'run', {}, { timestamp: '2026-01-01T00:00:00' });
-    const handling = {
-      decidedBy: 'REST',
-      waitedSeconds: 3,
-      queuedSeconds: 2,
-      neverStarted: false
-    };
-    const more = { timestamp: '2026-01-01T00:00:10', handling };
-    const answer = observation(1, 0, 'run', '', {}, more);
-    assert.equal(seconds(card(asked, answer)), 5);
-    assert.equal(status(card(asked), true).outcome, 'queued');
-  });
-
-  it('are none where it never began', () => {
-    const asked = action(0, 'run', {}, { timestamp: '2026-01-01T00:00:00' });
-    const handling = {
-      decidedBy: '',
-      waitedSeconds: 0,
-      queuedSeconds: 0,
-      neverStarted: true
-    };
-    const more = { timestamp: '2026-01-01T00:00:10', handling };
-    const ended = card(asked, observation(1, 0, 'error', '', {}, more));
-    assert.equal(seconds(ended), null);
-    assert.equal(status(ended).outcome, 'cancelled');
   });
 });

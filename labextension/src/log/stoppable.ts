@@ -1,7 +1,5 @@
-import { isCard, type ICard, type LogEntry } from '../events/card.js';
+import { isCard, isLive, type ICard, type LogEntry } from '../events/card.js';
 import { status } from './status.js';
-
-const INTERRUPTIBLE: readonly string[] = ['run', 'run_ipython'];
 
 /** Return the keys of running cards: of each kernel and type, the first runs and the rest is queued. */
 export function findStoppable(
@@ -9,10 +7,9 @@ export function findStoppable(
 ): ReadonlySet<string> {
   const first = new Map<string, string>();
   for (const card of entries.filter(isCard)) {
-    const type = card.action?.action ?? '';
-    const queue = `${card.generation}/${type}`;
+    const queue = `${card.generation}/${card.action?.action}`;
     const isRunning = status(card).outcome === 'running';
-    if (isRunning && INTERRUPTIBLE.includes(type) && !first.has(queue)) {
+    if (isRunning && isLive(card) && !first.has(queue)) {
       first.set(queue, card.key);
     }
   }

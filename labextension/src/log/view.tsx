@@ -27,7 +27,7 @@ const NO_FILTER: IFilter = { words: '', kind: null };
 
 /** Content of the panel: toolbar, cards and notices. */
 export function LogView(props: ILogViewProps) {
-  const { events, entries, follow, onFollow } = props;
+  const { events, entries } = props;
   const [filter, setFilter] = React.useState(NO_FILTER);
   const shown = React.useMemo(
     () => filtered(entries, filter),
@@ -35,28 +35,16 @@ export function LogView(props: ILogViewProps) {
   );
   return (
     <>
-      <SourceSelect
-        fleets={props.fleets}
-        chosen={props.chosen}
-        onChoose={props.onChoose}
-      />
+      <SourceSelect {...props} />
       {entries.length > 0 && (
         <Toolbar
+          {...props}
           name={events?.name ?? ''}
-          entries={entries}
           filter={filter}
           onFilter={setFilter}
-          follow={follow}
-          onFollow={onFollow}
-          onRewind={props.onRewind}
         />
       )}
-      <CardList
-        entries={shown}
-        follow={follow}
-        onFollow={onFollow}
-        actions={props.actions}
-      >
+      <CardList {...props} entries={shown}>
         {entries.length > 0 && shown.length === 0 && (
           <p className="oh-Note">{trans.__('No action matches the filter.')}</p>
         )}

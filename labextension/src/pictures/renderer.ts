@@ -1,7 +1,8 @@
 import {
   imageRendererFactory,
   RenderedImage,
-  type IRenderMime
+  type IRenderMime,
+  type IRenderMimeRegistry
 } from '@jupyterlab/rendermime';
 
 import { isRecord, text } from '../events/wire.js';
@@ -44,9 +45,7 @@ export class RenderedPicture extends RenderedImage {
 }
 
 /** Register the renderer. */
-export function addPictures(registry: {
-  addFactory: (f: IRenderMime.IRendererFactory, r: number) => void;
-}): void {
+export function addPictures(registry: IRenderMimeRegistry): void {
   registry.addFactory(
     {
       ...imageRendererFactory,

@@ -149,7 +149,5 @@ function lastMatch(
   cards: readonly ICard[],
   args: { event?: unknown; generation?: unknown }
 ): ICard | undefined {
-  return cards
-    .filter(({ id, generation }) => matches({ event: id, generation }, args))
-    .at(-1);
+  return cards.filter(card => matches(card, args)).at(-1);
 }

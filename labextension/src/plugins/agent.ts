@@ -3,10 +3,10 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
-import { agentIcon } from '../agent/icon.js';
 import { AgentModel } from '../agent/model.js';
 import { AGENT_PANEL_ID, AgentPanel } from '../agent/panel.js';
 import { CommandIDs } from '../ids.js';
+import { agentIcon } from '../log/icons.js';
 import { IOhRuntime } from '../tokens.js';
 import { trans } from '../translation.js';
 import { definePlugin, followSettings, listCommands } from './registration.js';

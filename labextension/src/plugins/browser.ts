@@ -1,6 +1,7 @@
 import { BrowserModel } from '../browser/model.js';
-import { BrowserPanel, browserIcon } from '../browser/panel.js';
+import { BrowserPanel } from '../browser/panel.js';
 import { CommandIDs } from '../ids.js';
+import { browserIcon } from '../log/icons.js';
 import { trans } from '../translation.js';
 import { inTab, tabPlugin } from './registration.js';
 

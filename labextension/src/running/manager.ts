@@ -4,12 +4,11 @@ import type { IRunningSessions } from '@jupyterlab/running';
 import type { Kernel } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 
-import { agentIcon } from '../agent/icon.js';
 import { askKernel } from '../control/request.js';
 import { askOnControl } from '../events/control.js';
 import { SerialTask } from '../events/serial.js';
 import { isAction, type IEventMessage } from '../events/wire.js';
-import { ohIcon } from '../log/icons.js';
+import { agentIcon, ohIcon } from '../log/icons.js';
 import type { IKernelEvents, IOhRuntime } from '../tokens.js';
 import { trans } from '../translation.js';
 import {
@@ -69,19 +68,22 @@ export class RuntimesManager implements IRunningSessions.IManager {
   readonly shutdownAllConfirmationText: string;
 
   running(): IRunningSessions.IRunningItem[] {
-    return this._entries.map(entry => ({
+    return this._entries.map(({ kernel, resources }) => ({
       icon: () => ohIcon,
-      label: () => this._label(entry),
-      labelTitle: () => entry.kernel.path || entry.kernel.id,
+      label: () =>
+        kernel.path
+          ? kernel.name
+          : trans.__('%1 without a notebook', kernel.name),
+      labelTitle: () => kernel.path || kernel.id,
       context: 'oh-jupyter-runtime',
-      ...(entry.kernel.path && { open: () => this._open(entry.kernel.path) }),
-      shutdown: () => this._unload([entry]),
-      children: entry.resources.map(resource => this._item(entry, resource))
+      ...(kernel.path && { open: () => this._open(kernel.path) }),
+      shutdown: () => this._unload([kernel]),
+      children: resources.map(resource => this._item(kernel, resource))
     }));
   }
 
   shutdownAll(): void {
-    this._unload(this._entries);
+    this._unload(this._entries.map(({ kernel }) => kernel));
   }
 
   refreshRunning(): void {
@@ -100,7 +102,7 @@ export class RuntimesManager implements IRunningSessions.IManager {
   }
 
   private _item(
-    { kernel }: IRuntimeEntry,
+    kernel: IServerKernel,
     resource: IResource
   ): IRunningSessions.IRunningItem {
     const { kind, name, detail } = resource;
@@ -116,32 +118,27 @@ export class RuntimesManager implements IRunningSessions.IManager {
       detail: () => detail,
       context: `oh-jupyter-${kind}`,
       shutdown: () =>
-        this._shutDown(async () => {
-          await this._connected(kernel, open => askKernel(open, request));
-        })
+        void this._connected(kernel, open => askKernel(open, request))
+          .catch(this._onFailure)
+          .finally(() => this._forgetAndRefresh())
     };
   }
 
   /** Unload runtimes and list them no longer. Requests sent before may still reply, so refresh again. */
-  private _unload(entries: readonly IRuntimeEntry[]): void {
-    for (const entry of entries) {
-      this._connected(entry.kernel, unload).then(() => {
-        this._seen.clear();
+  private _unload(kernels: readonly IServerKernel[]): void {
+    for (const unloaded of kernels) {
+      this._connected(unloaded, unload).then(() => {
         this._put(
-          this._entries.filter(({ kernel }) => kernel.id !== entry.kernel.id)
+          this._entries.filter(({ kernel }) => kernel.id !== unloaded.id)
         );
-        this.refreshRunning();
+        this._forgetAndRefresh();
       }, this._onFailure);
     }
   }
 
-  private _shutDown(shutDown: () => Promise<void>): void {
-    void shutDown()
-      .catch(this._onFailure)
-      .finally(() => {
-        this._seen.clear();
-        this.refreshRunning();
-      });
+  private _forgetAndRefresh(): void {
+    this._seen.clear();
+    this.refreshRunning();
   }
 
   /** Refresh the list from all kernels, without loading a runtime. */
@@ -208,10 +205,6 @@ export class RuntimesManager implements IRunningSessions.IManager {
     const kernelOf = (panel: NotebookPanel | undefined) =>
       panel?.sessionContext.session?.kernel ?? null;
     return kernelOf(this._notebooks.find(panel => kernelOf(panel)?.id === id));
-  }
-
-  private _label({ kernel: { name, path } }: IRuntimeEntry): string {
-    return path ? name : trans.__('%1 without a notebook', name);
   }
 
   private _open(path: string): void {

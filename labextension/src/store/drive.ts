@@ -242,13 +242,13 @@ function partialEntry(localPath: string): IStoreEntry {
 
 function modelOf(folder: string, entry: IStoreEntry): Contents.IModel {
   const path = PathExt.join(folder, entry.path);
+  const model = { ...directory(path, null), last_modified: entry.modified };
   if (entry.isDirectory) {
-    return { ...directory(path, null), last_modified: entry.modified };
+    return model;
   }
   return {
-    ...directory(path, null),
+    ...model,
     type: path.endsWith('.ipynb') ? 'notebook' : 'file',
-    last_modified: entry.modified,
     format: null as unknown as Contents.FileFormat,
     ...(entry.bytes !== null && { size: entry.bytes })
   };
