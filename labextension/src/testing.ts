@@ -65,7 +65,6 @@ export function card(
   };
 }
 
-/** Page size of the fake server. */
 const PAGE = 3;
 
 /** Server with one kernel, whose log a test defines. */

@@ -66,7 +66,6 @@ export interface IKernelEvents extends IActivity {
 /** Fleet that runs on the server. */
 export interface IFleet {
   readonly name: string;
-  /** Current number of kernels. */
   readonly size: number;
 }
 

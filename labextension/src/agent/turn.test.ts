@@ -12,7 +12,7 @@ import {
 const turn = (fields: Record<string, unknown>) =>
   readTurn({ agent: 'claude', began: 1, ...fields })!;
 
-test('a turn is read, whatever is missing in it', () => {
+test('a turn is read even if fields are missing', () => {
   const step = { title: 'ls', status: 'completed', output: 'a' };
   const read = turn({ prompt: 'x', parts: ['said', step, 7] });
   assert.equal(read.key, 'claude/1');
@@ -31,7 +31,7 @@ test('an invalid conversation is rejected', () => {
   assert.deepEqual(empty, { agents: [], current: '', turns: [] });
 });
 
-test('a turn that goes on takes the place of what was known of it', () => {
+test('an updated turn replaces its earlier version', () => {
   const first = turn({ parts: [] });
   const second = turn({ began: 2 });
   const later = turn({ parts: ['more'] });

@@ -38,7 +38,6 @@ export interface IAgent {
   readonly name: string;
   /** One of busy, ready, installed, missing. */
   readonly state: string;
-  /** Installation command. */
   readonly installation: string;
 }
 

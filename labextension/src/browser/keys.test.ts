@@ -26,7 +26,7 @@ test('letters are typed, other keys are pressed with their modifiers', () => {
   assert.equal(keyCall({ ...KEY, key: 'v', ctrlKey: true }), null);
 });
 
-test('what waits is drawn together', () => {
+test('queued calls are merged', () => {
   const calls = [
     call('mouse_move', 1, 1),
     call('mouse_move', 2, 2),

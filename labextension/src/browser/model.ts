@@ -13,7 +13,6 @@ const WATCH_SECONDS = 20;
 /** Opening the first page may start a browser. */
 const FIRST_PAGE_TIMEOUT_MS = 90_000;
 
-/** State of the browser. */
 export interface IBrowserView {
   /** Number of the picture; -1 if no browser runs. */
   readonly number: number;

@@ -33,7 +33,7 @@ describe('codeCell', () => {
     });
   });
 
-  it('has no outputs where there were none', () => {
+  it('has no outputs if nothing was printed', () => {
     const nothing = '[Code executed successfully with no output]';
     assert.deepEqual(outputs(nothing + FOOTER), []);
     assert.deepEqual(outputs(nothing), []);
@@ -42,7 +42,7 @@ describe('codeCell', () => {
     assert.deepEqual(codeCell(card(asked, null, true)).outputs, []);
   });
 
-  it('leaves alone what a cell printed itself', () => {
+  it('keeps text that a cell printed itself', () => {
     const text = `a${FOOTER}\nb\n`;
     assert.equal(outputs(text)[0]?.text, text);
     assert.equal(outputs(text + FOOTER)[0]?.text, text);
@@ -73,14 +73,14 @@ describe('codeCell', () => {
     assert.deepEqual(outputs('', { image_urls: 'none' }), []);
   });
 
-  it('says on stderr that the code could not be run', () => {
+  it('shows on stderr that the code could not run', () => {
     assert.deepEqual(outputs('The kernel died', {}, 'error'), [
       { output_type: 'stream', name: 'stderr', text: 'The kernel died\n' }
     ]);
     assert.deepEqual(outputs('No.', {}, 'user_rejected'), []);
   });
 
-  it('takes the code from the observation where the action was missed', () => {
+  it('takes the code from the observation if the action is missing', () => {
     const answer = observation(5, 4, 'run_ipython', '1', { code: 'one' });
     const cell = codeCell(card(null, answer));
     assert.equal(cell.source, 'one');
@@ -93,7 +93,7 @@ describe('codeCell', () => {
 });
 
 describe('isCell', () => {
-  it('takes code that ran or was lost, and nothing else', () => {
+  it('accepts only code that ran or was lost', () => {
     const done = observation(5, 4, 'run_ipython', '42', {});
     assert.ok(isCell(card(asked, done)));
     assert.ok(isCell(card(asked, null, true)));
@@ -106,7 +106,7 @@ describe('isCell', () => {
 });
 
 describe('comesFrom', () => {
-  it('tells cells apart by event and generation', () => {
+  it('compares event and generation', () => {
     const from = origin(card(asked));
     assert.ok(comesFrom({ ...from }, from));
     assert.ok(!comesFrom({ ...from, event: 5 }, from));

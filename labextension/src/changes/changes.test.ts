@@ -14,7 +14,7 @@ const FILE = readChanges({
   files: [{ path: '/w/a.py', kind: 'changed', added: 2, undoable: true }]
 }).files[0]!;
 
-test('changes of an unexpected are refused', () => {
+test('invalid changes are rejected', () => {
   assert.throws(() => readChanges({ files: 1 }), /unexpected/);
   assert.throws(() => readContents(null, FILE), /unexpected/);
 });
@@ -47,12 +47,12 @@ test('a notebook has one for each cell, where it is now or was', () => {
   );
 });
 
-test('what cannot be compared says why', () => {
+test('a file without a comparison has a reason', () => {
   assert.equal(readContents({ reason: 'binary' }, FILE), 'binary');
   assert.equal(readContents({ reason: 'too_long' }, FILE), 'long');
 });
 
-test('paths are told below the workspace', () => {
+test('paths are relative to the workspace', () => {
   assert.equal(below('/w/b/a.py', '/w'), 'b/a.py');
   assert.equal(below('/a.py', '/'), 'a.py');
   assert.equal(below('/wide/a.py', '/w'), '/wide/a.py');

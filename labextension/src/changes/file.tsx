@@ -32,7 +32,6 @@ export interface IFilesProps {
 
 interface IFileProps extends IFilesProps {
   file: IFileChange;
-  /** Displayed path. */
   name: string;
   /** Whether it is initially open. */
   isOpen: boolean;

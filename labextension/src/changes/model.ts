@@ -28,7 +28,6 @@ export class ChangesModel extends KernelModel {
   /** Null until the kernel has replied. */
   changes: IChanges | null = null;
 
-  /** Fetch the comparisons of a file. */
   async contents(file: IFileChange): Promise<Contents> {
     const request = { op: 'change', path: file.path };
     return readContents(

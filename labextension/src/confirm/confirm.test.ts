@@ -28,13 +28,13 @@ function waits(id: number, more: Partial<IConfirmation> = {}): ICard {
 describe('findWaiting', () => {
   const waiting = [waits(1, { busy: true }), waits(2), waits(3)];
 
-  it('takes the only one that is not decided on, and none of several', () => {
+  it('returns the only undecided card, and none of several', () => {
     assert.equal(findWaiting({ waiting: waiting.slice(0, 2) }, {})?.id, 2);
     assert.equal(findWaiting({ waiting }, {}), undefined);
     assert.equal(findWaiting({ waiting: [] }, {}), undefined);
   });
 
-  it('takes the one that is named, or none', () => {
+  it('returns the named card, or none', () => {
     assert.equal(findWaiting({ waiting }, { event: 3 })?.id, 3);
     assert.equal(findWaiting({ waiting }, { event: 1 }), undefined);
     const other = { event: 3, generation: 'another' };
@@ -50,7 +50,7 @@ describe('isFullyShown', () => {
 
   const shown = (card: ICard) => isFullyShown(card, 'a.ipynb');
 
-  it('is true only of what fits a notification', () => {
+  it('is true only if everything fits a notification', () => {
     assert.ok(shown(runs('pip install pandas')));
     assert.ok(!shown(runs('import os\n\nos.system("sudo rm -rf /")')));
     assert.ok(!shown(runs('x'.repeat(61))));
@@ -77,7 +77,7 @@ describe('labels', () => {
     assert.equal(expiryLabel(65.9), 'Rejected automatically in 1:05.');
   });
 
-  it('leave the reason its place beside a long command', () => {
+  it('leave space for the reason beside a long command', () => {
     const long = {
       ...waits(1),
       action: action(1, 'run', { command: 'x'.repeat(500) })
@@ -86,7 +86,7 @@ describe('labels', () => {
     assert.ok(said.length < 140 && said.endsWith('a.ipynb: why'));
   });
 
-  it('say in place of that why a decision was lost', () => {
+  it('replace the reason by the error of a lost decision', () => {
     const failed = waits(1, { error: '403 Forbidden' });
     assert.match(notificationLabel(failed, 'a.ipynb'), /403 Forbidden$/);
   });

@@ -16,7 +16,7 @@ class Model extends KernelModel {
 }
 
 describe('KernelModel', () => {
-  it('tells of every state of the kernel, of one without a runtime, too', () => {
+  it('reports every state of the kernel, including a missing runtime', () => {
     let state: RuntimeState = 'no-kernel';
     const events = {
       get state() {

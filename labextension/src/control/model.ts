@@ -15,7 +15,6 @@ export abstract class KernelModel {
   events: IKernelEvents | null = null;
   /** Error of the last request; "" if it succeeded. */
   error = '';
-  /** Number of responses. */
   version = 0;
 
   /** Whether the panel is visible; otherwise nothing is requested. */
@@ -39,7 +38,6 @@ export abstract class KernelModel {
     await this._request.run();
   }
 
-  /** Request the data. */
   protected abstract ask(kernel: Kernel.IKernelConnection): Promise<void>;
 
   /** Drop the data of the previous kernel. */

@@ -15,7 +15,6 @@ export abstract class KernelPanel<T extends KernelModel> extends ReactWidget {
     super.dispose();
   }
 
-  /** Render the model. */
   protected abstract view(): React.ReactElement;
 
   protected override onAfterAttach(message: Message): void {

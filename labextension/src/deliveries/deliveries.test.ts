@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { readDeliveries } from './deliveries.js';
 
-test('what waits is told from what is not tried any more', () => {
+test('pending, failed and superseded deliveries are distinguished', () => {
   const dead = { id: 'a', path: 'f', method: 'POST', size: 3, state: 'dead' };
   const reply = {
     has_webhook: true,

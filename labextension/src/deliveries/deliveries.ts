@@ -21,12 +21,10 @@ export interface IDelivery {
 export interface IDeliveries {
   /** Whether the store has a webhook. */
   readonly hasWebhook: boolean;
-  /** Total number, of which only the newest are listed. */
   readonly total: number;
   readonly deliveries: readonly IDelivery[];
 }
 
-/** Parse the kernel's reply. */
 export function readDeliveries(reply: unknown): IDeliveries {
   if (!isRecord(reply) || !Array.isArray(reply.deliveries)) {
     throw new Error('The kernel sent unexpected deliveries.');

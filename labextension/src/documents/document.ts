@@ -28,7 +28,6 @@ export interface IMergedDocument {
   hasTextOf(snapshot: unknown): boolean;
 }
 
-/** Position of the person's cursor in a notebook. */
 export interface ITyping {
   /** Return the id of the edited cell, or null. */
   cell(): string | null;

@@ -65,7 +65,6 @@ export class OpenDocuments {
     );
   }
 
-  /** Save unsaved text. */
   async saveUnsaved(): Promise<void> {
     const unsaved = this._all.filter(document => document.hasUnsavedText);
     await Promise.allSettled(unsaved.map(document => document.save()));

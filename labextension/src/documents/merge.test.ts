@@ -51,7 +51,7 @@ function sources(merged: INotebookMerge, ours: readonly ICellState[]) {
 }
 
 describe('mergeText', () => {
-  it('takes the changes of both where they do not touch', () => {
+  it('merges changes of both sides that do not touch', () => {
     const pieces = mergeText('a\nb\nc\nd\n', 'A\nb\nc\nd\n', 'a\nb\nc\nD\n');
     assert.equal(mergedText(pieces), 'A\nb\nc\nD\n');
   });
@@ -65,13 +65,13 @@ describe('mergeText', () => {
     );
   });
 
-  it('takes what both changed alike once', () => {
+  it('takes equal changes once', () => {
     assert.equal(mergedText(mergeText('a', 'b', 'b')), 'b');
   });
 });
 
 describe('textEdits', () => {
-  it('makes any text another', () => {
+  it('turn any text into another', () => {
     const next = random(7);
     const text = () =>
       Array.from({ length: next(12) }, () => 'abc\n\n'[next(5)]).join('');
@@ -86,7 +86,7 @@ describe('textEdits', () => {
     }
   });
 
-  it('touches no more than what differs', () => {
+  it('change only what differs', () => {
     assert.deepEqual(textEdits('one\ntwo\n', 'one\ntwao\n'), [
       { start: 6, end: 6, value: 'a' }
     ]);
@@ -119,7 +119,7 @@ describe('mergeNotebook', () => {
     assert.deepEqual(merged.conflicts, ['a']);
   });
 
-  it('deletes nothing that the other side has changed', () => {
+  it('deletes no cell that the other side changed', () => {
     const ours = [cell('b', 'mine'), cell('c')];
     const theirs = [cell('a', 'theirs'), cell('c')];
     const merged = merge(base, ours, theirs);
@@ -147,7 +147,7 @@ describe('mergeNotebook', () => {
     assert.notEqual(cleared.edits.get('a')?.rest, null);
   });
 
-  it('sees no difference in how a file spells the same', () => {
+  it('ignores different notations of equal content', () => {
     const stream = { output_type: 'stream', name: 'stdout' };
     const one = cell('a', 'x', { outputs: [{ ...stream, text: 'p\nq' }] });
     const lists = fileCell(
@@ -199,7 +199,7 @@ describe('mergeNotebook', () => {
 });
 
 describe('identified', () => {
-  it('finds the cells of old notebooks again', () => {
+  it('matches the cells of old notebooks', () => {
     const base = [cell('1', 'a'), cell('2', 'b'), cell('3', 'c')];
     const raw = ['a', 'x', 'b2', 'c'].map(source => ({
       cell_type: 'code',
@@ -211,7 +211,7 @@ describe('identified', () => {
   });
 });
 
-it('the cell in which somebody types stays, and others go around it', () => {
+it('the edited cell stays in place, and others move around it', () => {
   const from = ['a', 'b', 'c', 'd'];
   const to = ['b', 'c', 'd', 'a'];
   assert.deepEqual([...stayingIds(from, to, null)], ['b', 'c', 'd']);

@@ -42,7 +42,6 @@ const LOOK_SECONDS = 20;
 
 const NOT_LOADED: ReadonlySet<number> = new Set([404, 424, 501]);
 
-/** Events per page. */
 const PAGE_SIZE = 200;
 
 /** Client of the event endpoints of the server extension. */
@@ -91,7 +90,6 @@ export class EventsApi {
     return event;
   }
 
-  /** Fetch the Actions that wait for a person. */
   async confirmations(kernelId: string): Promise<readonly IWaiting[]> {
     const response = await this._ask(kernelId, 'confirmations?if_loaded=true');
     if (!Array.isArray(response)) {

@@ -82,7 +82,7 @@ describe('Confirmations', () => {
     return release;
   };
 
-  it('lets an action wait at once, and gives the reason when it is known', async () => {
+  it('marks an action as waiting at once, and adds the reason later', async () => {
     server.waiting = [waits(0, 'it becomes another user')];
     live(0, AWAITING);
     assert.deepEqual(waiting(), [0]);
@@ -92,13 +92,13 @@ describe('Confirmations', () => {
     assert.equal(card(0).confirmation?.asked, true);
   });
 
-  it('does not let wait what history says had to wait', async () => {
+  it('does not trust history on what waits', async () => {
     log.add('g', 'k', [action(0, 'run', AWAITING)]);
     await confirmations.refresh();
     assert.deepEqual(waiting(), []);
   });
 
-  it('believes the event where the server cannot tell', async () => {
+  it('trusts the event if the server fails', async () => {
     log.add('g', 'k', [action(0, 'run', AWAITING), action(1)]);
     server.failure = new Error('500');
     live(2, AWAITING);
@@ -110,7 +110,7 @@ describe('Confirmations', () => {
     assert.deepEqual(waiting(), []);
   });
 
-  it('does not take an older list for news of a newer action', async () => {
+  it('does not apply an older list to a newer action', async () => {
     const release = hold();
     const refreshed = confirmations.refresh();
     server.waiting = [waits(0, 'why')];
@@ -121,7 +121,7 @@ describe('Confirmations', () => {
     assert.equal(server.asked, 2);
   });
 
-  it('ends with the observation, whoever decided', async () => {
+  it('stops waiting with the observation', async () => {
     server.waiting = [waits(0, 'why')];
     live(0, AWAITING);
     await settled();
@@ -131,7 +131,7 @@ describe('Confirmations', () => {
     assert.deepEqual(waiting(), []);
   });
 
-  it('asks of actions that do not say so, once they take their time', async () => {
+  it('checks slow actions of types that do not announce it', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     try {
       live(0, {}, 'write', 'user');
@@ -151,7 +151,7 @@ describe('Confirmations', () => {
     assert.deepEqual(waiting(), [4]);
   });
 
-  it('looks into a kernel without a runtime once', async () => {
+  it('asks a kernel without a runtime only once', async () => {
     server.failure = new NotLoadedError();
     await Promise.all([confirmations.look(), confirmations.look()]);
     await confirmations.look();
@@ -162,7 +162,7 @@ describe('Confirmations', () => {
     assert.equal(server.asked, 2);
   });
 
-  it('tells of what waits that the log does not have', async () => {
+  it('reports waiting actions that the log lacks', async () => {
     server.waiting = [waits(7, 'why')];
     await confirmations.refresh();
     assert.equal(unknown, 1);
@@ -175,7 +175,7 @@ describe('Confirmations', () => {
       await settled();
     });
 
-    it('ends in every tab, while the list still has the action', async () => {
+    it('settles in every tab, even if the list still has the action', async () => {
       confirmations.onDecided({ generation: 'another', id: 0 });
       assert.deepEqual(waiting(), [0]);
       confirmations.onDecided({ generation: 'g', id: 0 });
@@ -188,7 +188,7 @@ describe('Confirmations', () => {
       );
     });
 
-    it('is under way until the kernel has heard of it', async () => {
+    it('is busy until the kernel has the decision', async () => {
       const release = hold();
       const decided = confirmations.decide(card(0), { approve: true });
       assert.equal(card(0).confirmation?.busy, true);
@@ -205,7 +205,7 @@ describe('Confirmations', () => {
       assert.deepEqual(waiting(), []);
     });
 
-    it('keeps the card waiting, with the error, where it fails', async () => {
+    it('keeps the card waiting with the error after a failure', async () => {
       server.failure = new Error('403 Forbidden');
       assert.equal(
         await confirmations.decide(card(0), { approve: true }),
@@ -226,7 +226,7 @@ describe('Confirmations', () => {
       );
     });
 
-    it('is too late where the action does not wait any more', async () => {
+    it('is too late if the action no longer waits', async () => {
       server.failure = new NotLoadedError();
       assert.equal(
         await confirmations.decide(card(0), { approve: true }),

@@ -28,7 +28,7 @@ describe('KernelEvents', () => {
   /** Let what was started come to its end. */
   const settled = () => new Promise(resolve => setImmediate(resolve));
 
-  it('lists what comes live without asking anybody', async () => {
+  it('lists live events without a request', async () => {
     session.publish(action(0));
     session.publish(observation(1, 0));
     session.publish(action(7));
@@ -46,7 +46,7 @@ describe('KernelEvents', () => {
     assert.deepEqual(server.asked, ['k from 1', 'k from 4']);
   });
 
-  it('asks for what a lost message told', async () => {
+  it('fetches the event of a lost message', async () => {
     server.events = [action(0)];
     await events.refresh();
     server.events.push(action(1), action(2));
@@ -58,12 +58,12 @@ describe('KernelEvents', () => {
     assert.deepEqual(server.asked, ['k from 0', 'k from 1']);
   });
 
-  it('asks one question at a time, and again if it was asked meanwhile', async () => {
+  it('sends one request at a time, and repeats it if needed', async () => {
     await Promise.all([events.refresh(), events.refresh(), events.refresh()]);
     assert.equal(server.asked.length, 2);
   });
 
-  it('starts from the beginning when the runtime started afresh', async () => {
+  it('reads from the start after the runtime restarted', async () => {
     server.events = [action(0), action(1)];
     await events.refresh();
     server.generation = 'h';
@@ -73,7 +73,7 @@ describe('KernelEvents', () => {
     assert.equal(events.entries.length, 7);
   });
 
-  it('says that there is no runtime, and looks again once it may be loaded', async () => {
+  it('reports a missing runtime, and checks again once it may be loaded', async () => {
     server.failure = new NotLoadedError();
     await events.refresh();
     assert.equal(events.state, 'not-loaded');
@@ -86,7 +86,7 @@ describe('KernelEvents', () => {
     assert.equal(events.state, 'ready');
   });
 
-  it('tells a failure until history could be read', async () => {
+  it('reports a failure until history could be read', async () => {
     server.failure = new Error('500 out of order');
     await events.refresh();
     session.publish(action(0));
@@ -97,7 +97,7 @@ describe('KernelEvents', () => {
     assert.equal(events.state, 'ready');
   });
 
-  it('takes what was running for lost at a restart, and looks again after it', async () => {
+  it('marks running actions as lost at a restart, and refreshes after it', async () => {
     server.events = [action(0)];
     await events.refresh();
     session.statusChanged.emit('restarting');
@@ -114,7 +114,7 @@ describe('KernelEvents', () => {
     assert.deepEqual(ids(), [0]);
   });
 
-  it('drops an answer of the runtime that a restart ended meanwhile', async () => {
+  it('drops a response of a runtime that ended meanwhile', async () => {
     server.events = [action(0)];
     const refreshed = events.refresh();
     session.statusChanged.emit('restarting');
@@ -126,7 +126,7 @@ describe('KernelEvents', () => {
     assert.equal(events.state, 'ready');
   });
 
-  it('drops an answer about a kernel that was replaced meanwhile', async () => {
+  it('drops a response about a replaced kernel', async () => {
     server.events = [action(0)];
     const refreshed = events.refresh();
     session.session = { kernel: { id: 'other' } };
@@ -138,7 +138,7 @@ describe('KernelEvents', () => {
     assert.equal(events.state, 'no-kernel');
   });
 
-  it('reads a card in full length once', async () => {
+  it('fetches a full card once', async () => {
     const clipped = { clipped: true };
     server.events = [action(0), observation(1, 0, 'run', 'aaaa')];
     session.publish(action(0));
@@ -150,7 +150,7 @@ describe('KernelEvents', () => {
     assert.deepEqual(server.asked, ['k event 1']);
   });
 
-  it('does not read a card of a runtime that is gone', async () => {
+  it('does not fetch a card of an ended runtime', async () => {
     session.publish(action(0, 'run', {}, { clipped: true }));
     const card = events.entries.filter(isCard)[0]!;
     session.publish(action(0), 0, 'h');
@@ -158,7 +158,7 @@ describe('KernelEvents', () => {
     assert.deepEqual(server.asked, []);
   });
 
-  it('does not take the event of another runtime for its own', async () => {
+  it('rejects an event of another runtime', async () => {
     const at = (timestamp: string) => ({ clipped: true, timestamp });
     server.events = [action(0, 'run', {}, at('2026-01-02'))];
     session.publish(action(0, 'run', {}, at('2026-01-01')));
@@ -172,7 +172,7 @@ describe('KernelEvents', () => {
     assert.deepEqual(ids(), []);
   });
 
-  it('reads the history of what waits although nobody looks', async () => {
+  it('reads the history of waiting actions even if the log is not shown', async () => {
     const args = { confirmation_state: 'awaiting_confirmation' };
     server.events = [action(0), action(1, 'run', args), action(2, 'write', {})];
     server.waiting = [waits(1, 'why'), waits(2, 'so')];
@@ -212,7 +212,7 @@ describe('KernelEvents', () => {
     await assert.rejects(events.stop(command!), RuntimeGoneError);
   });
 
-  it('hears of a decision that was made in another tab', async () => {
+  it('applies a decision made in another tab', async () => {
     const args = { confirmation_state: 'awaiting_confirmation' };
     server.waiting = [waits(0, 'why')];
     session.publish(action(0, 'run', args));
@@ -223,7 +223,7 @@ describe('KernelEvents', () => {
     assert.deepEqual(events.waiting, []);
   });
 
-  it('has nothing that waits after a restart', async () => {
+  it('has no waiting actions after a restart', async () => {
     const args = { confirmation_state: 'awaiting_confirmation' };
     server.waiting = [waits(0, 'why')];
     session.publish(action(0, 'run', args));
@@ -235,7 +235,7 @@ describe('KernelEvents', () => {
     assert.deepEqual(events.waiting, []);
   });
 
-  it('tells when it comes before the eyes of a person, and when it goes', () => {
+  it('reports when it is shown and hidden', () => {
     let told = 0;
     events.changed.connect(() => (told += 1));
     events.isShown = true;
@@ -244,7 +244,7 @@ describe('KernelEvents', () => {
     assert.equal(told, 2);
   });
 
-  it('hears nothing any more once it is disposed', () => {
+  it('ignores messages once disposed', () => {
     events.dispose();
     session.publish(action(0));
     assert.deepEqual(ids(), []);

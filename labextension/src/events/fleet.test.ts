@@ -91,7 +91,7 @@ describe('FleetEvents', () => {
     assert.equal(fleetMember({ name: 'none', type: 'fleet' }), null);
   });
 
-  it('merges what its kernels do by its time, and those alone', () => {
+  it('merges the events of its kernels by time', () => {
     of('b').publish(at(2, 0), 0, 'gb');
     of('a').publish(at(1, 0), 0, 'ga');
     of('a').publish(at(3, 1), 1, 'ga');
@@ -104,7 +104,7 @@ describe('FleetEvents', () => {
     assert.equal(events.state, 'ready');
   });
 
-  it('keeps the order of one kernel, whatever its clock says', () => {
+  it('keeps the order of one kernel despite its clock', () => {
     of('a').publish(at(5, 0), 0, 'ga');
     of('a').publish(at(3, 1), 1, 'ga');
     of('b').publish(at(4, 0), 0, 'gb');
@@ -134,7 +134,7 @@ describe('FleetEvents', () => {
     assert.equal(await events.decide(unknown, { approve: true }), 'gone');
   });
 
-  it('follows the kernel that replaces one, whose cards stay', async () => {
+  it('follows a replacement kernel, and keeps the old cards', async () => {
     of('a').publish(at(1, 0), 0, 'ga');
     sessions.end('a');
     sessions.start('c', 'Fleet x 1');
@@ -150,7 +150,7 @@ describe('FleetEvents', () => {
     await assert.rejects(() => events.stop(lost!), RuntimeGoneError);
   });
 
-  it('says when all its kernels are gone, and follows nothing any more', () => {
+  it('reports when all its kernels ended, and follows none when disposed', () => {
     sessions.end('a');
     sessions.end('b');
     assert.equal(events.state, 'no-kernel');

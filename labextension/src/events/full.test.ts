@@ -32,7 +32,7 @@ describe('FullCards', () => {
     full.add(card, [short], [whole]);
   };
 
-  it('shortens again what was fetched first', () => {
+  it('clips the oldest cards again', () => {
     [0, 1, 2].forEach(complete);
     assert.deepEqual(lengths(), [2, 1000, 1000]);
     assert.equal(cards()[0]!.observation?.clipped, true);
@@ -40,7 +40,7 @@ describe('FullCards', () => {
     assert.deepEqual(lengths(), [1000, 2, 1000]);
   });
 
-  it('keeps what is in sight, and what was asked for last', () => {
+  it('keeps open cards and the last one', () => {
     const [first, second] = cards();
     full.open(first!);
     full.open(first!);

@@ -43,7 +43,7 @@ describe('EventLog', () => {
     assert.deepEqual(short(log.entries), ['0+1']);
   });
 
-  it('comes to the same log in whatever order events arrive', () => {
+  it('builds the same log for any order of events', () => {
     const events = [
       action(0),
       observation(2, 0),
@@ -65,7 +65,7 @@ describe('EventLog', () => {
     assert.deepEqual(short(log.entries), ['0+1', '2+3']);
   });
 
-  it('knows from where on history is missing', () => {
+  it('knows where missing history starts', () => {
     add(action(0), observation(1, 0));
     assert.equal(log.current?.firstMissing, 2);
     add(action(5));
@@ -96,7 +96,7 @@ describe('EventLog', () => {
     assert.deepEqual(short(log.entries), ['0+3']);
   });
 
-  it('begins anew below the old cards when the kernel restarts', () => {
+  it('starts a new generation below the old cards after a restart', () => {
     add(action(0), observation(1, 0), action(2));
     log.add('h', 'k', [action(0)]);
     assert.deepEqual(short(log.entries), ['0+1', '2 lost', 'restart', '0']);
@@ -106,14 +106,14 @@ describe('EventLog', () => {
     assert.equal(new Set(keys).size, keys.length);
   });
 
-  it('says nothing of a new generation in which nothing happened', () => {
+  it('ignores a new generation without events', () => {
     add(action(0), observation(1, 0));
     log.add('h', 'k', []);
     assert.deepEqual(short(log.entries), ['0+1']);
     assert.equal(log.current?.id, 'h');
   });
 
-  it('takes an action for lost when its runtime ends, unless it is answered', () => {
+  it('marks pending actions as lost when their runtime ends', () => {
     add(action(0), action(1, 'think', { thought: 'so' }));
     log.end();
     assert.deepEqual(short(log.entries), ['0 lost', '1']);
@@ -121,7 +121,7 @@ describe('EventLog', () => {
     assert.deepEqual(short(log.entries), ['0+2', '1']);
   });
 
-  it('drops the oldest cards over the limit, and does not take them back', () => {
+  it('drops the oldest cards over the limit permanently', () => {
     log = new EventLog(3);
     for (let id = 0; id < 10; id += 2) {
       add(action(id), observation(id + 1, id));
@@ -132,7 +132,7 @@ describe('EventLog', () => {
     assert.equal(log.current?.firstMissing, 10);
   });
 
-  it('says nothing of a late answer to an action that was dropped', () => {
+  it('ignores a late observation of a dropped action', () => {
     log = new EventLog(2);
     add(action(0), action(1), action(2));
     add(observation(3, 0));
@@ -150,7 +150,7 @@ describe('EventLog', () => {
     assert.deepEqual(short(log.entries), ['1']);
   });
 
-  it('replaces what changed and keeps the identity of what did not', () => {
+  it('replaces changed cards and keeps the others identical', () => {
     add(action(0), action(1));
     const before = log.entries;
     add(observation(2, 1));

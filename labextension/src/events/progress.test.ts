@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import { parseProgress, progressOf, type IProgress } from './progress.js';
 
 describe('progressOf', () => {
-  it('tells what is new until the end, and what was seen to whoever looks', async () => {
+  it('yields progress until the end, and passes on what was seen', async () => {
     const answers = [
       { state: 'queued', text: '' },
       { state: 'running', text: 'one' },
@@ -23,7 +23,7 @@ describe('progressOf', () => {
     assert.deepEqual(seen, [null, ...answers.slice(0, 2)]);
   });
 
-  it('ends where nobody can be asked', async () => {
+  it('ends if the request fails', async () => {
     const news = progressOf(() => Promise.reject(new Error('gone')));
     assert.equal((await news.next()).done, true);
   });

@@ -38,7 +38,7 @@ describe('parseEvent', () => {
     assert.equal(event.source, null);
   });
 
-  it('takes nothing but the envelope for granted', () => {
+  it('trusts only the envelope', () => {
     const event = parseEvent({
       id: 5,
       observation: 'x',
@@ -78,7 +78,7 @@ describe('parseEvent', () => {
 });
 
 describe('the options of an Action', () => {
-  it('are the arguments that stand beside those of OpenHands', () => {
+  it("are the arguments outside OpenHands' protocol", () => {
     const event = parseEvent({
       id: 1,
       action: 'edit',
@@ -98,7 +98,7 @@ describe('parseMessage', () => {
     assert.equal(message?.event.id, 3);
   });
 
-  it('refuses what is incomplete', () => {
+  it('rejects incomplete messages', () => {
     assert.equal(parseMessage({ seq: 7, event: RUN }), null);
     assert.equal(parseMessage({ generation: 'g', event: RUN }), null);
     assert.equal(parseMessage({ generation: 'g', seq: 7 }), null);

@@ -6,7 +6,7 @@ import { diffLines } from './diff.js';
 const kinds = (diff: string) => diffLines(diff).map(({ kind }) => kind);
 
 describe('diffLines', () => {
-  it('counts the lines of a hunk instead of guessing from how they begin', () => {
+  it('uses the line counts of hunks, not only the first characters', () => {
     const diff = [
       '--- a.sql',
       '+++ a.sql',
@@ -36,7 +36,7 @@ describe('diffLines', () => {
     ]);
   });
 
-  it('gives the paths of headers as seen from the workspace', () => {
+  it('makes paths in headers relative to the workspace', () => {
     const diff =
       '--- /home/ada/a.sql\n+++ /home/ada/a.sql\n@@ -1 +1 @@\n--- /home/ada\n+b';
     assert.deepEqual(
@@ -45,7 +45,7 @@ describe('diffLines', () => {
     );
   });
 
-  it('takes a blank line of a hunk for a line of context', () => {
+  it('treats a blank line of a hunk as context', () => {
     assert.deepEqual(kinds('@@ -1,2 +1,3 @@\n a\n\n+b\n'), [
       'place',
       'context',

@@ -15,7 +15,7 @@ export function diffLines(
   diff: string,
   root = ''
 ): readonly { kind: DiffLineKind; text: string }[] {
-  // Line counts of hunks tell changed lines from headers.
+  // The line counts of hunks distinguish changed lines from headers.
   let removed = 0;
   let added = 0;
   return diff

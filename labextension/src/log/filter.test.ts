@@ -21,16 +21,16 @@ function keys(filter: Partial<IFilter>): string[] {
 }
 
 describe('filtered', () => {
-  it('returns the very entries when nothing is asked for', () => {
+  it('returns the same entries without a filter', () => {
     assert.equal(filtered(all, { words: ' ', kind: null }), all);
   });
 
-  it('wants every word, in any case and any part of a card', () => {
+  it('matches all words, in any case and any part of a card', () => {
     assert.deepEqual(keys({ words: 'SEA notes' }), [read.key]);
     assert.deepEqual(keys({ words: 'sea pwd' }), []);
   });
 
-  it('hides nothing that waits for the person', () => {
+  it('never hides pending actions', () => {
     const waiting = { ...pwd, confirmation: UNDECIDED };
     const filter = { words: 'sea', kind: null };
     assert.deepEqual(filtered([ls, waiting], filter), [waiting]);

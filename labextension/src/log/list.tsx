@@ -19,7 +19,6 @@ const OVERSCAN_CARDS = 6;
 
 interface IListProps {
   entries: readonly LogEntry[];
-  /** Whether to keep the newest card visible. */
   follow: boolean;
   onFollow: (follow: boolean) => void;
   actions: ICardActions;

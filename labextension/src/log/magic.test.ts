@@ -8,7 +8,7 @@ describe('actionMagic', () => {
   const magic = (...parts: Parameters<typeof action>) =>
     actionMagic(card(action(...parts)));
 
-  it('makes commands and cells magics', () => {
+  it('returns magics for commands and cells', () => {
     assert.equal(magic(0, 'run', { command: 'ls' }), '%oh_run ls');
     assert.equal(magic(0, 'run', { command: '-x' }), '%oh_run -- -x');
     assert.equal(magic(0, 'run', { command: 'a\nb' }), '%%oh_run\na\nb');
@@ -16,7 +16,7 @@ describe('actionMagic', () => {
     assert.equal(magic(0, 'run_ipython', code), '%%oh_run --cell\nx = 1\nx');
   });
 
-  it('makes all else Python', () => {
+  it('returns Python for other actions', () => {
     const args = { path: 'a "b".txt', view_range: [1, 2], start: null };
     assert.equal(
       magic(0, 'read', { ...args, confirmation_state: 'confirmed' }),

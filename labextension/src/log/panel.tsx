@@ -16,7 +16,6 @@ import type { ICardActions } from './card.js';
 import { ohIcon } from './icons.js';
 import { LogView } from './view.js';
 
-/** Id of the panel in the application's shell. */
 export const PANEL_ID = 'oh-jupyter-log';
 
 /** Sidebar panel with the log of the current notebook or of a fleet. */
@@ -135,9 +134,8 @@ export class LogPanel extends ReactWidget {
     return this._events !== this._runtime.current;
   }
 
-  private readonly _choose = (fleet: string): void => {
+  private readonly _choose = (fleet: string): void =>
     this._runtime.choose(fleet);
-  };
 
   private readonly _look: IActivity['look'] = async (card, seen) => {
     if (!this._events) {
@@ -203,9 +201,7 @@ export class LogPanel extends ReactWidget {
   private _lastActions: ICardActions | null = null;
 }
 
-function noKernel(): string {
-  return '';
-}
+const noKernel = () => '';
 
 /** Return whether the panel is hidden only because the application hides briefly for a theme change. */
 function isShownOrReloading(widget: Widget): boolean {

@@ -59,7 +59,7 @@ describe('sections', () => {
     assert.deepEqual(short(null, cut), []);
   });
 
-  it('never offers an address that would have to be fetched', () => {
+  it('never offers a URL that needs a request', () => {
     const page = observation(1, 0, 'browse', '', {
       screenshot: 'https://example.org/track.png'
     });
@@ -70,7 +70,7 @@ describe('sections', () => {
     assert.deepEqual(short(null, cell), []);
   });
 
-  it('shows what it does not know as its arguments and text', () => {
+  it('shows the arguments and text of unknown types', () => {
     const asked = action(0, 'brand_new', { depth: 2 });
     assert.deepEqual(short(asked, observation(1, 0, 'brand_new', 'done')), [
       'arguments code {\n  "depth": 2\n}',
@@ -87,7 +87,7 @@ describe('sections', () => {
 });
 
 describe('isImage', () => {
-  it('takes data URLs of three formats only', () => {
+  it('accepts only data URLs of three formats', () => {
     assert.ok(isImage(PNG));
     assert.ok(isImage('data:image/jpeg;base64,AAAA'));
     assert.ok(!isImage('data:image/svg+xml;base64,AAAA'));
@@ -101,7 +101,7 @@ describe('tellsMore', () => {
   const more = (...parts: Parameters<typeof action>) =>
     tellsMore(card(action(...parts)));
 
-  it('knows where the line of a card is not all of its action', () => {
+  it('detects cards whose title does not show the whole action', () => {
     assert.ok(!more(0, 'run', { command: 'sudo ls' }));
     assert.ok(more(0, 'run', { command: 'ls\nsudo ls' }));
     assert.ok(more(0, 'run', { command: 'ls' }, { clipped: true }));

@@ -26,8 +26,8 @@ export function sections(card: ICard): readonly ISection[] {
   const { action, observation, confirmation } = card;
   const diff = section('diff', 'diff', confirmation?.diff ?? '');
   return [
-    ...(action ? asked(action, observation, diff) : []),
-    ...(observation ? answered(observation) : [])
+    ...(action ? actionParts(action, observation, diff) : []),
+    ...(observation ? observationParts(observation) : [])
   ].filter(({ kind, body }) =>
     kind === 'image' ? isImage(body) : body.trim() !== ''
   );
@@ -46,7 +46,7 @@ function section(name: SectionName, kind: SectionKind, body: string): ISection {
   return { name, kind, body };
 }
 
-function asked(
+function actionParts(
   { action, args, options }: IAction,
   observation: IObservation | null,
   diff: ISection
@@ -66,7 +66,10 @@ function asked(
       return [
         thought,
         diff,
-        ...edit(args, text(observation?.extras, 'diff') + diff.body !== ''),
+        ...editParts(
+          args,
+          text(observation?.extras, 'diff') + diff.body !== ''
+        ),
         section('arguments', 'code', options ? json(options) : '')
       ];
     case 'browse_interactive':
@@ -87,7 +90,7 @@ function asked(
 }
 
 /** Texts of an edit that has no diff. */
-function edit(args: IAction['args'], hasDiff: boolean): ISection[] {
+function editParts(args: IAction['args'], hasDiff: boolean): ISection[] {
   return hasDiff
     ? []
     : [
@@ -98,7 +101,11 @@ function edit(args: IAction['args'], hasDiff: boolean): ISection[] {
       ];
 }
 
-function answered({ observation, content, extras }: IObservation): ISection[] {
+function observationParts({
+  observation,
+  content,
+  extras
+}: IObservation): ISection[] {
   switch (observation) {
     case 'run':
       return [section('output', 'code', withoutAnsi(content))];
@@ -116,10 +123,11 @@ function answered({ observation, content, extras }: IObservation): ISection[] {
         ? [section('error', 'error', content)]
         : [
             section('diff', 'diff', text(extras, 'diff')),
-            result(content, extras)
+            // The editor's message repeats what a diff shows; a view has no diff.
+            section('result', 'code', text(extras, 'diff') ? '' : content)
           ];
     case 'browse':
-      return browse(content, extras);
+      return pageParts(content, extras);
     case 'error':
     case 'user_rejected':
       return [section('error', 'error', content)];
@@ -134,12 +142,10 @@ function answered({ observation, content, extras }: IObservation): ISection[] {
   }
 }
 
-/** The editor's message repeats what a diff shows; a view has no diff. */
-function result(content: string, extras: IObservation['extras']): ISection {
-  return section('result', 'code', text(extras, 'diff') === '' ? content : '');
-}
-
-function browse(content: string, extras: IObservation['extras']): ISection[] {
+function pageParts(
+  content: string,
+  extras: IObservation['extras']
+): ISection[] {
   const marks = text(extras, 'set_of_marks');
   return [
     section('error', 'error', text(extras, 'last_browser_action_error')),

@@ -12,7 +12,7 @@ const answer = (type: string, content = '', extras = {}) =>
   status(card(action(0), observation(1, 0, type, content, extras))).outcome;
 
 describe('status', () => {
-  it('tells an action that runs from one that waits or was lost', () => {
+  it('distinguishes running, waiting and lost actions', () => {
     const asked = action(0, 'run', {
       confirmation_state: 'awaiting_confirmation'
     });
@@ -38,7 +38,7 @@ describe('status', () => {
     assert.deepEqual(ran({}), { outcome: 'none' });
   });
 
-  it('knows how each type of observation says that it failed', () => {
+  it('detects the failure of each type of observation', () => {
     assert.equal(answer('error', 'no such file'), 'failed');
     assert.equal(answer('edit', 'ERROR:\nno match'), 'failed');
     assert.equal(answer('edit', 'The file has been edited.'), 'ok');
@@ -83,7 +83,7 @@ describe('seconds', () => {
     assert.equal(at('2026-01-01T10:00:00', '2026-01-01T10:00:01.500'), 1.5);
   });
 
-  it('does not guess', () => {
+  it('is null without valid timestamps', () => {
     assert.equal(at(null, '2026-01-01T10:00:01'), null);
     assert.equal(at('2026-01-01T10:00:01', '2026-01-01T10:00:00'), null);
     assert.equal(seconds(card(action(0))), null);
@@ -110,7 +110,7 @@ describe('seconds', () => {
 });
 
 describe('withoutAnsi', () => {
-  it('takes colours away and nothing else', () => {
+  it('removes colours and nothing else', () => {
     assert.equal(withoutAnsi('\x1b[1;31ma[0m\x1b[0m\nb'), 'a[0m\nb');
   });
 });

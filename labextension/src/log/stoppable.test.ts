@@ -5,7 +5,7 @@ import { action, card, observation } from '../testing.js';
 import { actionJson, findStoppable } from './stoppable.js';
 
 describe('findStoppable', () => {
-  it('finds what runs, not what is queued behind it, has ended or was lost', () => {
+  it('finds running actions, not queued, ended or lost ones', () => {
     const cell = action(6, 'run_ipython', { code: '1' });
     const found = findStoppable([
       card(action(0), observation(1, 0)),
@@ -20,7 +20,7 @@ describe('findStoppable', () => {
 });
 
 describe('actionJson', () => {
-  it('is what an agent would send', () => {
+  it('returns what an agent sends', () => {
     const args = { command: 'ls', confirmation_state: 'confirmed' };
     const sent = JSON.parse(
       actionJson(card(action(0, 'run', args, { options: { dry_run: true } })))

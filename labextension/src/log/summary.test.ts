@@ -14,7 +14,7 @@ describe('summary', () => {
     assert.equal(of('run_ipython', { code: 'x = 1\n\n' }).title, 'x = 1');
   });
 
-  it('names a file before the place where it is', () => {
+  it('shows the file name before the directory', () => {
     assert.deepEqual(of('read', { path: '/home/ada/a.txt' }), {
       title: 'a.txt',
       detail: '/home/ada'
@@ -34,7 +34,7 @@ describe('summary', () => {
     assert.equal(of('browse', { url: 'https://a.org/x' }).title, 'a.org/x');
   });
 
-  it('speaks for an observation that answers nothing', () => {
+  it('summarizes an observation without an action', () => {
     const alone = card(null, observation(1, null, 'error', 'it broke\nhere'));
     assert.equal(summary(alone).title, 'it broke …');
     assert.equal(kind(alone), 'error');
@@ -69,7 +69,7 @@ describe('searchable', () => {
 });
 
 describe('summary below a directory', () => {
-  it('tells directories as seen from there', () => {
+  it('makes directories relative', () => {
     const detail = (path: string) =>
       summary(card(action(0, 'read', { path })), '/home/ada/').detail;
     assert.equal(detail('/home/ada/a.txt'), '');

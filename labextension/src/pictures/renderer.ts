@@ -44,7 +44,6 @@ export class RenderedPicture extends RenderedImage {
   }
 }
 
-/** Register the renderer. */
 export function addPictures(registry: IRenderMimeRegistry): void {
   registry.addFactory(
     {

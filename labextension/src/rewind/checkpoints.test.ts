@@ -22,14 +22,14 @@ describe('checkpoints', () => {
     assert.equal(proposed([]), undefined);
   });
 
-  it('of an unexpected are refused', () => {
+  it('reject invalid responses', () => {
     assert.throws(() => readCheckpoints([]), /unexpected/);
     assert.throws(() => readPlan({}), /unexpected/);
   });
 });
 
 describe('a plan', () => {
-  it('tells what is done, what stays, and what else there is', () => {
+  it('has changes, unchanged paths and notes', () => {
     const plan = readPlan({
       changes: [{ path: 'a', kind: 'delete' }],
       kept: { b: 'changed by others' },

@@ -17,7 +17,6 @@ export interface ICheckpoint {
 
 /** Checkpoints of a kernel's workspace. */
 export interface ICheckpoints {
-  /** Newest first. */
   readonly entries: readonly ICheckpoint[];
   /** Why there are no new ones; "" if there are. */
   readonly problem: string;

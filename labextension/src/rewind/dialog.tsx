@@ -9,7 +9,6 @@ import {
   type IRewindPlan
 } from './checkpoints.js';
 
-/** Choice of the person. */
 export interface IChoice {
   readonly id: number;
   readonly everything: boolean;
@@ -30,7 +29,6 @@ export class RewindBody extends ReactWidget {
     };
   }
 
-  /** Return the choice to the dialog. */
   getValue(): IChoice {
     return this._choice;
   }
@@ -116,7 +114,7 @@ function Plan(props: { choice: IChoice; preview: Preview }) {
     let isWanted = true;
     setPlan(null);
     preview(choice).then(
-      found => isWanted && setPlan(found),
+      loaded => isWanted && setPlan(loaded),
       error => isWanted && setPlan(String(error))
     );
     return () => {

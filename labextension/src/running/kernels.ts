@@ -23,7 +23,6 @@ export interface IServerKernel {
   readonly model: Kernel.IModel;
 }
 
-/** Return all kernels of the server. */
 export function serverKernels({
   kernels,
   sessions

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { readResources } from './resources.js';
 
-test('what runs in a runtime is listed', () => {
+test('the resources of a runtime are listed', () => {
   const runtime = {
     shell: 12,
     cwd: '/w',
@@ -17,7 +17,7 @@ test('what runs in a runtime is listed', () => {
   ]);
 });
 
-test('a runtime that has started nothing is told from none', () => {
+test('a runtime without resources differs from no runtime', () => {
   assert.deepEqual(readResources({ runtime: { shell: null } }), []);
   assert.equal(readResources({ runtime: null }), null);
   assert.equal(readResources(7), null);

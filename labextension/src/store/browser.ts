@@ -60,7 +60,6 @@ export class StorePanel extends StackedPanel {
   private _lastPath = '';
 }
 
-/** Create a file browser of the stores. */
 export function makeStoreBrowser(
   factory: IFileBrowserFactory,
   onDeliveries: () => void,

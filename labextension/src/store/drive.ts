@@ -7,12 +7,10 @@ import type { IStoreEntry, StoreApi } from './api.js';
 import { decoded, encoded } from './content.js';
 import { freeName, kernelFolder, parsePath } from './paths.js';
 
-/** Name of the drive in paths. */
 export const DRIVE_NAME = 'OpenHandsStore';
 
 export interface IStoreKernel {
   readonly id: string;
-  /** Displayed name. */
   readonly name: string;
 }
 

@@ -6,7 +6,6 @@ export interface IStorePath {
   /** First characters of the kernel's id; "" at the root. */
   readonly kernel: string;
   readonly folder: string;
-  /** Path in the store. */
   readonly path: string;
 }
 

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { decoded, encoded } from './content.js';
 import { freeName, kernelFolder, parsePath } from './paths.js';
 
-test('a path of the drive names a kernel, and a place in its store', () => {
+test('a path of the drive names a kernel and a path in its store', () => {
   const folder = kernelFolder('a/b.ipynb', '0123456789-abcd');
   assert.equal(folder, 'a∕b.ipynb 01234567');
   const place = { kernel: '01234567', folder };
@@ -23,7 +23,7 @@ test('a name that is free', () => {
   assert.equal(freeName('.x', names), '.x-1');
 });
 
-test('contents come back as they went', () => {
+test('contents survive a round trip', () => {
   const bytes = Uint8Array.from({ length: 70_000 }, (_, n) => n % 256);
   const { content, format } = decoded(bytes, undefined);
   assert.equal(format, 'base64');
