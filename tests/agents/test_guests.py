@@ -476,7 +476,7 @@ def test_an_agent_that_is_not_installed(guests: Guests, monkeypatch) -> None:
 
 def test_an_agent_whose_own_tools_are_off_needs_the_server(make_guests, monkeypatch) -> None:
     monkeypatch.setattr("shutil.which", lambda program: f"/bin/{program}")
-    with pytest.raises(AgentError, match="no Jupyter server that runs here has this kernel"):
+    with pytest.raises(AgentError, match="no running Jupyter server has this kernel"):
         make_guests().prompt("x", "claude")
 
 
@@ -497,7 +497,7 @@ def test_a_command_line_that_cannot_be_used(make_guests: MakeGuests, line: str) 
 def test_nobody_is_asked(guests: Guests) -> None:
     with pytest.raises(AgentError, match="Say which agent"):
         guests.prompt("x", None)
-    with pytest.raises(AgentError, match="Say what scripted is to do"):
+    with pytest.raises(AgentError, match="Write a prompt: %oh_agent scripted"):
         guests.prompt("  ", "scripted")
 
 

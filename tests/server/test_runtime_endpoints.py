@@ -169,7 +169,7 @@ async def test_who_has_the_token_approves_nothing_by_default(
     assert "c.OhJupyter.confirmation_over_rest = True" in answer["detail"]
     for code in ("%oh_confirm --all", "oh.confirm()"):
         status, refused = await act("run_ipython", plain_kernel, code=code)
-        assert "the cell of an agent" in refused["content"]
+        assert "this is an agent's cell" in refused["content"]
     nested = asyncio.ensure_future(
         act("run_ipython", plain_kernel, code="word = 'su'; oh.run(f'echo x; {word}do -n true')")
     )
