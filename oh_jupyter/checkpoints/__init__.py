@@ -1,6 +1,7 @@
 """Checkpoints of a workspace, and the way back to them."""
 
-from oh_jupyter.checkpoints.checkpoints import Checkpoint, Checkpoints
+from oh_jupyter.checkpoints.checkpoints import Checkpoints
+from oh_jupyter.checkpoints.journal import Checkpoint
 from oh_jupyter.checkpoints.rewind import PathChange, RewindPlan
 from oh_jupyter.checkpoints.snapshot import Limits
 from oh_jupyter.checkpoints.work import Work

@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import json
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any
 
 from oh_jupyter.checkpoints.apply import apply
 from oh_jupyter.checkpoints.disk import State, look
 from oh_jupyter.checkpoints.git import Git, GitError, read_blobs
+from oh_jupyter.checkpoints.journal import Checkpoint, Journal, Kind
 from oh_jupyter.checkpoints.rewind import (
     RewindPlan,
     Turn,
@@ -43,41 +43,6 @@ from oh_jupyter.moves import moved_to, moves
 
 LOCK_SECONDS = 60.0
 MAX_CHECKPOINTS = 100
-
-Kind = Literal["turn", "mark", "rewind"]
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A moment to which one can return.
-
-    Attributes:
-        id: Number within the workspace, counted from 1.
-        time: When it was made, in seconds since the epoch.
-        kind: ``turn`` of an agent, ``mark`` of a person, or ``rewind``.
-        label: The prompt, the first Action of a turn, or the label of a mark.
-        who: Who acted in the turn, such as the name of an agent.
-        begin: The files at that moment.
-        end: The files when the turn ended or its agent last paused; None for a mark.
-        extra: Further facts from its maker, such as the target of a rewind.
-        others: Paths, relative to the workspace, that others changed during the turn.
-        is_open: Whether the turn continues.
-        owner: Token of the process that started it.
-        is_certain: Whether the end of the turn is known; False if its process died.
-    """
-
-    id: int
-    time: float
-    kind: Kind
-    label: str
-    who: str
-    begin: Snapshot
-    end: Snapshot | None
-    extra: dict[str, Any]
-    others: Sequence[str] = ()
-    is_open: bool = False
-    owner: str = ""
-    is_certain: bool = True
 
 
 class Checkpoints:
@@ -106,6 +71,7 @@ class Checkpoints:
         self.workspace = Path(os.path.realpath(workspace))
         self.directory = Path(directory) if directory else default_directory(self.workspace)
         self.limits = limits or Limits()
+        self._journal = Journal(self.directory / "checkpoints.jsonl")
         self._owner: Owner | None = None
 
     def close(self) -> None:
@@ -157,7 +123,7 @@ class Checkpoints:
             CheckpointError: No such turn.
         """
         entry = replace(self.get(id), is_open=True, owner=self._token())
-        self._append(entry)
+        self._journal.append(entry)
         return entry
 
     def settle(self) -> None:
@@ -210,18 +176,9 @@ class Checkpoints:
             CheckpointError: They cannot be read.
         """
         try:
-            text = self._journal.read_text("utf-8")
-        except FileNotFoundError:
-            return []
+            return self._journal.read()
         except OSError as error:
             raise self._unusable(error) from error
-        entries: dict[int, Checkpoint] = {}
-        for line in text.splitlines():
-            # A process may have died while it wrote the last line.
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                entry = _read(json.loads(line))
-                entries[entry.id] = entry
-        return list(entries.values())
 
     def get(self, id: int) -> Checkpoint:
         """Return a checkpoint by its number.
@@ -476,7 +433,7 @@ class Checkpoints:
             )
         entry = replace(turn, end=end, others=others, is_open=is_open)
         self._protect(git, f"{id}/end", end)
-        self._append(entry)
+        self._journal.append(entry)
         return entry
 
     def _is_of(self, is_of_turn: Callable[[Path, float], bool], path: str) -> bool:
@@ -551,7 +508,7 @@ class Checkpoints:
             closed = self._closed(git, entry, self._take(git, known=entry.begin.tree))
             assert closed.end is not None
             self._protect(git, f"{entry.id}/end", closed.end)
-            self._append(closed)
+            self._journal.append(closed)
         for entry in abandoned:
             forget(self.directory, entry.owner)
 
@@ -588,32 +545,20 @@ class Checkpoints:
     def _write(self, entries: list[Checkpoint], git: Git) -> None:
         """Add the last entry; at twice the limit, drop the oldest ones with their files."""
         if len(entries) < 2 * MAX_CHECKPOINTS:
-            self._append(entries[-1])
+            self._journal.append(entries[-1])
             return
         for entry in entries[:-MAX_CHECKPOINTS]:
             for part in ("begin", "end"):
                 git.run("update-ref", "-d", f"refs/checkpoints/{entry.id}/{part}")
-        text = "".join(f"{json.dumps(asdict(entry))}\n" for entry in entries[-MAX_CHECKPOINTS:])
-        fresh = self._journal.with_suffix(".new")
-        fresh.write_text(text, "utf-8")
-        fresh.replace(self._journal)
         recent = entries[-MAX_CHECKPOINTS:]
+        self._journal.replace(recent)
         ends = [entry.end for entry in recent if entry.end is not None]
         forget_details(git, [*(entry.begin for entry in recent), *ends])
         git.run("gc", "--auto", "--quiet")
 
-    def _append(self, entry: Checkpoint) -> None:
-        with open(self._journal, "a", encoding="utf-8", opener=_open_private) as journal:
-            # First end the partial line of a process that died.
-            journal.write(f"\n{json.dumps(asdict(entry))}\n")
-
     def _protect(self, git: Git, name: str, snapshot: Snapshot) -> None:
         """Protect a tree from git's garbage collection."""
         git("update-ref", f"refs/checkpoints/{name}", snapshot.tree)
-
-    @property
-    def _journal(self) -> Path:
-        return self.directory / "checkpoints.jsonl"
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[Git]:
@@ -659,18 +604,3 @@ def default_directory(workspace: Path) -> Path:
     """Return the default directory for a workspace's checkpoints, which may not exist."""
     name = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:16]
     return state_home() / "checkpoints" / name
-
-
-def _read(fields: dict[str, Any]) -> Checkpoint:
-    end = fields["end"]
-    return Checkpoint(
-        **{
-            **fields,
-            "begin": Snapshot(*fields["begin"]),
-            "end": None if end is None else Snapshot(*end),
-        }
-    )
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

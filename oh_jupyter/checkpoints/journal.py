@@ -1,0 +1,95 @@
+"""The journal of checkpoints: a line of JSON for each start and end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from oh_jupyter.checkpoints.snapshot import Snapshot
+
+Kind = Literal["turn", "mark", "rewind"]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A moment to which one can return.
+
+    Attributes:
+        id: Number within the workspace, counted from 1.
+        time: When it was made, in seconds since the epoch.
+        kind: ``turn`` of an agent, ``mark`` of a person, or ``rewind``.
+        label: The prompt, the first Action of a turn, or the label of a mark.
+        who: Who acted in the turn, such as the name of an agent.
+        begin: The files at that moment.
+        end: The files when the turn ended or its agent last paused; None for a mark.
+        extra: Further facts from its maker, such as the target of a rewind.
+        others: Paths, relative to the workspace, that others changed during the turn.
+        is_open: Whether the turn continues.
+        owner: Token of the process that started it.
+        is_certain: Whether the end of the turn is known; False if its process died.
+    """
+
+    id: int
+    time: float
+    kind: Kind
+    label: str
+    who: str
+    begin: Snapshot
+    end: Snapshot | None
+    extra: dict[str, Any]
+    others: Sequence[str] = ()
+    is_open: bool = False
+    owner: str = ""
+    is_certain: bool = True
+
+
+class Journal:
+    """A file of checkpoints; the last line with an id counts."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> list[Checkpoint]:
+        """Return the checkpoints, oldest first; raise OSError if the file is unreadable."""
+        try:
+            text = self._path.read_text("utf-8")
+        except FileNotFoundError:
+            return []
+        entries: dict[int, Checkpoint] = {}
+        for line in text.splitlines():
+            # A process may have died while it wrote the last line.
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                entry = _parse(json.loads(line))
+                entries[entry.id] = entry
+        return list(entries.values())
+
+    def append(self, entry: Checkpoint) -> None:
+        """Add a line, after ending the partial line of a process that died."""
+        with open(self._path, "a", encoding="utf-8", opener=_open_private) as file:
+            file.write(f"\n{json.dumps(asdict(entry))}\n")
+
+    def replace(self, entries: Iterable[Checkpoint]) -> None:
+        """Replace the file at once."""
+        fresh = self._path.with_suffix(".new")
+        fresh.write_text("".join(f"{json.dumps(asdict(entry))}\n" for entry in entries), "utf-8")
+        fresh.replace(self._path)
+
+
+def _parse(fields: dict[str, Any]) -> Checkpoint:
+    end = fields["end"]
+    return Checkpoint(
+        **{
+            **fields,
+            "begin": Snapshot(*fields["begin"]),
+            "end": None if end is None else Snapshot(*end),
+        }
+    )
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
