@@ -91,7 +91,7 @@ CHANGED_BY_OTHERS_MEANWHILE = "changed by others during the turn"
 NOT_IN_CHECKPOINT = "is not kept by checkpoints: "
 NOT_AT_BEGIN = "was not in the checkpoint when the turn began: "
 HOLDS_OTHERS = "holds what is not the turn's"
-UNSURE = "changed since, and its turn has no known end: nobody can tell who did it"
+UNSURE = "changed since by an unknown author; its turn has no known end"
 
 
 class Turn(NamedTuple):

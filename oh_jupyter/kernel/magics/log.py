@@ -192,7 +192,7 @@ class ConfirmMagics(OhMagics):
         """
     )
     @argument(
-        "-r", "--reject", nargs="?", const="", metavar="WHY", help="reject; the agent is told why"
+        "-r", "--reject", nargs="?", const="", metavar="WHY", help="reject, with a reason for the agent"
     )
     @argument("-a", "--all", action="store_true", help="decide on all that wait")
     @argument(
