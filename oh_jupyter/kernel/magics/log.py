@@ -191,9 +191,7 @@ class ConfirmMagics(OhMagics):
         %oh_confirm --reject --all
         """
     )
-    @argument(
-        "-r", "--reject", nargs="?", const="", metavar="WHY", help="reject, with a reason for the agent"
-    )
+    @argument("-r", "--reject", nargs="?", const="", metavar="WHY", help="reject, with a reason")
     @argument("-a", "--all", action="store_true", help="decide on all that wait")
     @argument(
         "-s",
