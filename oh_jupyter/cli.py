@@ -32,12 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = _run(options)
         sys.stdout.flush()
         return status
-    except OhJupyterError as problem:
-        print(f"oh-jupyter: {problem}", file=sys.stderr)
+    except OhJupyterError as error:
+        print(f"oh-jupyter: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED_EXIT_CODE
-    except BrokenPipeError:  # whoever reads has seen enough
+    except BrokenPipeError:  # the reader, such as head, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
@@ -119,23 +119,24 @@ _count.__name__ = "number"  # what argparse calls it
 
 def _add_watching(commands: Any) -> None:
     """The commands for people who look at a running kernel from a terminal."""
-    told = {
+    help_texts = {
         "status": "show where a kernel works, and what waits for a person",
         "log": "show what was done in a kernel",
         "confirm": "decide on an action that waits for a person",
         "open": "open JupyterLab in the browser",
     }
-    found = {}
-    for name, text in told.items():
-        found[name] = commands.add_parser(name, help=text, description=f"{text.capitalize()}.")
-        found[name].add_argument("--notebook", help="an open notebook (default: the own kernel)")
-        _add_address(found[name])
-    found["log"].add_argument("-n", "--last", type=_count, default=20, metavar="N", help="how many")
-    found["log"].add_argument("-f", "--follow", action="store_true", help="go on as it happens")
-    found["confirm"].add_argument(
+    parsers = {}
+    for name, text in help_texts.items():
+        parsers[name] = commands.add_parser(name, help=text, description=f"{text.capitalize()}.")
+        parsers[name].add_argument("--notebook", help="an open notebook (default: the own kernel)")
+        _add_address(parsers[name])
+    log = parsers["log"]
+    log.add_argument("-n", "--last", type=_count, default=20, metavar="N", help="how many")
+    log.add_argument("-f", "--follow", action="store_true", help="keep printing new actions")
+    parsers["confirm"].add_argument(
         "id", nargs="?", type=_count, help="its id; the list when left out"
     )
-    found["confirm"].add_argument("-r", "--reject", action="store_true", help="reject it")
+    parsers["confirm"].add_argument("-r", "--reject", action="store_true", help="reject it")
 
 
 def _add_connect(commands: Any) -> None:
@@ -189,10 +190,10 @@ def _examine(*, as_json: bool) -> int:
     checks = examine(*read_settings())
     try:
         checks.append(Check("running server", "ok", find_server().url))
-    except ServerNotFoundError as problem:
-        checks.append(Check("running server", "missing", str(problem)))
-    except OhJupyterError as problem:
-        checks.append(Check("running server", "wrong", str(problem)))
+    except ServerNotFoundError as error:
+        checks.append(Check("running server", "missing", str(error)))
+    except OhJupyterError as error:
+        checks.append(Check("running server", "wrong", str(error)))
     if as_json:
         print(json.dumps([asdict(check) for check in checks], indent=2))
     else:
@@ -281,8 +282,8 @@ def _require(server: RunningServer, base: str, notebook: str) -> None:
     address = f"{base}/api/contents/{quote(notebook)}?content=0"
     try:
         answer = httpx.get(address, headers=server.headers, trust_env=not is_local(address))
-    except httpx.HTTPError as problem:
-        raise ServerError(f"{address} cannot be reached: {problem}") from problem
+    except httpx.HTTPError as error:
+        raise ServerError(f"{address} cannot be reached: {error}") from error
     if notebook and answer.status_code == 404:
         raise ServerError(
             f"There is no {notebook} below the root of {base}. Name it as the file browser of "

@@ -131,8 +131,8 @@ def _kernel(settings: Settings) -> Iterator[Check]:
     if os.path.realpath(program) == os.path.realpath(sys.executable):
         yield Check("kernel", "ok", f"python3 runs in {sys.prefix}")
     else:
-        found = f"python3 runs {program}, in a different environment"
-        yield Check("kernel", "wrong", found, f"{command}, or install oh_jupyter there")
+        finding = f"python3 runs {program}, in a different environment"
+        yield Check("kernel", "wrong", finding, f"{command}, or install oh_jupyter there")
 
 
 def _server_extension(settings: Settings) -> Iterator[Check]:
@@ -146,8 +146,8 @@ def _server_extension(settings: Settings) -> Iterator[Check]:
         yield Check("server extension", "ok", "enabled")
     else:
         command = "jupyter server extension enable oh_jupyter"
-        found = "not enabled in " + os.pathsep.join(paths)
-        yield Check("server extension", "wrong", found, command)
+        finding = "not enabled in " + os.pathsep.join(paths)
+        yield Check("server extension", "wrong", finding, command)
 
 
 def _lab_extension(settings: Settings) -> Iterator[Check]:
@@ -164,8 +164,8 @@ def _lab_extension(settings: Settings) -> Iterator[Check]:
     manifest = next((path for path in manifests if path.exists()), None)
     if Version(lab) < Version(MIN_JUPYTERLAB):
         command = f"{sys.executable} -m pip install --upgrade jupyterlab"
-        found = f"{lab}; the panel of oh_jupyter needs {MIN_JUPYTERLAB} or newer"
-        yield Check("JupyterLab", "wrong", found, command)
+        finding = f"{lab}; the panel of oh_jupyter needs {MIN_JUPYTERLAB} or newer"
+        yield Check("JupyterLab", "wrong", finding, command)
     elif manifest is None:
         command = f"{sys.executable} -m pip install --force-reinstall --no-deps oh_jupyter"
         yield Check("JupyterLab", "wrong", f"{lab}, without the panel of oh_jupyter", command)
@@ -208,8 +208,8 @@ def _agents(settings: Settings) -> Iterator[Check]:
     by_npx = [agent.name for agent in agents.values() if agent.npm_package]
     node = _version("node")
     if node is None:
-        found = f"not on the PATH; {', '.join(by_npx)} need it"
-        yield Check("Node.js", "missing", found, "install Node.js, for example from nodejs.org")
+        finding = f"not on the PATH; {', '.join(by_npx)} need it"
+        yield Check("Node.js", "missing", finding, "install Node.js, for example from nodejs.org")
     elif int(node.lstrip("v").partition(".")[0]) < MIN_NODE:
         yield Check("Node.js", "wrong", f"{node}, older than {MIN_NODE}", "install a newer one")
     else:
@@ -227,9 +227,9 @@ def _settings(settings: Settings) -> Iterator[Check]:
         yield _setting_fault(f"{name}: {fault}")
 
 
-def _setting_fault(found: str) -> Check:
+def _setting_fault(fault: str) -> Check:
     mend = "correct or remove it where it is set; until then no kernel loads oh_jupyter"
-    return Check("settings", "wrong", found, mend)
+    return Check("settings", "wrong", fault, mend)
 
 
 def _store(settings: Settings) -> Iterator[Check]:
@@ -266,9 +266,9 @@ def _webhook(settings: Settings) -> Iterator[Check]:
     try:
         socket.create_connection(address, timeout=PROGRAM_SECONDS).close()
     except OSError as error:
-        found = f"{shown} cannot be reached: {error.strerror or error}"
+        finding = f"{shown} cannot be reached: {error.strerror or error}"
         mend = "start the receiver, or correct file_store_web_hook_url; reports wait until then"
-        yield Check("webhook", "wrong", found, mend)
+        yield Check("webhook", "wrong", finding, mend)
     else:
         yield Check("webhook", "ok", f"{shown} answers")
 
@@ -285,16 +285,16 @@ def _directories(settings: Settings) -> Iterator[Check]:
             with tempfile.TemporaryFile(dir=existing):
                 pass
         except OSError as error:
-            found = f"{directory} cannot be written: {error.strerror}"
+            finding = f"{directory} cannot be written: {error.strerror}"
             mend = f"chown -R {os.environ.get('USER', '$USER')} {existing}"
             if name == "state":
                 mend += ", or set XDG_STATE_HOME to another directory"
-            yield Check(f"{name} directory", "wrong", found, mend)
+            yield Check(f"{name} directory", "wrong", finding, mend)
         else:
             free_mb = shutil.disk_usage(existing).free // 2**20
             if free_mb < 100:
-                found = f"{directory}: {free_mb} MB left"
-                yield Check(f"{name} directory", "wrong", found, "free some space on that disk")
+                finding = f"{directory}: {free_mb} MB left"
+                yield Check(f"{name} directory", "wrong", finding, "free some space on that disk")
             else:
                 yield Check(f"{name} directory", "ok", directory)
 

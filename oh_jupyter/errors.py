@@ -41,7 +41,7 @@
     │   ├── TransferNotFoundError       no file there to download, or no such transfer
     │   └── TransferTooLargeError       more than the limit allows, sent or unpacked
     ├── ConfirmationError               no action of that id waits for a person
-    ├── EvaluationError                 an evaluation cannot go on; its results so far are kept
+    ├── EvaluationError                 an evaluation cannot continue; its results so far are kept
     ├── EventNotFoundError              the log has no event of that id
     ├── RequestNotFoundError            no request of that id, or its answer is kept no more
     ├── LimitExceededError              more requests than a limit of the server allows
@@ -326,7 +326,7 @@ class ConfirmationError(OhJupyterError, LookupError):
 
 
 class EvaluationError(OhJupyterError):
-    """An evaluation cannot go on; the results that it has so far are kept."""
+    """An evaluation cannot continue; its results so far are kept."""
 
 
 class EventNotFoundError(OhJupyterError, LookupError):
@@ -398,7 +398,7 @@ class KernelTimeoutError(KernelError):
 
 
 class RequestExpiredError(KernelError):
-    """The request reached its kernel too late to be begun; nothing was done."""
+    """The request reached its kernel too late to start; nothing was done."""
 
 
 class GatewayError(KernelError):

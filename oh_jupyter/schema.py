@@ -160,7 +160,7 @@ def summary(documented: Any) -> str:
 
 
 def documented_names(*documented: Any) -> dict[str, str]:
-    """What docstrings in Google's style say of each argument or attribute; the last one wins."""
+    """Texts about arguments and attributes in Google-style docstrings; the last one wins."""
     texts: dict[str, str] = {}
     for each in documented:
         inside, indent, name = False, 0, ""

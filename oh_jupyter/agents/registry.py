@@ -23,7 +23,7 @@ ENTRY_POINT_GROUP = "oh_jupyter.agents"
 
 @dataclass(frozen=True)
 class AgentCommand:
-    """How to start an agent.
+    """Command line and settings that start an agent.
 
     Attributes:
         name: The agent's name.

@@ -239,7 +239,7 @@ class Checkpoints:
 
         Args:
             id: Number of the checkpoint.
-            everything: Restore all files, whoever changed them since.
+            everything: Restore all files, including files that others changed since.
             path: Restore only this file, absolute or relative to the workspace.
 
         Returns:

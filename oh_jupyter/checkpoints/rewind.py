@@ -202,7 +202,7 @@ class _Planner:
             self.wanted[path] = State(current.kind, mode, blob)
 
     def unknown(self) -> list[str]:
-        """Return files in the way whose contents are not stored yet."""
+        """Return the obstructing files whose contents are not stored yet."""
         paths = []
         for path, after in self.wanted.items():
             before = self.here(path)
@@ -239,7 +239,7 @@ class _Planner:
         self.kept = {path: why for path, why in self.kept.items() if path == self.only}
 
     def _make_way(self, path: str) -> None:
-        """Want a path's parent directories; keep the path if others are in the way."""
+        """Require a path's parent directories; keep the path if others obstruct one."""
         for parent in reversed(PurePosixPath(path).parents):
             name = parent.as_posix()
             if name == ".":
@@ -248,7 +248,7 @@ class _Planner:
             if state is None and (name not in self.kept):
                 self.wanted[name] = State("folder", self.folder_modes.get(name, 0o755))
             elif not _is_folder(state):
-                self.keep(path, f"{name!r} is in the way, which others made")
+                self.keep(path, f"{name!r} was created there by others")
                 return
 
     def _keep_full_folders(self) -> None:
@@ -298,8 +298,8 @@ class _Planner:
                 kind = _kind(before, after, path in self.merged)
                 mode = after.mode if after is not None and after.kind != "link" else None
                 path_changes.append(PathChange(path, kind, mode, before, after))
-        kept = dict(sorted(self.kept.items()))
-        return RewindPlan(path_changes, kept, make, remove[::-1], [], modes)
+        in_order = dict(sorted(self.kept.items()))
+        return RewindPlan(path_changes, in_order, make, remove[::-1], [], modes)
 
 
 def plan_turns(

@@ -21,7 +21,7 @@ MAX_CALL_SECONDS = 3600
 
 @dataclass(frozen=True)
 class Target:
-    """What a client connects to: a program with its arguments, or a server's address."""
+    """Target of a client: a program with its arguments, or a server's address."""
 
     program: tuple[str, ...] = ("oh-jupyter", "mcp")
     environment: Mapping[str, str] = field(default_factory=dict)  # beyond what clients pass on

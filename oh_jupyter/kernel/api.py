@@ -249,7 +249,7 @@ class Oh(ActionMethods):
 
         Args:
             id: The checkpoint; None for the start of the last turn that is not undone.
-            everything: Restore all files, whoever changed them since.
+            everything: Restore all files, including files that others changed since.
             variables: Also restore the kernel's variables if the checkpoint has copies of them;
                 ``notes`` of the result lists exceptions.
             preview: Only report what would change.

@@ -190,10 +190,10 @@ def _end(child: Child) -> None:
             child.stdin.close()
 
 
-def _reason(problem: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     """Return the message of an error, unwrapped from exception groups."""
-    while isinstance(problem, BaseExceptionGroup):
-        problem = problem.exceptions[0]
-    if isinstance(problem, OhJupyterError):
-        return str(problem)
-    return str(problem) or type(problem).__name__
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, OhJupyterError):
+        return str(error)
+    return str(error) or type(error).__name__

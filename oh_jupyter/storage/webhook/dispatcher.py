@@ -151,7 +151,7 @@ class Dispatcher:
 
         self._done.update(fresh)
         try:
-            with contextlib.suppress(sqlite3.Error):  # sending goes on with a full disk
+            with contextlib.suppress(sqlite3.Error):  # sending continues with a full disk
                 self._outbox.mark_done(fresh)
             self._outbox.sender_lock.acquire()
             try:
