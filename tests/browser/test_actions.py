@@ -175,7 +175,7 @@ def test_navigation(env: BrowserEnv, site, show):
     assert env.step(f'goto("{site.url("/one")}")')["last_action_error"] == ""
     for path, word in (
         ("/204", "the server sent no page, as with 204 No Content"),
-        ("/401", "the server asks for a user name and a password (401)"),
+        ("/401", "the server requires a user name and a password (401)"),
     ):
         refused = env.step(f'goto("{site.url(path)}")')
         assert refused["last_action_error"].startswith("Error: Page.goto: net::ERR_")

@@ -97,8 +97,8 @@ def test_browse_interactive(env: BrowserEnv, site, tmp_path: Path):
     assert (
         "\n\n================ BEGIN error message ===============\n"
         "The following error occurred when executing the last action:\n"
-        'ValueError: Could not find element with bid "99". Use a bid from the last observation; the '
-        'page may have changed since. In: click("99")\n'
+        'ValueError: Could not find element with bid "99". Use a bid from the last observation; '
+        'the page may have changed since. In: click("99")\n'
     ) in failed.content
     assert "[4] button 'Go'" in failed.content
     assert failed.last_browser_action == 'click("99")'

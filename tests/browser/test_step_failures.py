@@ -33,7 +33,7 @@ def test_pages_that_never_answer(env: BrowserEnv, site):
     page = site.put("/link", "<p>here</p><a href=/never?x style='font-size:99px'>never</a>")
     env.step(f'goto("{page}")')
     seen = env.step("mouse_click(50, 90)")
-    assert "not answered within 10 s and was stopped" in seen["last_action_error"]
+    assert "did not respond within 10 s; the navigation was stopped" in seen["last_action_error"]
     assert "here" in seen["text_content"]
     other = site.url("/never", "localhost")
     for _ in range(2):
