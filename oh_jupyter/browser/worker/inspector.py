@@ -469,7 +469,7 @@ class PageInspector:
         for index in document.elements:
             is_frame = document.names[index] in FRAME_TAGS
             backend_id = document.backend_ids[index]
-            bid = bids.give(backend_id, is_frame)
+            bid = bids.assign(backend_id, is_frame)
             frame.by_index[index] = bid
             if not is_frame:
                 continue
