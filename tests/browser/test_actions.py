@@ -367,7 +367,7 @@ def test_a_dialog_is_answered_as_prepared(env: BrowserEnv, show, bid):
         seen = env.step(action)
         assert seen["last_action_error"] == ""
         assert seen["text_content"].rstrip().endswith(answer)
-    assert "handle_dialog(accept=True) in front of the action" in seen["notices"][-1]
+    assert "handle_dialog(accept=True) before the action" in seen["notices"][-1]
     # In the next step, and not in a later one.
     env.step("handle_dialog(True)")
     assert env.step(confirm)["text_content"].rstrip().endswith("true")

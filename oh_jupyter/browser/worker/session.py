@@ -254,7 +254,7 @@ class BrowserSession:
         if inspector is None:
             return True
         probe = inspector.session.send("Runtime.evaluate", {"expression": "1"})
-        return await self.watchdog.answers(probe)
+        return await self.watchdog.responds(probe)
 
     @property
     def has_crashed(self) -> bool:

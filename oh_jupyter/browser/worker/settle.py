@@ -276,7 +276,7 @@ class ActivityTracker:
                 task.cancel()
 
     async def _responds(self, page: Page) -> bool:
-        return await self._watchdog.answers(page.evaluate("1"))
+        return await self._watchdog.responds(page.evaluate("1"))
 
     async def _wait_frame_quiet(self, frame: Frame, wait: str) -> None:
         # A frame that navigates or disappears cannot respond.
