@@ -174,8 +174,8 @@ def test_navigation(env: BrowserEnv, site, show):
     assert "net::ERR_" in refused["last_action_error"]
     assert env.step(f'goto("{site.url("/one")}")')["last_action_error"] == ""
     for path, word in (
-        ("/204", "the server answered without a page, as with 204 No Content"),
-        ("/401", "the server asks for a user name and a password (401)"),
+        ("/204", "the server sent no page, as with 204 No Content"),
+        ("/401", "the server requires a user name and a password (401)"),
     ):
         refused = env.step(f'goto("{site.url(path)}")')
         assert refused["last_action_error"].startswith("Error: Page.goto: net::ERR_")
@@ -301,7 +301,7 @@ def test_what_takes_no_file_says_so(env: BrowserEnv, show, bid, tmp_path: Path):
     (tmp_path / "a.txt").write_text("a")
     seen = show("<input aria-label=words><button>b</button>")
     for name, said in (
-        ("'words'", "ValueError: the element is a field of type text and takes no file. Use"),
+        ("'words'", "ValueError: the element is a field of type text and accepts no file. Use"),
         ("'b'", "TimeoutError: the click opened no file chooser. Use"),
     ):
         seen = env.step(f'upload_file("{bid(seen, name)}", "{tmp_path}/a.txt")')
@@ -367,7 +367,7 @@ def test_a_dialog_is_answered_as_prepared(env: BrowserEnv, show, bid):
         seen = env.step(action)
         assert seen["last_action_error"] == ""
         assert seen["text_content"].rstrip().endswith(answer)
-    assert "handle_dialog(accept=True) in front of the action" in seen["notices"][-1]
+    assert "handle_dialog(accept=True) before the action" in seen["notices"][-1]
     # In the next step, and not in a later one.
     env.step("handle_dialog(True)")
     assert env.step(confirm)["text_content"].rstrip().endswith("true")
@@ -408,26 +408,26 @@ def test_many_dialogs_are_one_notice(env: BrowserEnv, show, bid):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "expected"),
     [
-        ("type=date", "04.03.2026", "'' stands there now: a date is written as 2026-03-04"),
-        ("type=range max=70", "abc", "'35' stands there now: it takes numbers from 0 to 70"),
-        ("type=range", "200", "'100' stands there now"),
-        ("maxlength=3", "abcdef", "'abc' stands there now: it takes 3 characters at most"),
-        ("oninput='value = value.replace(/[a-z]/g, 0)'", "a1", "'01' stands there now"),
-        ("value=x oninput='value = 0'", "", "'0' stands there now"),
+        ("type=date", "04.03.2026", "now holds '': write a date as 2026-03-04"),
+        ("type=range max=70", "abc", "now holds '35': it accepts numbers from 0 to 70"),
+        ("type=range", "200", "now holds '100'"),
+        ("maxlength=3", "abcdef", "now holds 'abc': it accepts at most 3 characters"),
+        ("oninput='value = value.replace(/[a-z]/g, 0)'", "a1", "now holds '01'"),
+        ("value=x oninput='value = 0'", "", "now holds '0'"),
         ("type=date", "2026-03-04", ""),
         ("type=color", "#00AAFF", ""),
         ("type=email", " a@example.org ", ""),
         ("oninput='value = value.toUpperCase() + \" €\"'", "12 eur", ""),
     ],
 )
-def test_what_a_field_does_not_take_is_said(env: BrowserEnv, show, field, value, said):
+def test_a_rejected_field_value_is_reported(env: BrowserEnv, show, field, value, expected):
     seen = show(f"<input aria-label=f {field}>")
     target = list(seen["extra_element_properties"])[4]
     error = env.step(f"fill({target!r}, {value!r})")["last_action_error"]
-    if said:
-        assert error.startswith(f"ValueError: the field did not take the value; {said}")
+    if expected:
+        assert error.startswith(f"ValueError: the field did not accept the value and {expected}")
     else:
         assert error == ""
 

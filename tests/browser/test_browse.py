@@ -97,8 +97,8 @@ def test_browse_interactive(env: BrowserEnv, site, tmp_path: Path):
     assert (
         "\n\n================ BEGIN error message ===============\n"
         "The following error occurred when executing the last action:\n"
-        'ValueError: Could not find element with bid "99". Use a bid of the last observation; the '
-        'page may have changed since. In: click("99")\n'
+        'ValueError: Could not find element with bid "99". Use a bid from the last observation; '
+        'the page may have changed since. In: click("99")\n'
     ) in failed.content
     assert "[4] button 'Go'" in failed.content
     assert failed.last_browser_action == 'click("99")'
@@ -188,7 +188,7 @@ def test_of_a_large_page_an_agent_sees_what_is_nearby(env: BrowserEnv, site, tmp
     assert "row 3000" not in seen.content
     assert re.search(r"\[[67]\d\d\d elements further away are left out", seen.content)
     seen = interact(env, 'find("ROW 3333")', tmp_path)
-    assert "['ROW 3333': place 1 of 1 is in sight; the same call goes" in seen.content
+    assert "['ROW 3333': match 1 of 1 is in view; repeat the call" in seen.content
     found = re.search(r"\[(\d+)\] button 'row 3333', clickable", seen.content)
     assert found is not None
     interact(env, f'click("{found[1]}")', tmp_path)

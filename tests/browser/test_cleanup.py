@@ -162,16 +162,16 @@ def test_the_driver_remembers_less(driven: Driven, site):
 def test_elements_long_gone_are_forgotten():
     frame = FrameBids("", None, None, None, "F")
     frame.renew(("F", 1))
-    first = frame.give(1, False)
+    first = frame.assign(1, False)
     for number in range(2, 40):
-        frame.give(number, False)
-    frame.forget_all_but([1, 39], most=50)
-    assert len(frame.given) == 39
-    frame.forget_all_but([1, 39], most=20)
-    assert len(frame.given) == 2
+        frame.assign(number, False)
+    frame.forget_all_but([1, 39], limit=50)
+    assert len(frame.by_backend_id) == 39
+    frame.forget_all_but([1, 39], limit=20)
+    assert len(frame.by_backend_id) == 2
     # Those that are left keep their bids, and no bid is given twice.
-    assert frame.give(1, False) == first
-    assert frame.give(50, False) == "39"
+    assert frame.assign(1, False) == first
+    assert frame.assign(50, False) == "39"
 
 
 def test_the_switch_is_added_to_the_users_options(monkeypatch):

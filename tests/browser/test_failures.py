@@ -51,7 +51,7 @@ def test_windows_without_end(env: BrowserEnv, site):
     # What has been observed says when it opens windows, so that they are waited for.
     env.step(f'goto("{page}")')
     seen = env.step("mouse_click(20, 15)")
-    assert "only 20 tabs are kept open" in " ".join(seen["notices"])
+    assert "at most 20 tabs stay open" in " ".join(seen["notices"])
     assert len(seen["open_pages_urls"]) <= MAX_TABS
     seen = env.step("new_tab()")
     assert "tabs are open already. Close one with tab_close()" in seen["last_action_error"]

@@ -92,7 +92,7 @@ def test_a_profile_that_cannot_be_used(tmp_path: Path):
     (tmp_path / "file").write_text("x")
     with (
         BrowserEnv(user_data_dir=tmp_path / "file") as env,
-        pytest.raises(BrowserError, match=r"folder .*file cannot be made: File exists\. Give"),
+        pytest.raises(BrowserError, match=r"folder .*file cannot be created: File exists\. Set"),
     ):
         env.start()
     with BrowserEnv(user_data_dir=tmp_path / "profile") as first:
@@ -187,7 +187,7 @@ def test_a_browser_that_runs_already(site, running: str):
 def test_nobody_at_the_devtools_address():
     with (
         BrowserEnv(cdp_url="http://127.0.0.1:9") as env,
-        pytest.raises(BrowserError, match="No browser answers at"),
+        pytest.raises(BrowserError, match="No browser responds at"),
     ):
         env.start()
 

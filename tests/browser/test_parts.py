@@ -27,11 +27,15 @@ def test_frame_letters():
 def test_a_new_document_counts_anew():
     frame = FrameBids("a", None, None, None, "F")
     frame.renew(("F", 1))
-    assert [frame.give(7, False), frame.give(9, True), frame.give(7, False)] == ["a0", "aa", "a0"]
+    assert [frame.assign(7, False), frame.assign(9, True), frame.assign(7, False)] == [
+        "a0",
+        "aa",
+        "a0",
+    ]
     frame.renew(("F", 1))
-    assert frame.give(8, False) == "a1"
+    assert frame.assign(8, False) == "a1"
     frame.renew(("F", 2))
-    assert frame.give(8, False) == "a0"
+    assert frame.assign(8, False) == "a0"
 
 
 def test_marks_follow_the_rules():

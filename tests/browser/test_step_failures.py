@@ -33,7 +33,7 @@ def test_pages_that_never_answer(env: BrowserEnv, site):
     page = site.put("/link", "<p>here</p><a href=/never?x style='font-size:99px'>never</a>")
     env.step(f'goto("{page}")')
     seen = env.step("mouse_click(50, 90)")
-    assert "not answered within 10 s and was stopped" in seen["last_action_error"]
+    assert "did not respond within 10 s; the navigation was stopped" in seen["last_action_error"]
     assert "here" in seen["text_content"]
     other = site.url("/never", "localhost")
     for _ in range(2):
@@ -55,8 +55,8 @@ def test_a_page_that_goes_on_for_ever(env: BrowserEnv, site, script: str):
     fine = site.put("/fine", "<p>fine")
     page = site.put("/again", f"<p>again{script}")
     seen = env.step(f'goto("{page}")')
-    assert "went on to another page again and again" in seen["last_action_error"]
-    assert seen["last_action_error"].count("again and again") == 1
+    assert "kept navigating to another page" in seen["last_action_error"]
+    assert seen["last_action_error"].count("kept navigating") == 1
     seen = env.step(f'goto("{fine}")')
     assert seen["last_action_error"] == ""
     assert "fine" in seen["text_content"]
@@ -67,8 +67,8 @@ def test_renderer_crash(env: BrowserEnv, site):
     env.step(f'goto("{page}")')
     seen = env.step('goto("chrome://crash")')
     assert seen["last_action_error"] == (
-        f"Error: The page {page} crashed and its tab was closed; what was entered there is lost. "
-        "Open it again with goto; if it crashes again, get what you need another way."
+        f"Error: The page {page} crashed and its tab was closed; anything entered there is lost. "
+        "Reopen it with goto; if it crashes again, use another approach."
     )
     assert seen["open_pages_urls"] == ["about:blank"]
     seen = env.step(f'goto("{page}")')

@@ -158,5 +158,5 @@ def test_what_is_done_becomes_a_script(env, show, site) -> None:
     compile(script, "recorded", "exec")
     assert f'goto("{second}")' in calls
     assert 'keyboard_type("Ada")' in calls
-    with pytest.raises(BrowserError, match="does not record"):
+    with pytest.raises(BrowserError, match="is not recording"):
         env.script()

@@ -79,7 +79,7 @@ def test_a_page_that_computes_with_little_processor_time_does_not_hang(monkeypat
 
     async def question(page: Page, dog: Watchdog) -> bool:
         with little_processor_time():
-            return await dog.answers(page.evaluate(COMPUTE))
+            return await dog.responds(page.evaluate(COMPUTE))
 
     assert ask(question)
 
@@ -88,7 +88,7 @@ def test_a_page_that_never_ends_hangs(monkeypatch):
     monkeypatch.setattr(watchdog, "HUNG_CPU_SECONDS", 0.5)
 
     async def question(page: Page, dog: Watchdog) -> bool:
-        return await dog.answers(page.evaluate("() => { for (;;); }"))
+        return await dog.responds(page.evaluate("() => { for (;;); }"))
 
     assert not ask(question)
 
@@ -98,7 +98,7 @@ def test_a_page_that_uses_no_processor_time_hangs(monkeypatch):
 
     async def question(page: Page, dog: Watchdog) -> bool:
         with suspended(*renderers()):
-            return await dog.answers(page.evaluate("1"))
+            return await dog.responds(page.evaluate("1"))
 
     assert not ask(question)
 

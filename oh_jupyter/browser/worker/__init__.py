@@ -1,1 +1,1 @@
-"""The worker process: Playwright, the page, actions and observations."""
+"""Worker process: Playwright, the page, actions and observations."""

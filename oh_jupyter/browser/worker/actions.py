@@ -1,4 +1,4 @@
-"""Carrying out the calls of the action language on the session's active page."""
+"""Execution of action-language calls on the session's active page."""
 
 from __future__ import annotations
 
@@ -20,26 +20,28 @@ if TYPE_CHECKING:
     from playwright.async_api import ElementHandle
 
 ACTIONABILITY_TIMEOUT_MS = 500
-"""Milliseconds that an element has to become ready for an action."""
+"""Milliseconds to wait for an element to become actionable."""
 BUSY_PAGE_TIMEOUT_MS = 10_000
-"""The same where nothing is in the way: page or machine are busy."""
+"""The same timeout when nothing blocks the element, so that the page or the machine is busy."""
 NAVIGATION_TIMEOUT_MS = 30_000
-"""Milliseconds that a navigation may take until the server answers."""
+"""Milliseconds to wait for the server's response to a navigation."""
 COMMIT: dict[str, Any] = {"wait_until": "commit", "timeout": NAVIGATION_TIMEOUT_MS}
 UPLOAD_TIMEOUT_MS = 5_000
 _PERFORMED = re.compile(r"- (performing \w+ action|\w+ action done)[^\n]*\Z")
-"""The end of Playwright's log of an action whose events were sent."""
+"""End of Playwright's log for an action whose input events were sent."""
 CAUSE_PATTERNS = (
     (r"(<[^\n]*?>)(?: from (<[^\n]*?>) subtree)? intercepts pointer events",
-     "it is covered by another element: {0} intercepts pointer events. Close or use that one, "
+     "it is covered by another element: {0} intercepts pointer events. Close or use that element, "
      "or scroll"),
-    (r"element is not visible", "element is not visible. Open what hides it, or use another one"),
-    (r"element is not enabled", "element is not enabled: it is disabled. Do first what enables it"),
+    (r"element is not visible",
+     "element is not visible. Open the menu or section that contains it, or use another element"),
+    (r"element is not enabled",
+     "element is not enabled: it is disabled. Complete the steps that enable it first"),
     (r"element is not editable", "element is not editable: it is read-only"),
     (r"did not find some options",
      "the select has no such option (value or label). Read its options in the tree"),
     (r"Element is not an <input>, <textarea>",
-     "Element is not an <input>, <textarea> or [contenteditable] element: it takes no text"),
+     "Element is not an <input>, <textarea> or [contenteditable] element: it accepts no text"),
     (r"(Element is not a <select> element)", "{0}: click(bid) opens a menu of another kind"),
     (r"(Element is not an? [^\n]*)", "{0}"),
     (r'(Input of type "file" cannot be filled)', "{0}: use upload_file(bid, path)"),
@@ -57,18 +59,18 @@ CAUSE_PATTERNS = (
     (r"(net::ERR_UNSAFE_PORT)", "{0}: browsers do not use that port"),
     (r"(net::ERR_FILE_NOT_FOUND)", "{0}: there is no such file"),
     (r"(net::ERR_INVALID_AUTH_CREDENTIALS)",
-     "{0}: the server asks for a user name and a password (401). Put them into the address, as in "
-     "https://name:password@host/, or begin with a storage state that is logged in"),
+     "{0}: the server requires a user name and a password (401). Put them into the address, as in "
+     "https://name:password@host/, or start the browser with a logged-in storage state"),
     (r"(net::ERR_ABORTED)",
-     "{0}: the server answered without a page, as with 204 No Content; the one from before stays"),
+     "{0}: the server sent no page, as with 204 No Content; the previous page stays"),
     (r"(net::ERR_CERT_\w+)",
-     "{0}: the browser does not trust the server's certificate. Check the address; of a server "
-     "of one's own use http://, or trust its certificate on this machine"),
-    (r"(net::ERR_SSL_\w+)", "{0}: no secure connection; http:// may be what the server speaks"),
+     "{0}: the browser does not trust the server's certificate. Check the address; for your own "
+     "server use http://, or trust its certificate on this machine"),
+    (r"(net::ERR_SSL_\w+)", "{0}: no secure connection; the server may expect http://"),
     (r"(net::ERR_\w+)", "{0}"),
-    (r"(Download is starting)", "{0}: the address is a download, and it failed"),
+    (r"(Download is starting)", "{0}: the address is a download, and the download failed"),
     (r"not available in an isolated browser context",
-     "this page of the browser is there only with a profile (user_data_dir)"),
+     "this internal page of the browser needs a profile (user_data_dir)"),
     (r"Cannot navigate to invalid URL", "it is not a valid address: check host and port"),
 )  # fmt: skip
 FORMATS = {
@@ -79,7 +81,7 @@ FORMATS = {
     "week": "2026-W10",
     "color": "#00aaff",
 }
-"""How the values of some fields are written."""
+"""Example of the value format of each field type."""
 FIELD_SCRIPT = """e => 'value' in e && {
   value: e.value, tag: e.localName, type: e.type, limit: e.maxLength, min: e.min, max: e.max,
 }"""
@@ -88,7 +90,7 @@ FIELD_KIND_SCRIPT = """e => e instanceof HTMLInputElement ? e.type :
 TEXT_KINDS = frozenset(
     {"date", "email", "number", "password", "search", "select", "tel", "text", "textarea", "url"}
 )
-UPLOAD_ADVICE = "Use the bid of the input for files, or of what opens a file chooser."
+UPLOAD_ADVICE = "Use the bid of a file input, or of an element that opens a file chooser."
 SELECTED_SCRIPT = """(e, wanted) => {
   const chosen = [...(e.selectedOptions ?? [])].flatMap(o => [o.value, o.label]);
   return wanted.every(text => chosen.includes(text));
@@ -114,11 +116,11 @@ def _call_label(call: Call) -> str:
 
 
 NAVIGABLE_SCHEMES = frozenset({"about", "blob", "chrome", "data", "file", "http", "https"})
-"""Schemes of what is a page; others run a script, start a program, or hide what they show."""
+"""Schemes that open a page; others run a script, start a program, or hide their content."""
 
 
 def _checked_url(url: str, cwd: str) -> str:
-    """Check the address of a goto, which may be typed as in an address bar."""
+    """Return the URL of a goto address, which may be typed as in an address bar."""
     url = typed_address(url.strip(), cwd)
     try:
         scheme = urlsplit(url).scheme
@@ -126,8 +128,8 @@ def _checked_url(url: str, cwd: str) -> str:
         raise BrowserActionError(f"ValueError: {url!r} is not a valid address: {error}.") from None
     if not scheme or (len(scheme) == 1 and url[1:3] == ":\\"):
         raise BrowserActionError(
-            f"ValueError: {url!r} is not an absolute address, and no file of that name is there. "
-            "Begin with a scheme, such as https:// or file://."
+            f"ValueError: {url!r} is not an absolute address, and no file has that name. "
+            "Start with a scheme, such as https:// or file://."
         )
     if scheme not in NAVIGABLE_SCHEMES:
         raise BrowserActionError(
@@ -138,14 +140,14 @@ def _checked_url(url: str, cwd: str) -> str:
 
 
 def _upload_paths(file: str | list[str], cwd: str) -> list[str]:
-    """Check the files of an upload, or the one folder."""
-    named = [file] if isinstance(file, str) else file
-    paths = [Path(cwd) / Path(item).expanduser() for item in named]
+    """Return the absolute paths of the files, or of the one folder, of an upload."""
+    names = [file] if isinstance(file, str) else file
+    paths = [Path(cwd) / Path(name).expanduser() for name in names]
     for path in paths:
         if not path.is_file() and not (path.is_dir() and len(paths) == 1):
             raise BrowserActionError(
                 f"FileNotFoundError: there is no file {str(path)!r} to upload. Use the absolute "
-                "path of a file; a folder goes alone, and into an input for folders."
+                "path of a file; upload a folder by itself, to an input that accepts folders."
             )
     return [str(path.resolve()) for path in paths]
 
@@ -155,11 +157,11 @@ async def _act(
     is_done: Callable[[], Awaitable[bool]] | None = None,
     **options: Any,
 ) -> None:
-    """Act on an element; what was performed is done, however slow the page is to answer.
+    """Act on an element; succeed once the action is performed, however slowly the page responds.
 
-    The time limit is for reaching the element. When its events are on their way to the page,
-    handlers that take long or open dialogs hold back the answer, and not the action. Where the
-    log says neither that nor what is in the way, nothing but time was missing.
+    The timeout covers reaching the element. Once the input events are sent, a slow handler or a
+    dialog delays only the response, not the action. If Playwright's log shows neither that the
+    action was performed nor an obstacle, retry with a longer timeout.
     """
     from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 
@@ -168,12 +170,12 @@ async def _act(
             await act(timeout=timeout_ms, **options)
         except PlaywrightTimeoutError as error:
             message = error.message.rstrip()
-            is_refused = any(re.search(pattern, message) for pattern, _ in CAUSE_PATTERNS)
+            is_blocked = any(re.search(pattern, message) for pattern, _ in CAUSE_PATTERNS)
             if _PERFORMED.search(message):
                 return
-            if is_done is not None and not is_refused and await is_done():
+            if is_done is not None and not is_blocked and await is_done():
                 return
-            if is_refused or "performing" in message or timeout_ms == BUSY_PAGE_TIMEOUT_MS:
+            if is_blocked or "performing" in message or timeout_ms == BUSY_PAGE_TIMEOUT_MS:
                 raise
         else:
             return
@@ -193,55 +195,55 @@ async def _fill(
     session: BrowserSession, bid: str, value: str, enable_autocomplete_menu: bool = False
 ) -> None:
     element = await session.element(bid)
-    # Menus of suggestions listen for keys, which fill() does not press.
-    filled = "" if enable_autocomplete_menu else value
+    # Autocomplete menus listen for key events, which fill() does not send.
+    initial = "" if enable_autocomplete_menu else value
 
     async def is_filled() -> bool:
-        return bool(await element.evaluate("e => e.value ?? e.innerText") == filled)
+        return bool(await element.evaluate("e => e.value ?? e.innerText") == initial)
 
-    await _act(element.fill, is_filled, value=filled)
+    await _act(element.fill, is_filled, value=initial)
     if enable_autocomplete_menu:
         await element.focus()
         await session.page.keyboard.type(value)
     await _check_filled(element, value)
 
 
-async def _check_filled(element: ElementHandle, wanted: str) -> None:
-    """Read a field back, and say what stands there if that is something else."""
+async def _check_filled(element: ElementHandle, expected: str) -> None:
+    """Read a field back and raise an error if it holds another value."""
     try:
         field = await element.evaluate(FIELD_SCRIPT)
-    except Exception:  # the page goes on to another one, or has removed the field
+    except Exception:  # the page navigates, or has removed the field
         return
-    if not field or _has_taken(field["value"], wanted):
+    if not field or _has_accepted(field["value"], expected):
         return
     if field["tag"] == "textarea" and not field["value"]:
-        # An editor has read it from there.
+        # An editor consumes its input from an empty textarea.
         return
-    advice = "the page changes or refuses what it does not want"
+    advice = "the page changes or rejects unwanted values"
     if field["type"] in FORMATS:
-        advice = f"a {field['type']} is written as {FORMATS[field['type']]}"
+        advice = f"write a {field['type']} as {FORMATS[field['type']]}"
     elif field["type"] == "range":
-        advice = f"it takes numbers from {field['min'] or 0} to {field['max'] or 100}"
-    elif 0 <= field["limit"] < len(wanted):
-        advice = f"it takes {field['limit']} characters at most"
+        advice = f"it accepts numbers from {field['min'] or 0} to {field['max'] or 100}"
+    elif 0 <= field["limit"] < len(expected):
+        advice = f"it accepts at most {field['limit']} characters"
     raise BrowserActionError(
-        f"ValueError: the field did not take the value; {field['value'][:200]!r} stands there "
-        f"now: {advice}."
+        f"ValueError: the field did not accept the value and now holds {field['value'][:200]!r}: "
+        f"{advice}."
     )
 
 
-def _has_taken(value: str, wanted: str) -> bool:
-    """Tell whether a field holds what was entered; how it writes that is its own affair."""
-    signs, others = (re.sub(r"[\W_]", "", text).casefold() for text in (wanted, value))
-    return signs in others if signs else bool(value) == bool(wanted)
+def _has_accepted(value: str, expected: str) -> bool:
+    """Return whether a field holds the expected letters and digits, in whatever format."""
+    wanted, actual = (re.sub(r"[\W_]", "", text).casefold() for text in (expected, value))
+    return wanted in actual if wanted else bool(value) == bool(expected)
 
 
 async def _select_option(session: BrowserSession, bid: str, options: str | list[str]) -> None:
     element = await session.element(bid)
-    wanted = [options] if isinstance(options, str) else options
+    expected = [options] if isinstance(options, str) else options
 
     async def is_selected() -> bool:
-        return bool(await element.evaluate(SELECTED_SCRIPT, wanted))
+        return bool(await element.evaluate(SELECTED_SCRIPT, expected))
 
     await _act(element.select_option, is_selected, value=options)
 
@@ -253,7 +255,7 @@ async def _hover(session: BrowserSession, bid: str) -> None:
 
 async def _press(session: BrowserSession, bid: str, key_comb: str) -> None:
     element = await session.element(bid)
-    # Nothing has to be reached: what takes long are the page's own handlers.
+    # No timeout: a key press needs no actionable element, only the page's handlers take time.
     await element.press(key_comb, timeout=0, no_wait_after=True)
 
 
@@ -277,7 +279,7 @@ async def _drag_and_drop(session: BrowserSession, from_bid: str, to_bid: str) ->
     await _act(source.hover)
     await mouse.down()
     try:
-        # A page learns of a drag from the second move over the target.
+        # The page receives the drag event with the second move over the target.
         for _ in range(2):
             await _act(target.hover)
     finally:
@@ -293,7 +295,8 @@ async def _upload_file(session: BrowserSession, bid: str, file: str | list[str])
         return
     if kind in TEXT_KINDS:
         raise BrowserActionError(
-            f"ValueError: the element is a field of type {kind} and takes no file. {UPLOAD_ADVICE}"
+            f"ValueError: the element is a field of type {kind} and accepts no file. "
+            f"{UPLOAD_ADVICE}"
         )
     await _choose_files(session, paths, _act(element.click, no_wait_after=True))
 
@@ -306,7 +309,7 @@ async def _mouse_upload_file(
 
 
 async def _choose_files(session: BrowserSession, paths: list[str], click: Awaitable[None]) -> None:
-    """Answer the file chooser that a click opens."""
+    """Click and select files in the file chooser that opens."""
     from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 
     with session.answering_file_choosers():
@@ -354,14 +357,14 @@ async def _goto(session: BrowserSession, url: str) -> None:
     address, page = _checked_url(url, session.cwd), session.page
     is_pdf = urlsplit(address).scheme == "file" and address.lower().endswith(".pdf")
     if is_pdf:
-        # Only for this moment: with routes, a browser does not use its cache.
+        # Route only during this navigation: a browser with routes does not use its cache.
         await page.route("file://**", show_pdf)
     try:
-        # "commit": what comes after the answer is waited for like after any other action.
+        # After "commit", the step waits for the page as it does after any other action.
         await page.goto(address, **COMMIT)
     except PlaywrightTimeoutError:
-        # It would go on behind the error that is reported, and block the page. One that has failed
-        # is over: stopped while the browser's page for errors begins, that would never be drawn.
+        # The navigation would continue after the reported error and block the page. Never stop a
+        # navigation that failed otherwise: the browser would not draw its error page.
         await session.stop_loading()
         raise
     finally:
@@ -390,11 +393,12 @@ async def _page_text(session: BrowserSession, start: int) -> None:
 
 
 async def _find(session: BrowserSession, text: str) -> None:
-    found = await (await session.inspector()).find(text) if text else None
-    if found is None:
+    match = await (await session.inspector()).find(text) if text else None
+    if match is None:
         raise BrowserActionError(f"ValueError: the text {text!r} is not on the page.")
+    number, count = match
     session.notices.append(
-        f"{text!r}: place {found[0]} of {found[1]} is in sight; the same call goes to the next one."
+        f"{text!r}: match {number} of {count} is in view; repeat the call for the next match."
     )
 
 
@@ -434,11 +438,11 @@ _HANDLERS: dict[str, Callable[..., Awaitable[Any]]] = {
     "handle_dialog": _handle_dialog,
     "page_text": _page_text,
     "find": _find,
-    # What Playwright does under the same names of arguments.
+    # These forward to Playwright methods with the same argument names.
     "scroll": lambda session, **deltas: session.page.mouse.wheel(**deltas),
-    "mouse_move": lambda session, **place: session.page.mouse.move(**place),
-    "mouse_click": lambda session, **place: session.page.mouse.click(**place),
-    "mouse_dblclick": lambda session, **place: session.page.mouse.dblclick(**place),
+    "mouse_move": lambda session, **point: session.page.mouse.move(**point),
+    "mouse_click": lambda session, **options: session.page.mouse.click(**options),
+    "mouse_dblclick": lambda session, **options: session.page.mouse.dblclick(**options),
     "keyboard_down": lambda session, key: session.page.keyboard.down(key),
     "keyboard_up": lambda session, key: session.page.keyboard.up(key),
     "keyboard_press": lambda session, key: session.page.keyboard.press(key),
@@ -450,21 +454,20 @@ _HANDLERS: dict[str, Callable[..., Awaitable[Any]]] = {
 
 
 def error_cause(kind: str, message: str) -> str:
-    """Say why Playwright could not do it: type and call as BrowserGym says them, and the cause."""
-    found = re.match(r"(?:(\w+)\.(\w+): )?((?:Timeout \d+ms exceeded\.)?)", message)
-    assert found is not None  # all of it is optional
-    owner, method, timeout = found.groups()
-    said = found.end()
+    """Format a Playwright error: type and call as BrowserGym writes them, and the cause."""
+    header = re.match(r"(?:(\w+)\.(\w+): )?((?:Timeout \d+ms exceeded\.)?)", message)
+    assert header is not None  # every part of the pattern is optional
+    owner, method, timeout = header.groups()
     # BrowserGym acts on locators.
     owner = "Locator" if owner == "ElementHandle" else owner
-    where = f"{owner}.{method}: " if owner else ""
-    beginning = f"{kind}: {where}{timeout}{' ' if timeout else ''}"
+    method_name = f"{owner}.{method}: " if owner else ""
+    prefix = f"{kind}: {method_name}{timeout}{' ' if timeout else ''}"
     for pattern, text in CAUSE_PATTERNS:
-        found = re.search(pattern, message)
-        if found:
-            shown = [group[:200] for group in found.groups() if group]
-            return f"{beginning}{text.format(*shown)}."
+        match = re.search(pattern, message)
+        if match:
+            excerpts = [group[:200] for group in match.groups() if group]
+            return f"{prefix}{text.format(*excerpts)}."
     if timeout and method == "goto":
-        return f"{beginning}The server did not answer in time."
-    rest = message[said:].split("\nCall log:")[0].strip()
-    return f"{beginning}{rest.removesuffix('.')}."
+        return f"{prefix}The server did not respond in time."
+    rest = message[header.end() :].split("\nCall log:")[0].strip()
+    return f"{prefix}{rest.removesuffix('.')}."

@@ -1,14 +1,14 @@
-// Runs in every frame before the page's own scripts: knows which short timers are pending, so
-// that an observation can wait for what an action set off, and for nothing else.
+// Runs in every frame before the page's own scripts and tracks pending short timers, so that an
+// observation waits only for the effects of an action.
 //
-// A page cannot tell: SECRET is a random word of this browser, callbacks and their stack traces
-// are the page's own, and what is replaced says of itself what the native function would say.
+// A page cannot detect it: SECRET is a random word of this browser, callbacks and their stack
+// traces are the page's own, and replaced functions print the same source as the native ones.
 (() => {
-  const MAX_TIMER_MS = 400; // ms; later ones are not waited for
+  const MAX_TIMER_MS = 400; // ms; longer timers are ignored
   const QUIET_MS = 30; // ms without a change after the last one
-  const MAX_FRAMES = 3; // that are waited for because the page has asked for one
-  const DRAWN_MS = 500; // in which the next animation frame comes, however busy the machine
-  const UNDRAWN_MS = 50; // the same where the last one did not come
+  const MAX_FRAMES = 3; // frames to wait for while the page keeps requesting them
+  const DRAWN_MS = 500; // ms to wait for the next animation frame on a busy machine
+  const UNDRAWN_MS = 50; // ms to wait if the previous frame did not arrive
   const MIN_TIMER_MS = 4; // ms; nested timers never fire sooner
   const LOOP_ROUNDS = 5; // one delay in this many rounds ...
   const LOOP_WINDOW_MS = 2500; // ... within so many ms is a polling loop
@@ -21,11 +21,11 @@
   const due = new Map(); // timer id -> time at which it fires
   const intervals = new Map(); // timer id -> its delay, and when it was set
   let lastFrame = -Infinity; // time at which the page last asked for a frame
-  let undrawn = window !== window.top; // gets no animation frames, as far as is known
-  let files = []; // clicks on links to files since the last look
+  let undrawn = window !== window.top; // whether animation frames are missing, as far as is known
+  let files = []; // clicks on download links since the last settle
   const rounds = new Map(); // delay -> times at which timers of that delay were set
 
-  // Timers of one delay that are set before the first of them fires are one round.
+  // Timers with the same delay that start before the first of them fires form one round.
   const isLoop = (delay) => {
     const time = now();
     const recent = (rounds.get(delay) || []).filter((at) => time - at < LOOP_WINDOW_MS);
@@ -42,7 +42,7 @@
     intervals.delete(id);
   };
 
-  // Errors of a native function must not show that something of ours called it.
+  // Stack traces of errors in native functions must not reveal these wrappers.
   const call = (native, self, args) => {
     try {
       return apply(native, self, args);
@@ -99,15 +99,15 @@
   replace(Function.prototype, "toString", {
     toString() {
       "SECRET";
-      // Our own question: this way in outlives document.open(), which removes all listeners.
+      // The worker's own request: unlike listeners, this survives document.open().
       if (this && typeof this === "object" && this.secret === "SECRET") return (this.settle = settle);
       const text = call(toString, this, arguments);
-      // By its text, since a page may ask through the functions of another frame.
+      // Check the text, since a page may call the function of another frame.
       return text.includes('"SECRET"') ? `function ${text.split("(")[0]}() { [native code] }` : text;
     },
   });
 
-  // Chromium tells of such a download when the server has answered, and not before.
+  // Chromium reports such a download only after the server's response.
   window.addEventListener(
     "click",
     (event) => {
@@ -117,13 +117,12 @@
     true,
   );
 
-  // Resolves, with whether the page has asked to be closed and how many files it has asked for,
-  // after one frame in which nothing
-  // changed and no short timer is pending or has just fired (the request or navigation that it
-  // has set off is announced a moment later), and at the latest after `limit` ms, not counting
-  // those by which timers came late on a busy machine, if they are no more. Without waiting
-  // for that frame if nothing was done (`wait` is "none"), or if what was done cannot move
-  // anything ("turn") and the page has not asked for a frame.
+  // Resolves with whether the page requested its close and the number of requested downloads.
+  // Waits for one frame without a change, a pending short timer, or a timer that just fired (the
+  // request or navigation that it started is reported a moment later). Waits at most `limit` ms,
+  // plus at most as much again by which timers fired late on a busy machine. Does not wait for
+  // the frame if `wait` is "none" (nothing was done), or if it is "turn" (the action moves
+  // nothing) and the page has not requested a frame.
   const settle = ({ limit, wait }) =>
     new Promise((resolve) => {
       const start = now();
@@ -139,13 +138,13 @@
         const time = now();
         let next = Infinity;
         due.forEach((at, id) => {
-          // Timers fire in their order: one that was due before this look's own has fired.
+          // Timers fire in order: those due before this check's own timer have fired.
           if (at < reached) due.delete(id);
           else if (at <= start + MAX_TIMER_MS + QUIET_MS) next = Math.min(next, at);
         });
         intervals.forEach(({ delay, since }, id) => {
           const round = Math.floor((time - since) / delay) + 1;
-          if (round > LOOP_ROUNDS) return intervals.delete(id); // a loop, and no effect any more
+          if (round > LOOP_ROUNDS) return intervals.delete(id); // a polling loop, not an effect
           const at = since + round * delay;
           if (at <= start + MAX_TIMER_MS + QUIET_MS) next = Math.min(next, at);
         });
@@ -167,7 +166,7 @@
       let lastLook = start;
       let reached = -Infinity; // timers that were due before this have fired
       let frames = 0;
-      let late = 0; // ms by which timers have fired late
+      let late = 0; // ms by which timers fired late
       const lookBehind = (at) =>
         setTimeout(() => {
           reached = at + 0.5;
@@ -175,7 +174,7 @@
           late += Math.max(0, changed - at - 2);
           look();
         }, Math.ceil(at - now()) + 1);
-      // A frame that is not drawn gets no animation frames: a timer looks then.
+      // A hidden frame gets no animation frames, so a timer takes their place.
       const lookAfterFrame = () => {
         let done = false;
         const once = (isTimer) => {

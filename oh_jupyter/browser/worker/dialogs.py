@@ -1,4 +1,4 @@
-"""The dialogs of pages: each is answered at once, as was prepared, and is said in a notice."""
+"""Dialogs of pages, each answered immediately, as prepared, and reported in a notice."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from playwright.async_api import Dialog
 
 MAX_MESSAGES, MAX_MESSAGE_CHARS = 3, 500
-"""Messages of dialogs of one kind that a step's notice says, and characters of each."""
+"""Maximum messages from one kind of dialog in a notice, and characters of each."""
 STEPS_PREPARED = 2
-"""Steps that an answer is prepared for: the one that prepares it, and the next one."""
+"""Steps for which a prepared answer is valid: the step that prepares it, and the next one."""
 STAYED = (
-    "The page asked whether to leave it, since what was entered there would be lost; it stays as "
-    "it is. To leave it nevertheless, put handle_dialog(accept=True) in front of the action."
+    "The page asked whether to leave it, because unsaved input would be lost; it stays open. "
+    "To leave anyway, put handle_dialog(accept=True) before the action."
 )
 
 
@@ -29,7 +29,7 @@ class _Answer:
 
 @dataclass
 class Dialogs:
-    """How dialogs are answered; ``losses`` gets what an action could not do for one."""
+    """Handler of dialogs; adds actions that a dialog prevented to ``losses``."""
 
     accept_all: bool
     notices: list[str]
@@ -39,24 +39,24 @@ class Dialogs:
     _leaves: bool = False
 
     def begin_step(self) -> None:
-        """Start a step: forget the answers that were prepared for the steps before."""
+        """Start a step and drop expired answers."""
         self._shown.clear()
         for answer in self._prepared:
             answer.steps_left -= 1
         self._prepared = [answer for answer in self._prepared if answer.steps_left > 0]
 
     def prepare(self, accept: bool, text: str) -> None:
-        """Prepare the answer of one dialog that asks something."""
+        """Prepare the answer to one dialog that asks something."""
         self._prepared.append(_Answer(accept, text))
 
     @property
     def kept_page(self) -> bool:
-        """Whether a page was not left in this step, since it asked."""
+        """Whether a page stayed open in this step because it asked before leaving."""
         return STAYED in self.losses
 
     @contextlib.contextmanager
     def leaving(self) -> Iterator[None]:
-        """Within the block, pages are left though they ask."""
+        """Leave pages within the block even if they ask to stay."""
         before, self._leaves = self._leaves, True
         try:
             yield
@@ -64,7 +64,7 @@ class Dialogs:
             self._leaves = before
 
     def answer(self, dialog: Dialog) -> Awaitable[Any]:
-        """Answer a dialog, and note it."""
+        """Answer a dialog and report it."""
         is_leaving = dialog.type == "beforeunload"
         accept, text = self.accept_all, ""
         if dialog.type == "alert" or (is_leaving and self._leaves):
@@ -81,7 +81,7 @@ class Dialogs:
         return dialog.accept(text or dialog.default_value)
 
     def _note(self, dialog: Dialog, accept: bool) -> None:
-        """Say of a dialog what was done; all of a kind are one notice."""
+        """Report a dialog's outcome; dialogs of one kind share a notice."""
         kind, done = dialog.type, "accepted" if accept else "dismissed"
         messages = self._shown.setdefault((kind, done), [])
         before = _notice(kind, done, messages)
@@ -96,12 +96,12 @@ class Dialogs:
 
 
 def _notice(kind: str, done: str, messages: list[str]) -> str:
-    said = ", ".join(map(repr, messages[:MAX_MESSAGES]))
+    excerpt = ", ".join(map(repr, messages[:MAX_MESSAGES]))
     if len(messages) == 1:
-        text = f"The page showed {kind} {said}; it was {done}."
+        text = f"The page showed {kind} {excerpt}; it was {done}."
     else:
-        text = f"The page showed {kind} {len(messages)} times, first {said}; each was {done}."
+        text = f"The page showed {kind} {len(messages)} times, first {excerpt}; each was {done}."
     if done == "dismissed":
-        entered = ", text='…'" if kind == "prompt" else ""
-        text += f" handle_dialog(accept=True{entered}) in front of the action accepts one."
+        argument = ", text='…'" if kind == "prompt" else ""
+        text += f" To accept one, put handle_dialog(accept=True{argument}) before the action."
     return text

@@ -1,4 +1,4 @@
-"""Pages that nobody uses stand still: their processes sleep, which no page can tell."""
+"""Suspension of idle pages: their processes stop, which no page can detect."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class IdleFreezer:
-    """Stops the processes of a browser's pages some seconds after its last use.
+    """Suspender of a browser's page processes some seconds after the last use.
 
-    DevTools' own way (``Page.setWebLifecycleState``) does nothing to pages that Playwright drives,
-    since it tells each that it is in focus, and elsewhere leaves them hidden after a picture.
+    DevTools' ``Page.setWebLifecycleState`` has no effect on pages that Playwright drives, because
+    Playwright emulates focus; on other pages, it leaves them hidden after a screenshot.
     """
 
     def __init__(self, session: BrowserSession) -> None:
         self._session = session
         settings = session.settings
-        # In a window a person may work, and a browser that is not ours has other users.
+        # A person may work in a visible window, and a browser we did not start has other users.
         is_ours_alone = settings.headless and not settings.cdp_url
         self._seconds = settings.freeze_seconds if is_ours_alone else 0
         self._uses = 0
@@ -32,7 +32,7 @@ class IdleFreezer:
 
     @contextlib.contextmanager
     def in_use(self) -> Iterator[None]:
-        """Within the block, the pages run."""
+        """Keep the pages running within the block."""
         self._uses += 1
         self._thaw()
         try:
@@ -60,7 +60,7 @@ class IdleFreezer:
 
 
 def _each(pids: list[int], signal: Callable[[psutil.Process], None]) -> None:
-    """Signal processes, if they are still there."""
+    """Signal the processes that still exist."""
     if pids:
         import psutil
 

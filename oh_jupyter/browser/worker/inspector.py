@@ -1,7 +1,7 @@
-"""One page through DevTools: what is in its frames, and how to get hold of an element.
+"""Inspection of one page through DevTools: the contents of its frames, and element handles.
 
-Frames in a process of their own (cross-origin ones) have their own DevTools session; all
-sessions are asked at the same time, and their answers are put together here.
+Out-of-process (cross-origin) frames have their own DevTools session. The inspector queries all
+sessions concurrently and merges their responses.
 """
 
 from __future__ import annotations
@@ -49,23 +49,23 @@ FRAME_EVENTS = (
     "Page.frameDetached",
     "Page.frameNavigated",
 )
-"""After which a session's frames or their documents may be others."""
+"""DevTools events that make a session's cached frames and documents stale."""
 WORLD_NAME = "oh_jupyter"
 LARGE_PAGE_NODES = 2000
-"""Nodes from which on a page is large."""
+"""Nodes above which a page is large."""
 MAX_WORLDS = 500
-"""Isolated worlds remembered; more would mostly be those of documents that are gone."""
+"""Isolated worlds cached; beyond this, most belong to documents that no longer exist."""
 PROBE = files("oh_jupyter.browser.worker").joinpath("probe.js").read_text("utf-8")
 STORE_ELEMENT = """function (key) {
   if (this.isConnected) Object.defineProperty(window, key, {value: this, configurable: true});
 }"""
-TAKE_ELEMENT = "key => { const held = window[key]; delete window[key]; return held; }"
+TAKE_ELEMENT = "key => { const element = window[key]; delete window[key]; return element; }"
 FRAME_TAGS = frozenset({"IFRAME", "FRAME"})
 
 
 @dataclass
 class _Target:
-    """The answers of one session: documents, and per frame id the probe and the tree."""
+    """Capture of one DevTools session: its documents, and the probe and tree of each frame id."""
 
     session: Any
     loaders: dict[str, str]
@@ -76,7 +76,7 @@ class _Target:
 
 
 class PageInspector:
-    """DevTools' view of one page."""
+    """DevTools view of one page."""
 
     def __init__(self, page: Page, session: CDPSession) -> None:
         self.page = page
@@ -87,7 +87,7 @@ class PageInspector:
         self._differences: tuple[object, int] = (None, 0)
         self._worlds: dict[tuple[int, str, str], int] = {}
         self._changes = 0
-        self._shown_loaders: dict[CDPSession, dict[str, str]] = {}
+        self._cached_loaders: dict[CDPSession, dict[str, str]] = {}
         self._small: set[CDPSession] = set()
         self._frame_sessions: dict[Frame, CDPSession | None] = {}
         self._detaching: set[asyncio.Task[None]] = set()
@@ -103,7 +103,7 @@ class PageInspector:
 
     @property
     def sessions(self) -> list[CDPSession]:
-        """The page's session, and those of its frames that have their own."""
+        """Sessions of the page and of its out-of-process frames."""
         return [self.session, *filter(None, self._frame_sessions.values())]
 
     @classmethod
@@ -115,13 +115,13 @@ class PageInspector:
         return inspector
 
     async def _listen(self, session: CDPSession) -> None:
-        session.on("Page.frameNavigated", self._document_shown)
+        session.on("Page.frameNavigated", self._document_changed)
         for event in FRAME_EVENTS:
             session.on(event, self._frames_changed)
         await session.send("Page.enable")
 
-    def _document_shown(self, event: dict[str, Any]) -> None:
-        # Only navigations to another document are reported by this event.
+    def _document_changed(self, event: dict[str, Any]) -> None:
+        # This event reports only navigations to another document.
         self.bids.forget(event["frame"]["id"])
         if "parentId" not in event["frame"]:
             self.has_stopped_script = False
@@ -135,24 +135,24 @@ class PageInspector:
         nearby: bool = False,
         max_tree_chars: int = 0,
     ) -> CapturedFrame:
-        """Look at all frames, or nearby in a large page, and give bids to what has none."""
-        # If a number is given, of a tree with more characters only what is nearby.
+        """Capture all frames and assign bids to new elements.
+
+        With ``nearby``, capture only the viewport's surroundings of a large page, or only their
+        part of a tree with more than ``max_tree_chars`` characters (0: no limit).
+        """
         sessions = [self.session, *await self._other_sessions()]
         large = await self._evaluate_first(f"{TOO_LARGE}({max_tree_chars})") if nearby else ""
         if large == "page":
-            looks = [self._capture_nearby(session, accessibility) for session in sessions]
+            captures = [self._capture_nearby(session, accessibility) for session in sessions]
         else:
-            looks = [
+            captures = [
                 self._capture_session(session, probe, accessibility, large or "")
                 for session in sessions
             ]
-        answers = await asyncio.gather(
-            *looks,
-            return_exceptions=True,
-        )
-        if isinstance(answers[0], BaseException):
-            raise answers[0]
-        targets = [answer for answer in answers if isinstance(answer, _Target)]
+        results = await asyncio.gather(*captures, return_exceptions=True)
+        if isinstance(results[0], BaseException):
+            raise results[0]
+        targets = [result for result in results if isinstance(result, _Target)]
         owners = await self._owners(targets)
         captured: list[CapturedFrame] = []
         root = self._build(targets[0], 0, None, None, (0.0, 0.0), owners, captured)
@@ -163,39 +163,39 @@ class PageInspector:
         return root
 
     def is_consistent(self, frames: Iterable[CapturedFrame]) -> bool:
-        """Tell whether snapshot and measures of a look are of the same state of the page."""
-        # What is different in the same way twice is so for good: some are never measured.
+        """Return whether a capture's snapshot and measurements show the same page state."""
+        # A difference that two captures share is permanent: some elements are never measured.
         frames = list(frames)
-        found = frames[0].bids.document, sum(frame.differences() for frame in frames)
-        is_new, self._differences = found != self._differences, found
-        return not (found[1] and is_new)
+        differences = frames[0].bids.document, sum(frame.differences() for frame in frames)
+        is_new, self._differences = differences != self._differences, differences
+        return not (differences[1] and is_new)
 
     async def element(self, bid: str) -> ElementHandle:
-        """Get hold of an element."""
-        found = self.bids.find(bid)
-        if found is None:
+        """Return a Playwright handle of the element with a bid."""
+        location = self.bids.find(bid)
+        if location is None:
             raise BrowserActionError(
-                f'ValueError: Could not find element with bid "{bid}". Use a bid of the last '
+                f'ValueError: Could not find element with bid "{bid}". Use a bid from the last '
                 "observation; the page may have changed since."
             )
         try:
-            return await self._handle(*found)
+            return await self._handle(*location)
         except Exception as error:
             if "crashed" in str(error) or "closed" in str(error):
                 raise
             raise BrowserActionError(
-                f'ValueError: Could not find element with bid "{bid}": it is no longer in the page.'
+                f'ValueError: Could not find element with bid "{bid}": it is no longer on the page.'
             ) from error
 
     async def _handle(self, frame: FrameBids, backend_id: int) -> ElementHandle:
-        """Hand an element from DevTools to Playwright, through a name that lives a moment."""
+        """Convert a DevTools node to a Playwright handle, through a short-lived global variable."""
         playwright_frame: Frame | None = self.page.main_frame
         if frame.parent is not None and frame.owner is not None:
             owner = await self._handle(frame.parent, frame.owner)
             playwright_frame = await owner.content_frame()
             await owner.dispose()
         if playwright_frame is None:
-            raise LookupError("The frame is no longer in the page.")
+            raise LookupError("The frame is no longer on the page.")
         key = f"_{secrets.token_hex(8)}"
         resolved = await frame.session.send("DOM.resolveNode", {"backendNodeId": backend_id})
         object_id = resolved["object"]["objectId"]
@@ -207,27 +207,27 @@ class PageInspector:
                 "arguments": [{"value": key}],
             },
         )
-        taken, _ = await asyncio.gather(
+        js_handle, _ = await asyncio.gather(
             playwright_frame.evaluate_handle(TAKE_ELEMENT, key),
             frame.session.send("Runtime.releaseObject", {"objectId": object_id}),
         )
-        handle = taken.as_element()
+        handle = js_handle.as_element()
         if handle is None:
-            raise LookupError("The element is no longer in the page.")
+            raise LookupError("The element is no longer on the page.")
         return handle
 
     async def _other_sessions(self) -> list[CDPSession]:
-        """Find the sessions of frames that live in a process of their own."""
+        """Return the sessions of out-of-process frames."""
         frames = self.page.frames[1:]
         await asyncio.gather(*(self._attach(f) for f in frames if f not in self._frame_sessions))
         present = set(self.page.frames)
         return [s for frame, s in self._frame_sessions.items() if s and frame in present]
 
     async def _attach(self, frame: Frame) -> None:
-        """Open a session to a frame, if it has a process of its own."""
+        """Open a session to a frame that has its own process."""
         try:
             session = await self.page.context.new_cdp_session(frame)
-        except Exception:  # in the process of the frame around it, or already gone
+        except Exception:  # the frame shares its parent's process, or no longer exists
             self._frame_sessions[frame] = None
             return
         with contextlib.suppress(Exception):
@@ -235,31 +235,31 @@ class PageInspector:
             self._frame_sessions[frame] = session
 
     async def page_text(self, start: int, limit: int) -> dict[str, Any]:
-        """Read a piece of the page's text: text, start, end and total, in characters."""
-        question = f"{PAGE_TEXT}({json.dumps([start, limit])})"
-        nothing = {"text": "", "start": start, "end": start, "total": 0}
-        return await self._evaluate_first(question) or nothing
+        """Return part of the page's text: text, start, end and total, in characters."""
+        expression = f"{PAGE_TEXT}({json.dumps([start, limit])})"
+        empty = {"text": "", "start": start, "end": start, "total": 0}
+        return await self._evaluate_first(expression) or empty
 
     async def find(self, text: str) -> tuple[int, int] | None:
-        """Scroll to a text, or to where it stands next; which of how many places that is."""
-        question = f"{FIND}({json.dumps(text)})"
+        """Scroll to the next match of a text; return its number and the count of matches."""
+        expression = f"{FIND}({json.dumps(text)})"
         for session in [self.session, *await self._other_sessions()]:
-            for frame in (await self._shown(session)).items():
-                answer = await self._evaluate(session, *frame, question)
-                if answer and answer.get("value"):
-                    number, count = answer["value"]
+            for frame in (await self._loaders(session)).items():
+                result = await self._evaluate(session, *frame, expression)
+                if result and result.get("value"):
+                    number, count = result["value"]
                     return number, count
         return None
 
     async def _evaluate_first(self, expression: str) -> Any:
-        """Evaluate an expression in the page itself."""
-        main = next(iter((await self._shown(self.session)).items()))
-        answer = await self._evaluate(self.session, *main, expression)
-        return answer.get("value") if answer else None
+        """Evaluate an expression in the main frame."""
+        main = next(iter((await self._loaders(self.session)).items()))
+        result = await self._evaluate(self.session, *main, expression)
+        return result.get("value") if result else None
 
     async def _capture_nearby(self, session: Any, accessibility: bool) -> _Target:
-        """Look at what is in sight of each frame, and around it."""
-        loaders = await self._shown(session)
+        """Capture the viewport of each frame and its surroundings."""
+        loaders = await self._loaders(session)
         target = _Target(session, loaders, [], {}, {}, next(iter(loaders)))
         for frame, loader in loaders.items():
             probe = await self._probe(session, frame, loader, "page")
@@ -271,33 +271,35 @@ class PageInspector:
             document = nearby_document(frame, probe, ids)
             with contextlib.suppress(Exception):
                 owner = await session.send("DOM.getFrameOwner", {"frameId": frame})
-                for around in target.documents:
-                    if owner["backendNodeId"] in around.backend_ids:
-                        index = around.backend_ids.index(owner["backendNodeId"])
-                        around.content_documents[index] = len(target.documents)
+                for outer in target.documents:
+                    if owner["backendNodeId"] in outer.backend_ids:
+                        index = outer.backend_ids.index(owner["backendNodeId"])
+                        outer.content_documents[index] = len(target.documents)
             target.documents.append(document)
             if accessibility:
-                places = dict(enumerate(objects)), dict(enumerate(ids))
+                by_index = dict(enumerate(objects)), dict(enumerate(ids))
                 async with accessibility_enabled(session):
-                    tree = nearby_tree(session, frame, probe, *places)
+                    tree = nearby_tree(session, frame, probe, *by_index)
                     target.trees[frame] = asyncio.ensure_future(tree)
                     await target.trees[frame]
         return target
 
     async def _nearby_objects(self, session: Any, frame: str, loader: str) -> list[str] | None:
-        """Get hold of the elements that the last probe has found nearby."""
-        held = await self._evaluate(session, frame, loader, "nearby", by_value=False)
-        if held is None:
+        """Return the object ids of the nearby elements from the last probe."""
+        array = await self._evaluate(session, frame, loader, "nearby", by_value=False)
+        if array is None:
             return None
-        listed = await session.send(
-            "Runtime.getProperties", {"objectId": held["objectId"], "ownProperties": True}
+        properties = await session.send(
+            "Runtime.getProperties", {"objectId": array["objectId"], "ownProperties": True}
         )
-        return [each["value"]["objectId"] for each in listed["result"] if each["name"].isdigit()]
+        return [
+            each["value"]["objectId"] for each in properties["result"] if each["name"].isdigit()
+        ]
 
     def _near_trees(
         self, session: Any, loaders: Mapping[str, str], probes: Mapping[str, dict[str, Any] | None]
     ) -> dict[str, asyncio.Task[list[dict[str, Any]]]]:
-        """Start to fetch of each frame's tree what is nearby."""
+        """Start to fetch the nearby part of each frame's tree."""
 
         async def fetch() -> dict[str, list[dict[str, Any]]]:
             async with accessibility_enabled(session):
@@ -315,67 +317,68 @@ class PageInspector:
     async def _near_tree(
         self, session: Any, frame: str, loader: str, probe: dict[str, Any] | None
     ) -> list[dict[str, Any]]:
-        """Fetch of a tree too large to be read what is nearby."""
-        with contextlib.suppress(Exception):  # the frame went away in between
+        """Fetch the nearby part of a tree that is too large to read."""
+        with contextlib.suppress(Exception):  # the frame disappeared in between
             objects = await self._nearby_objects(session, frame, loader)
             if objects and probe:
                 ids = await backend_ids(session, objects)
-                places = [*probe["roots"], *probe["spine"]]
-                by_place = (dict(zip(places, each, strict=True)) for each in (objects, ids))
-                return await nearby_tree(session, frame, probe, *by_place)
+                indices = [*probe["roots"], *probe["spine"]]
+                by_index = (dict(zip(indices, each, strict=True)) for each in (objects, ids))
+                return await nearby_tree(session, frame, probe, *by_index)
         return []
 
     async def _capture_session(
         self, session: Any, probe: bool, accessibility: bool, large: str
     ) -> _Target:
-        loaders = await self._shown(session)
-        # The probes are asked for right before the snapshot, so that little can change between.
-        asked = loaders if probe or large else {}
-        probing = self._probing(session, asked, large)
+        loaders = await self._loaders(session)
+        # The probes start right before the snapshot, so that little can change in between.
+        probed = loaders if probe or large else {}
+        probing = self._probing(session, probed, large)
         await asyncio.sleep(0)
-        taking = asyncio.ensure_future(
+        snapshotting = asyncio.ensure_future(
             send_large(session, "DOMSnapshot.captureSnapshot", {"computedStyles": []})
         )
         await asyncio.sleep(0)
-        wanted = loaders if accessibility and not large else {}
-        # At once if these documents were small before: each round trip counts in a small step.
+        tree_frames = loaders if accessibility and not large else {}
+        # Fetch the trees at once if these documents were small before: in a small step each
+        # round trip counts.
         was_small = session in self._small
-        trees = accessibility_trees(session, wanted) if was_small else {}
-        taken = await taking
-        # What is told of frames before the answer has happened before the snapshot.
-        loaders = await self._shown(session)
-        size = sum(len(document["nodes"]["nodeName"]) for document in taken["documents"])
+        trees = accessibility_trees(session, tree_frames) if was_small else {}
+        snapshot = await snapshotting
+        # Frame events that arrive before the snapshot happened before it.
+        loaders = await self._loaders(session)
+        size = sum(len(document["nodes"]["nodeName"]) for document in snapshot["documents"])
         is_small = size <= LARGE_PAGE_NODES
         (self._small.add if is_small else self._small.discard)(session)
         if not is_small or large:
-            # Its trees take long: the rest is prepared here while the browser makes them.
+            # Large trees take long; this process prepares the rest while the browser builds them.
             await probing
             if trees:
-                # They have kept the probes waiting, which then know less.
+                # The trees delayed the probes, whose measurements are then incomplete.
                 await asyncio.gather(*trees.values())
-                probing = self._probing(session, asked, large)
+                probing = self._probing(session, probed, large)
         if large:
-            probes = dict(zip(asked, await probing, strict=True))
-            trees = self._near_trees(session, asked, probes)
+            probes = dict(zip(probed, await probing, strict=True))
+            trees = self._near_trees(session, probed, probes)
         elif not was_small:
-            trees = accessibility_trees(session, wanted)
-        documents = documents_of(taken)
-        probes = dict(zip(asked, await probing, strict=True))
+            trees = accessibility_trees(session, tree_frames)
+        documents = documents_of(snapshot)
+        probes = dict(zip(probed, await probing, strict=True))
         return _Target(session, loaders, documents, probes, trees, next(iter(loaders)))
 
-    async def _shown(self, session: Any) -> dict[str, str]:
-        """List a session's frames and documents; anew only after an event has told of another."""
-        if session not in self._shown_loaders:
+    async def _loaders(self, session: Any) -> dict[str, str]:
+        """Return a session's frames and documents, cached until an event reports a change."""
+        if session not in self._cached_loaders:
             changes = self._changes
             loaders = await read_loaders(session)
             if changes != self._changes:
                 return loaders
-            self._shown_loaders[session] = loaders
-        return self._shown_loaders[session]
+            self._cached_loaders[session] = loaders
+        return self._cached_loaders[session]
 
     def _frames_changed(self, _event: dict[str, Any]) -> None:
         self._changes += 1
-        self._shown_loaders.clear()
+        self._cached_loaders.clear()
         self._small.clear()
 
     def _probing(
@@ -386,17 +389,17 @@ class PageInspector:
     async def _probe(
         self, session: Any, frame_id: str, loader: str, large: str
     ) -> dict[str, Any] | None:
-        answer = await self._evaluate(
+        result = await self._evaluate(
             session, frame_id, loader, f"{PROBE}({json.dumps(large)}, {MAX_DRAWN})"
         )
-        measured = answer.get("value") if answer else None
-        value: dict[str, Any] | None = json.loads(measured) if measured else None
-        return value
+        encoded = result.get("value") if result else None
+        probe: dict[str, Any] | None = json.loads(encoded) if encoded else None
+        return probe
 
     async def _evaluate(
         self, session: Any, frame_id: str, loader: str, expression: str, *, by_value: bool = True
     ) -> dict[str, Any] | None:
-        """Evaluate in a world of our own, which the page cannot see; None if the frame is gone."""
+        """Evaluate in an isolated world, invisible to the page; None if the frame is gone."""
         key = (id(session), frame_id, loader)
         if len(self._worlds) > MAX_WORLDS:
             self._worlds.clear()
@@ -407,7 +410,7 @@ class PageInspector:
                         "Page.createIsolatedWorld", {"frameId": frame_id, "worldName": WORLD_NAME}
                     )
                     self._worlds[key] = world["executionContextId"]
-                answer = await session.send(
+                response = await session.send(
                     "Runtime.evaluate",
                     {
                         "expression": expression,
@@ -416,14 +419,14 @@ class PageInspector:
                         "returnByValue": by_value,
                     },
                 )
-                result: dict[str, Any] = answer["result"]
+                result: dict[str, Any] = response["result"]
                 return result
-            except Exception:  # the world is of a document that is gone: once more in a new one
+            except Exception:  # the world's document is gone: retry once in a new world
                 self._worlds.pop(key, None)
         return None
 
     async def _owners(self, targets: list[_Target]) -> dict[tuple[int, int], _Target]:
-        """Find which element, of which session, holds each frame with a session of its own."""
+        """Map owner elements, by session and node id, to frames that have their own session."""
         owners: dict[tuple[int, int], _Target] = {}
         for target in targets[1:]:
             for candidate in targets:
@@ -462,17 +465,18 @@ class PageInspector:
             offset=offset,
         )
         captured.append(frame)
-        measured = match_elements(frame)
+        probe_indices = match_elements(frame)
         for index in document.elements:
             is_frame = document.names[index] in FRAME_TAGS
             backend_id = document.backend_ids[index]
-            bid = bids.give(backend_id, is_frame)
+            bid = bids.assign(backend_id, is_frame)
             frame.by_index[index] = bid
             if not is_frame:
                 continue
             inner = document.content_documents.get(index)
             other = owners.get((id(target), backend_id))
-            inside = (frame.probe or {}).get("insides", {}).get(str(measured.get(index)), (0, 0))
+            insides = (frame.probe or {}).get("insides", {})
+            inside = insides.get(str(probe_indices.get(index)), (0, 0))
             corner = (offset[0] + inside[0], offset[1] + inside[1])
             if inner is not None or other is not None:
                 frame.children[index] = self._build(

@@ -1,4 +1,4 @@
-"""How the browser is started or found: by itself, with a profile, or one that runs already."""
+"""Launch of a browser, with or without a profile, or connection to a running one."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 DRIVER_PRELOAD = Path(__file__).with_name("driver_limits.cjs")
 CHROMIUM_ARGUMENTS = (
-    # Start-up and idle traffic that a closed network would only let time out.
+    # Start-up and idle traffic, which would only time out in a closed network.
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-domain-reliability",
     "--disable-sync",
     "--no-first-run",
     "--no-pings",
-    # A scroll is finished when it was asked for, not some frames later.
+    # Finish a scroll at once, not some frames later.
     "--disable-smooth-scrolling",
 )
 
 
 @dataclass
 class OpenedBrowser:
-    """A browser that runs."""
+    """A running browser."""
 
     playwright: Playwright
     browser: Browser | None
@@ -43,13 +43,13 @@ class OpenedBrowser:
     records_requests: bool = False
 
     def is_connected(self) -> bool:
-        """Tell whether the browser is still there."""
+        """Return whether the browser is still connected."""
         return self.browser is None or self.browser.is_connected()
 
     async def when_gone(self, callback: Callable[[], None]) -> None:
-        """Ask to be told when the browser is gone, or can make no pages any more."""
+        """Call back when the browser ends, or can create no more pages."""
         self.context.on("close", lambda _: callback())
-        # Without its driver Playwright tells nobody that the browser is gone.
+        # If its driver dies, Playwright does not report that the browser is gone.
         connection = getattr(getattr(self.playwright, "_impl_obj", None), "_connection", None)
         if connection is not None:
             connection.on("close", callback)
@@ -65,7 +65,7 @@ class OpenedBrowser:
                             _watch_zygotes(each["id"], callback)
 
     async def ping(self) -> None:
-        """Ask the browser for a sign of life, and wait for it."""
+        """Wait for a response from the browser."""
         if self.browser is None:
             await self.context.cookies()
             return
@@ -74,10 +74,10 @@ class OpenedBrowser:
         await session.detach()
 
     async def close(self) -> None:
-        """End the browser, or leave it alone if it is not ours."""
+        """Close the browser, or only disconnect from one that another program owns."""
         with contextlib.suppress(Exception):
             if self.records_requests:
-                # This writes the archive.
+                # Closing the context writes the HAR archive.
                 await self.context.close()
             if self.browser is not None:
                 await self.browser.close()
@@ -86,31 +86,31 @@ class OpenedBrowser:
 
 
 def _watch_zygotes(browser_pid: int, callback: Callable[[], None]) -> None:
-    """Wait for the end of the processes that renderers are forked from, which nothing replaces."""
+    """Call back when a zygote ends: renderers are forked from these, and nothing replaces them."""
     if not hasattr(os, "pidfd_open"):
         return
-    for listed in Path(f"/proc/{browser_pid}/task").glob("*/children"):
-        for pid in listed.read_text("ascii").split():
+    for children in Path(f"/proc/{browser_pid}/task").glob("*/children"):
+        for pid in children.read_text("ascii").split():
             if b"--type=zygote" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                ended = os.pidfd_open(int(pid))
-                asyncio.get_running_loop().add_reader(ended, _told_once, ended, callback)
+                pidfd = os.pidfd_open(int(pid))
+                asyncio.get_running_loop().add_reader(pidfd, _zygote_ended, pidfd, callback)
 
 
-def _told_once(descriptor: int, callback: Callable[[], None]) -> None:
+def _zygote_ended(descriptor: int, callback: Callable[[], None]) -> None:
     asyncio.get_running_loop().remove_reader(descriptor)
     os.close(descriptor)
     callback()
 
 
 def limit_driver_memory() -> None:
-    """Make Playwright's driver, once started by this process, remember less."""
+    """Limit the objects that the Playwright driver of this process keeps in memory."""
     if DRIVER_PRELOAD.is_file():
-        given = os.environ.get("NODE_OPTIONS", "")
-        os.environ["NODE_OPTIONS"] = f'{given} --require "{DRIVER_PRELOAD.as_posix()}"'.strip()
+        options = os.environ.get("NODE_OPTIONS", "")
+        os.environ["NODE_OPTIONS"] = f'{options} --require "{DRIVER_PRELOAD.as_posix()}"'.strip()
 
 
 async def open_browser(settings: LaunchSettings) -> OpenedBrowser:
-    """Start the browser, or connect to the one that runs."""
+    """Start the browser, or connect to a running one."""
     from playwright.async_api import async_playwright
 
     playwright = await async_playwright().start()
@@ -132,15 +132,15 @@ async def _open(playwright: Playwright, settings: LaunchSettings) -> OpenedBrows
             browser = await chromium.connect_over_cdp(settings.cdp_url)
         except Exception as error:
             raise BrowserError(
-                f"No browser answers at {settings.cdp_url}. Start one with "
-                f"--remote-debugging-port, and use its address. ({str(error).splitlines()[0]})"
+                f"No browser responds at {settings.cdp_url}. Start one with "
+                f"--remote-debugging-port and use its address. ({str(error).splitlines()[0]})"
             ) from error
         context = browser.contexts[0] if browser.contexts else await browser.new_context()
         await _add_cookies(context, settings)
         return OpenedBrowser(playwright, browser, context, is_ours=False)
     options = _context_options(playwright, settings)
     origins = OriginFilter(settings.allowed_origins, settings.blocked_origins)
-    how: dict[str, Any] = {
+    launch_options: dict[str, Any] = {
         "executable_path": settings.executable,
         "headless": settings.headless,
         "chromium_sandbox": settings.sandbox,
@@ -153,11 +153,11 @@ async def _open(playwright: Playwright, settings: LaunchSettings) -> OpenedBrows
         folder = Path(settings.user_data_dir).expanduser()
         _make_folder(folder)
         with _short_launch_errors(f"The profile {folder}"):
-            context = await chromium.launch_persistent_context(folder, **how, **options)
+            context = await chromium.launch_persistent_context(folder, **launch_options, **options)
         await _add_cookies(context, settings)
         return OpenedBrowser(playwright, context.browser, context, is_ours=True)
     with _short_launch_errors(settings.executable):
-        browser = await chromium.launch(**how)
+        browser = await chromium.launch(**launch_options)
     if settings.storage_state is not None:
         options["storage_state"] = settings.storage_state
     return OpenedBrowser(playwright, browser, await browser.new_context(**options), is_ours=True)
@@ -168,31 +168,31 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BrowserError(
-            f"The profile's folder {folder} cannot be made: {error.strerror}. Give the path of a "
-            "folder that you may write to as user_data_dir."
+            f"The profile folder {folder} cannot be created: {error.strerror}. Set user_data_dir "
+            "to a writable folder."
         ) from error
 
 
 @contextlib.contextmanager
-def _short_launch_errors(what: str) -> Iterator[None]:
-    """Say in a line why a browser did not start; Playwright says it in a page."""
+def _short_launch_errors(subject: str) -> Iterator[None]:
+    """Shorten Playwright's launch errors to one line."""
     try:
         yield
     except Exception as error:
         message = str(error)
         if "XServer" in message or "Missing X server" in message:
             raise BrowserError(
-                "A browser with a window needs a display, and there is none at DISPLAY or "
-                "WAYLAND_DISPLAY. Use headless=True, or start the program with xvfb-run."
+                "A browser with a window needs a display, and neither DISPLAY nor WAYLAND_DISPLAY "
+                "names a usable one. Use headless=True, or start the program with xvfb-run."
             ) from error
         if "ProcessSingleton" in message or "existing browser session" in message:
             raise BrowserError(
-                f"{what} is in use by another browser, and serves one at a time. Close that one, "
-                "or use another user_data_dir."
+                f"{subject} is in use by another browser. Close that browser, or use another "
+                "user_data_dir."
             ) from error
         first, *rest = message.splitlines()
-        said = [line.partition("[err] ")[2] for line in rest if "[err] " in line]
-        raise RuntimeError(" ".join([first, *said[-2:]])) from error
+        stderr = [line.partition("[err] ")[2] for line in rest if "[err] " in line]
+        raise RuntimeError(" ".join([first, *stderr[-2:]])) from error
 
 
 def _context_options(playwright: Playwright, settings: LaunchSettings) -> dict[str, Any]:
@@ -202,16 +202,16 @@ def _context_options(playwright: Playwright, settings: LaunchSettings) -> dict[s
         "accept_downloads": True,
     }
     if settings.allowed_origins or settings.blocked_origins:
-        # Their requests could not be held back.
+        # Playwright cannot intercept requests of service workers.
         options["service_workers"] = "block"
     if settings.har_path:
         options["record_har_path"] = settings.har_path
     if settings.device:
         if settings.device not in playwright.devices:
-            near = get_close_matches(settings.device, playwright.devices, cutoff=0.3)
+            matches = get_close_matches(settings.device, playwright.devices, cutoff=0.3)
             raise BrowserError(
-                f"There is no device {settings.device!r}. Near it: {', '.join(near) or 'none'}. "
-                "The names are those of Playwright's list of devices."
+                f"Unknown device {settings.device!r}. Similar names: {', '.join(matches) or 'none'}"
+                ". Use a name from Playwright's list of devices."
             )
         device = dict(playwright.devices[settings.device])
         device.pop("default_browser_type", None)
@@ -220,6 +220,6 @@ def _context_options(playwright: Playwright, settings: LaunchSettings) -> dict[s
 
 
 async def _add_cookies(context: BrowserContext, settings: LaunchSettings) -> None:
-    """Put in what can be put into a context that is there already: the cookies."""
+    """Add the cookies of a storage state, which is all that an existing context accepts."""
     if settings.storage_state is not None:
         await context.add_cookies(settings.storage_state.get("cookies", []))

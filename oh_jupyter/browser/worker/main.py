@@ -1,7 +1,7 @@
 """The worker process: a browser behind a pipe.
 
-One step runs at a time; pings and cancellations are answered meanwhile. The end of the input
-means that the parent is gone: the browser is closed and the process ends.
+One step runs at a time; the worker handles pings and cancellations meanwhile. The end of the
+input means that the parent is gone: the worker closes the browser and exits.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ OPERATIONS: dict[str, Operation] = {
     "start_trace": start_trace,
     "stop_trace": stop_trace,
 }
-"""What can be asked for, one at a time, by its name in a request."""
+"""Operations that run one at a time, by their name in a request."""
 ASIDE: dict[str, Operation] = {"watch": watch, "pick": pick}
-"""What can be asked for at any time, also while one of the others is carried out."""
+"""Operations that run at any time, concurrently with the others."""
 
 
 class RequestDispatcher:
-    """Runs requests as tasks: pings at once, operations one after the other."""
+    """Dispatcher that runs requests as tasks: pings at once, operations one after the other."""
 
     def __init__(self, session: BrowserSession, parent: WorkerEnd, ended: asyncio.Event) -> None:
         self.freezer = IdleFreezer(session)
@@ -71,7 +71,7 @@ class RequestDispatcher:
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     def dispatch(self, request: dict[str, Any]) -> None:
-        """Begin a request, or cancel the one that it names."""
+        """Start a request, or cancel the request that it names."""
         operation, number = request["op"], request["id"]
         if operation == "cancel":
             task = self._tasks.get(request["step"])
@@ -84,7 +84,7 @@ class RequestDispatcher:
         task.add_done_callback(lambda _: self._tasks.pop(number, None))
 
     async def _ping(self, number: int) -> None:
-        # Asks the browser itself: a worker that lives with a dead browser is of no use.
+        # Ping the browser itself: a running worker with a dead browser is useless.
         await self._session.opened.ping()
         self._parent.answer(number, True)
 
@@ -93,7 +93,7 @@ class RequestDispatcher:
             return False
         try:
             await asyncio.wait_for(self._session.opened.ping(), PING_TIMEOUT_SECONDS)
-        except Exception:  # driver or browser are gone, or hang
+        except Exception:  # the driver or the browser is gone or hangs
             return False
         return True
 
@@ -104,7 +104,7 @@ class RequestDispatcher:
                 return
             async with self._operation_lock:
                 await self._answer(number, request)
-                # Within the lock: a page that is collecting its garbage is slow to act on.
+                # Hold the lock: a page that collects garbage responds slowly to actions.
                 await self._session.release_resources()
 
     async def _answer(self, number: int, request: dict[str, Any]) -> None:
@@ -115,10 +115,10 @@ class RequestDispatcher:
             if isinstance(error, BrowserError) or await self._is_alive():
                 self._parent.fail(number, error)
             else:
-                # Without an answer the parent knows that the action may be done, and recovers.
+                # Without a response, the parent assumes that the action may be done, and recovers.
                 self._ended.set()
             return
-        # What a page's own script answers may hold any number.
+        # The result of a page's script may contain infinities and NaN.
         self._parent.answer(number, result, is_finite=request["op"] == "step")
 
 
@@ -130,7 +130,7 @@ async def _serve(parent: WorkerEnd) -> int:
     try:
         session = await BrowserSession.start(settings)
     except Exception as error:
-        # A BrowserError says that what was asked for is wrong.
+        # After a BrowserError, which means invalid settings, a retry is useless.
         parent.refused(str(error), is_final=isinstance(error, BrowserError))
         return 1
     ended = asyncio.Event()

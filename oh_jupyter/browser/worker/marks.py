@@ -1,4 +1,4 @@
-"""Set-of-marks: which elements get a mark, and the screenshot with the marks drawn on it."""
+"""Set-of-marks: selection of the marked elements, and the screenshot with their marks."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ MARKED_TAGS = frozenset(
     {"INPUT", "TEXTAREA", "SELECT", "BUTTON", "A", "IFRAME", "VIDEO", "LI", "TD", "OPTION"}
 )
 CLICKABLE_BY_NATURE = frozenset({"LABEL", "SUMMARY"})
-"""What Chromium calls clickable though nobody listens; BrowserGym does not mark them."""
+"""Tags that Chromium calls clickable even without a listener; BrowserGym does not mark them."""
 MARKED_BY_TAG_ALONE = frozenset({"IFRAME", "LI", "OPTION", "TD", "VIDEO"})
-"""Tags that BrowserGym marks though nothing may listen; a picture shows those that answer."""
+"""Tags that BrowserGym marks even without a listener; the screenshot shows only active ones."""
 BUTTON_LIKE = frozenset({"BUTTON", "A"})
 MIN_AREA_PX2 = 20
-"""In px²."""
+"""Minimum area of a marked element, in px²."""
 MARK_COLOUR = (194, 24, 91)
 LABEL_PX = 11
 MAX_UNEVENNESS = 24
-"""Of 255: how much the colours of a place without text may differ."""
+"""Maximum colour difference, of 255, in an area without text."""
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 PNG_HEADER = struct.Struct("!IIBBBBB")
 BIT_DEPTH, RGB_COLOUR_TYPE = 8, 2
-"""Bits of each of red, green and blue; and the number that says that those are the three."""
+"""Bits per channel, and PNG's number of the colour type with red, green and blue channels."""
 
 
 def mark_elements(
@@ -40,7 +40,7 @@ def mark_elements(
     hits: Sequence[int],
     active: Sequence[bool],
 ) -> list[bool]:
-    """Decide by BrowserGym's rules which elements get a mark; ancestors come first."""
+    """Return which elements get a mark by BrowserGym's rules; ancestors come first in the lists."""
     marked = [False] * len(tags)
     in_button = [False] * len(tags)
     for index, tag in enumerate(tags):
@@ -74,8 +74,8 @@ def draw_marks(
     viewport_width: float = 0.0,
     inactive: Collection[str] = (),
 ) -> str:
-    """Draw a box round every marked element that is active, and its bid beside it."""
-    # On the picture: an overlay in the page would be seen by its scripts.
+    """Draw a box around every marked, active element, with its bid beside it."""
+    # Draw on the screenshot: the page's scripts would see an overlay in the page.
     marked = [
         (bid, item["bbox"])
         for bid, item in properties.items()
@@ -87,7 +87,7 @@ def draw_marks(
 
     prefix, _, encoded = screenshot.partition(",")
     image: Image.Image = Image.open(io.BytesIO(base64.b64decode(encoded)))
-    image.load()  # or it is copied to be drawn on
+    image.load()  # otherwise drawing copies the image
     if image.mode != "RGB":
         image = image.convert("RGB")
     draw = ImageDraw.Draw(image)
@@ -95,7 +95,7 @@ def draw_marks(
     boxes = [(bid, [value * scale for value in box]) for bid, box in marked]
     line = max(1, round(scale))
     for _, (x, y, width, height) in boxes:
-        # Cut to the picture: elements may be a million px long.
+        # Clip to the image: elements may be a million px long.
         corner = max(x - line, -9), max(y - line, -9)
         end = min(x + width + line, image.width + 9), min(y + height + line, image.height + 9)
         if end[0] > corner[0] and end[1] > corner[1]:
@@ -120,7 +120,7 @@ def _font(size: int) -> Any:
 def _label_corner(
     image: Image.Image, box: Sequence[float], size: tuple[int, int], line: int
 ) -> tuple[int, int]:
-    """Find a place for a label that covers nothing: round the element, else at its corner."""
+    """Return a position for a label: a free area around the element, else its corner."""
     x, y, right, bottom = box[0], box[1], box[0] + box[2], box[1] + box[3]
     width, height = size
     gap = line + 1
@@ -136,13 +136,13 @@ def _label_corner(
         corner = round(left), round(top)
         if _is_free(image, corner, size):
             return corner
-    # There is no room: half above the element, so that its text stays readable.
+    # Without room, place the label mostly above the element, so that its text stays readable.
     left, top = max(0, round(x) - line), max(0, round(y) - height * 2 // 3)
     return min(left, image.width - width), min(top, image.height - height)
 
 
 def _is_free(image: Image.Image, corner: tuple[int, int], size: tuple[int, int]) -> bool:
-    """Tell whether a part of the picture lies within it and is of one colour."""
+    """Return whether an area lies within the image and has one colour."""
     end = corner[0] + size[0], corner[1] + size[1]
     if min(corner) < 0 or end[0] > image.width or end[1] > image.height:
         return False
@@ -153,7 +153,7 @@ def _is_free(image: Image.Image, corner: tuple[int, int], size: tuple[int, int])
 def png_bytes(image: Image.Image) -> bytes:
     """Encode an RGB picture as PNG without row filters, which takes half the time."""
     width, height = image.size
-    # A row begins with the number of its filter: 0, to which the row before is padded.
+    # A row starts with its filter number, 0: the padding byte of the previous row.
     rows = b"\0" + image.tobytes("raw", "RGB", width * 3 + 1)[:-1]
     header = PNG_HEADER.pack(width, height, BIT_DEPTH, RGB_COLOUR_TYPE, 0, 0, 0)
     body = zlib.compress(rows, level=1)

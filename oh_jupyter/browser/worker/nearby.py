@@ -1,9 +1,9 @@
-"""A page too large to be described as a whole: what is in the viewport and a screen around it.
+"""Partial capture of large pages: the viewport and one screen around it.
 
 Snapshot and accessibility tree of 20,000 elements take the browser itself ten seconds, and those
-of 50 MB of text take gigabytes; so such a page is asked only about the elements that ``probe.js``
-has found nearby, and for its text piece by piece. Of a smaller page whose tree is longer than what
-an agent reads, only the tree is cut like this: that of 5,000 elements is most of a step.
+of 50 MB of text take gigabytes. For such a page, the worker captures only the elements that
+``probe.js`` finds nearby, and reads the text in excerpts. For a smaller page whose tree is longer
+than what an agent reads, it trims only the tree: that of 5,000 elements takes most of a step.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 from oh_jupyter.browser.worker.snapshot import SnapshotDocument
 
 MAX_ELEMENTS, MAX_CHARS = 6_000, 1_000_000
-"""Elements and characters of text from which on a page is too large to be described as a whole."""
+"""Elements and characters of text above which a page is too large for a full capture."""
 MAX_DRAWN = 500
-"""Elements nearby that are described, the viewport's first."""
+"""Maximum number of nearby elements in a capture, the viewport's first."""
 MIN_LINE_CHARS = 12
-"""Characters of a line of the tree besides the name, at the least."""
+"""Minimum characters of a line of the tree besides the name."""
 TOO_LARGE = f"""((maxTreeChars) => {{
   const walker = document.createTreeWalker(document, NodeFilter.SHOW_TEXT);
   let chars = 0;
@@ -38,7 +38,7 @@ TOO_LARGE = f"""((maxTreeChars) => {{
   const treeChars = document.body.innerText.length + {MIN_LINE_CHARS} * lines.length;
   return treeChars > maxTreeChars && inViewport.length <= {MAX_DRAWN} ? "tree" : "";
 }})"""
-"""What is too large to be described as a whole: the page, its tree, or nothing."""
+"""Script that returns which part is too large for a full capture: "page", "tree" or ""."""
 PAGE_TEXT = """(([start, limit]) => {
   const INLINE = new Set(("a abbr b bdi bdo button cite code em font i ins kbd label mark q s " +
     "samp small span strong sub sup time u var").split(" "));
@@ -95,15 +95,15 @@ CLICKABLE_TAGS = frozenset({"A", "BUTTON", "INPUT", "LABEL", "OPTION", "SELECT",
 
 
 async def backend_ids(session: Any, objects: list[str]) -> list[int]:
-    """Look up DevTools' lasting ids of elements."""
-    described = await asyncio.gather(
+    """Return the stable DevTools node ids of elements."""
+    responses = await asyncio.gather(
         *(session.send("DOM.describeNode", {"objectId": each}) for each in objects)
     )
-    return [answer["node"]["backendNodeId"] for answer in described]
+    return [response["node"]["backendNodeId"] for response in responses]
 
 
 def nearby_document(frame_id: str, probe: dict[str, Any], ids: list[int]) -> SnapshotDocument:
-    """Write down the elements nearby as a snapshot that holds nothing else."""
+    """Build a snapshot that contains only the nearby elements."""
     strings = list(dict.fromkeys([frame_id, "#document", *probe["tags"]]))
     numbers = {text: number for number, text in enumerate(strings)}
     clicks = [
@@ -126,11 +126,11 @@ def nearby_document(frame_id: str, probe: dict[str, Any], ids: list[int]) -> Sna
 
 @contextlib.asynccontextmanager
 async def accessibility_enabled(session: Any) -> AsyncIterator[None]:
-    """Keep the accessibility domain of a session enabled, once for all of its frames.
+    """Keep a session's accessibility domain enabled for all of its frames at once.
 
-    Chromium never answers a query that another frame's ``Accessibility.disable`` overtakes.
+    Chromium never responds to a query that another frame's ``Accessibility.disable`` overtakes.
     """
-    with contextlib.suppress(Exception):  # the page went away in between
+    with contextlib.suppress(Exception):  # the page disappeared in between
         await session.send("Accessibility.enable")
     try:
         yield
@@ -146,60 +146,62 @@ async def nearby_tree(
     objects: Mapping[int, str],
     ids: Mapping[int, int],
 ) -> list[dict[str, Any]]:
-    """Fetch the accessibility nodes of the elements nearby, below the document's own.
+    """Fetch the accessibility nodes of the nearby elements, below the document's node.
 
-    The session's accessibility domain has to be enabled.
+    The caller enables the session's accessibility domain.
     """
-    with contextlib.suppress(Exception):  # the frame went away in between
-        root, *answers = await asyncio.gather(
+    with contextlib.suppress(Exception):  # the frame disappeared in between
+        root, *responses = await asyncio.gather(
             session.send("Accessibility.getRootAXNode", {"frameId": frame_id}),
             *(
-                session.send("Accessibility.queryAXTree", {"objectId": objects[place]})
-                for place in probe["roots"]
+                session.send("Accessibility.queryAXTree", {"objectId": objects[index]})
+                for index in probe["roots"]
             ),
             *(
                 session.send(
                     "Accessibility.getPartialAXTree",
-                    {"objectId": objects[place], "fetchRelatives": False},
+                    {"objectId": objects[index], "fetchRelatives": False},
                 )
-                for place in probe["spine"]
+                for index in probe["spine"]
             ),
         )
-        places = [*probe["roots"], *probe["spine"]]
-        found = {place: answer["nodes"] for place, answer in zip(places, answers, strict=True)}
-        return _joined(root["node"], found, probe, ids)
+        indices = [*probe["roots"], *probe["spine"]]
+        trees = {
+            index: response["nodes"] for index, response in zip(indices, responses, strict=True)
+        }
+        return _join_trees(root["node"], trees, probe, ids)
     return []
 
 
-def _joined(
+def _join_trees(
     root: dict[str, Any],
-    found: dict[int, list[dict[str, Any]]],
+    trees: dict[int, list[dict[str, Any]]],
     probe: dict[str, Any],
     ids: Mapping[int, int],
 ) -> list[dict[str, Any]]:
     """Join the nodes of subtrees and of the elements around them into one tree."""
     nodes = {root["nodeId"]: root}
-    of_element: dict[int, dict[str, Any]] = {}
-    for place in sorted(found):
-        own = next((n for n in found[place] if n.get("backendDOMNodeId") == ids[place]), None)
+    by_element: dict[int, dict[str, Any]] = {}
+    for index in sorted(trees):
+        own = next((n for n in trees[index] if n.get("backendDOMNodeId") == ids[index]), None)
         if own is not None:
-            of_element[place] = own
-        for node in found[place]:
+            by_element[index] = own
+        for node in trees[index]:
             nodes.setdefault(node["nodeId"], node)
     for node in nodes.values():
         node["childIds"] = [each for each in node.get("childIds", ()) if each in nodes]
-    held = {each for node in nodes.values() for each in node["childIds"]}
-    for place, node in of_element.items():
-        if node["nodeId"] in held:
+    attached = {each for node in nodes.values() for each in node["childIds"]}
+    for index, node in by_element.items():
+        if node["nodeId"] in attached:
             continue
-        above = probe["parents"][place]
-        while above >= 0 and above not in of_element:
+        above = probe["parents"][index]
+        while above >= 0 and above not in by_element:
             above = probe["parents"][above]
-        owner = of_element.get(above, root)
+        owner = by_element.get(above, root)
         owner["childIds"].append(node["nodeId"])
         node["parentId"] = owner["nodeId"]
     if probe["inSight"]:
-        # Not below its element, most of which is out of sight.
+        # Not below its element, most of which is outside the viewport.
         text = {"role": {"value": "StaticText"}, "name": {"value": probe["inSight"]["text"]}}
         nodes["text"] = {"nodeId": "text", "ignored": False, "properties": [], **text}
         nodes["text"] |= {"childIds": [], "parentId": root["nodeId"]}

@@ -1,4 +1,4 @@
-"""The observation: BrowserGym's keys, filled from what one look at the page has found."""
+"""BrowserGym observation of the active tab, built from one capture of the page."""
 
 from __future__ import annotations
 
@@ -27,39 +27,38 @@ PROBE_PARTS = frozenset({"set_of_marks", "extra_element_properties", "focused_el
 SCREENSHOT_PARTS = frozenset({"screenshot", "set_of_marks"})
 SCREENSHOT_TIMEOUT_SECONDS = 10.0
 MAX_TEXT_CHARS = 25_000
-"""Characters of a piece of the text of a large page."""
-MAX_LOOKS = 3
-"""Looks at a page that changes while it is looked at."""
+"""Characters of one excerpt from the text of a large page."""
+MAX_CAPTURES = 3
+"""Captures of a page that changes during each capture."""
 
 
 async def observe(
     session: BrowserSession, include: Collection[str], nearby: bool = False
 ) -> dict[str, Any]:
-    """Look at the active tab; parts that are not included are empty, or cut to what is near."""
-    wanted = set(include)
-    for _ in range(MAX_LOOKS - 1):
-        observation, is_consistent = await _look(session, wanted, nearby)
+    """Observe the active tab; omitted parts are empty, ``nearby`` trims a large page."""
+    parts = set(include)
+    for _ in range(MAX_CAPTURES - 1):
+        observation, is_consistent = await _observe_once(session, parts, nearby)
         if is_consistent:
             return observation
-    return (await _look(session, wanted, nearby))[0]
+    return (await _observe_once(session, parts, nearby))[0]
 
 
-async def _look(
-    session: BrowserSession, wanted: set[str], nearby: bool
+async def _observe_once(
+    session: BrowserSession, parts: set[str], nearby: bool
 ) -> tuple[dict[str, Any], bool]:
-    """Look once; also tell whether all that was found is of one state of the page."""
+    """Return one observation, and whether it shows a single state of the page."""
     inspector = await session.inspector()
-    looks = wanted - {"screenshot"}
-    is_tree = "axtree_object" in wanted and not wanted & {"dom_object", "text_content"}
-    picture = _screenshot(session, inspector.session) if wanted & SCREENSHOT_PARTS else _empty()
+    is_tree = "axtree_object" in parts and not parts & {"dom_object", "text_content"}
+    picture = _screenshot(session, inspector.session) if parts & SCREENSHOT_PARTS else _empty()
     capture = (
         inspector.capture(
-            probe=bool(wanted & PROBE_PARTS),
-            accessibility="axtree_object" in wanted,
+            probe=bool(parts & PROBE_PARTS),
+            accessibility="axtree_object" in parts,
             nearby=nearby,
             max_tree_chars=MAX_CONTENT_CHARS if is_tree else 0,
         )
-        if looks
+        if parts - {"screenshot"}
         else _empty()
     )
     titles = asyncio.gather(*(_title(page) for page in session.tabs))
@@ -71,7 +70,7 @@ async def _look(
         "open_pages_urls": [tab.url for tab in tabs],
         "open_pages_titles": tab_titles,
         "active_page_index": tabs.index(page) if page in tabs else 0,
-        "screenshot": screenshot if "screenshot" in wanted else "",
+        "screenshot": screenshot if "screenshot" in parts else "",
         "set_of_marks": "",
         "dom_object": {},
         "axtree_object": {"nodes": []},
@@ -86,12 +85,12 @@ async def _look(
         return observation, True
     if root.probe and "leftOut" in root.probe:
         observation["left_out"] = root.probe["leftOut"]
-        if "text_content" in wanted:
-            piece = await inspector.page_text(session.text_start, MAX_TEXT_CHARS)
-            observation["text_content"] = piece.pop("text")
-            observation["text_range"] = piece
-        wanted = wanted - {"text_content", "dom_object"}
-    await _describe(observation, root, screenshot, wanted)
+        if "text_content" in parts:
+            excerpt = await inspector.page_text(session.text_start, MAX_TEXT_CHARS)
+            observation["text_content"] = excerpt.pop("text")
+            observation["text_range"] = excerpt
+        parts = parts - {"text_content", "dom_object"}
+    await _describe(observation, root, screenshot, parts)
     return observation, inspector.is_consistent(_walk(root))
 
 
@@ -102,55 +101,56 @@ async def _empty() -> str:
 async def _title(page: Any) -> str:
     try:
         title: str = await asyncio.wait_for(page.title(), 2)
-    except Exception:  # it navigates, hangs or closes
+    except Exception:  # the page navigates, hangs or closes
         return ""
     return title
 
 
 async def _screenshot(session: BrowserSession, devtools: Any) -> str:
-    """Take the viewport as it is; Playwright's own adds waits that were done already."""
+    """Take a screenshot of the viewport without Playwright's waits, which the step already did."""
     try:
         async with asyncio.timeout(SCREENSHOT_TIMEOUT_SECONDS):
             if session.settings.device:
-                # The density of a device is known to Playwright's session alone.
+                # Only Playwright's own session knows the pixel density of a device.
                 picture = await session.page.screenshot(caret="initial", timeout=0)
                 return f"data:image/png;base64,{base64.b64encode(picture).decode()}"
             parameters = {"format": "png", "optimizeForSpeed": True}
-            taken = await devtools.send("Page.captureScreenshot", parameters)
+            response = await devtools.send("Page.captureScreenshot", parameters)
     except TimeoutError:
         return ""
-    return f"data:image/png;base64,{taken['data']}"
+    return f"data:image/png;base64,{response['data']}"
 
 
 async def _describe(
-    observation: dict[str, Any], root: CapturedFrame, screenshot: str, wanted: set[str]
+    observation: dict[str, Any], root: CapturedFrame, screenshot: str, parts: set[str]
 ) -> None:
-    frames = list(_walk(root))
+    """Add the requested parts to an observation."""
+    frames = _walk(root)
     text = None
-    if "text_content" in wanted:
+    if "text_content" in parts:
         inner = {
             (id(frame.document), index): child.document
             for frame in frames
             for index, child in frame.children.items()
         }
         text = asyncio.to_thread(to_text, root.document, inner)
-    properties = _properties(frames) if wanted & PROBE_PARTS else {}
+    properties = _properties(frames) if parts & PROBE_PARTS else {}
     marks = None
-    if "set_of_marks" in wanted:
+    if "set_of_marks" in parts:
         width = root.probe["viewport"][0] if root.probe else 0.0
         marks = asyncio.to_thread(
             draw_marks, screenshot, properties, viewport_width=width, inactive=_inactive(frames)
         )
-    if "extra_element_properties" in wanted:
+    if "extra_element_properties" in parts:
         observation["extra_element_properties"] = properties
-    if "focused_element_bid" in wanted:
+    if "focused_element_bid" in parts:
         observation["focused_element_bid"] = _focused(root)
     texts = await asyncio.gather(text or _empty(), marks or _empty())
     observation["text_content"] = texts[0] or observation["text_content"]
     observation["set_of_marks"] = texts[1]
-    if "dom_object" in wanted:
+    if "dom_object" in parts:
         observation["dom_object"] = _merge_documents(root)
-    if "axtree_object" in wanted:
+    if "axtree_object" in parts:
         await asyncio.gather(*(frame.tree for frame in frames if frame.tree is not None))
         observation["axtree_object"] = {"nodes": _merge_trees(root)}
 
@@ -195,8 +195,8 @@ def _properties(frames: list[CapturedFrame]) -> dict[str, dict[str, Any]]:
 
 
 def _inactive(frames: list[CapturedFrame]) -> set[str]:
-    """Find the bids of elements that are marked for their tag and answer to nothing."""
-    found = set()
+    """Return the bids of elements that are marked only for their tag and handle no clicks."""
+    inactive = set()
     for frame in frames:
         matched = match_elements(frame)
         for index, bid in frame.by_index.items():
@@ -208,14 +208,17 @@ def _inactive(frames: list[CapturedFrame]) -> set[str]:
                 or frame.probe["pointers"][at]
             )
             if frame.document.names[index] in MARKED_BY_TAG_ALONE and not is_active:
-                found.add(bid)
-    return found
+                inactive.add(bid)
+    return inactive
 
 
 def _closed_properties(
     frame: CapturedFrame, index: int, viewport: tuple[float, float]
 ) -> dict[str, Any]:
-    """Describe an element in a closed shadow root, which no script can measure, by its layout."""
+    """Derive the properties of an element in a closed shadow root from its layout.
+
+    No script can measure such an element.
+    """
     box = frame.document.box(index)
     is_clickable = index in frame.document.clickable
     visibility = 0.0
@@ -235,11 +238,11 @@ def _closed_properties(
 
 
 def _focused(root: CapturedFrame) -> str:
-    """Follow the focus through the frames."""
+    """Return the bid of the focused element, through the frames."""
     frame, focused = root, ""
     while frame.probe and frame.probe["focused"] >= 0:
-        back = {theirs: ours for ours, theirs in match_elements(frame).items()}
-        index = back.get(frame.probe["focused"])
+        by_probe_index = {at: index for index, at in match_elements(frame).items()}
+        index = by_probe_index.get(frame.probe["focused"])
         if index is None:
             return focused
         focused = frame.by_index[index]
@@ -250,24 +253,24 @@ def _focused(root: CapturedFrame) -> str:
 
 
 def _merge_trees(root: CapturedFrame) -> list[dict[str, Any]]:
-    """Join the accessibility trees of all frames, and put the bids on their nodes."""
+    """Join the accessibility trees of all frames, with bids on their nodes."""
     merged: list[dict[str, Any]] = []
     for frame in _walk(root):
         prefix = f"{frame.bids.prefix}-" if frame.bids.prefix else ""
-        given = {frame.document.backend_ids[i]: bid for i, bid in frame.by_index.items()}
+        bids = {frame.document.backend_ids[i]: bid for i, bid in frame.by_index.items()}
         roots = {
             child.bids.prefix: f"{child.bids.prefix}-{child.accessibility[0]['nodeId']}"
             for child in frame.children.values()
             if child.accessibility
         }
-        # An inline text box repeats the text above it: a quarter of all nodes, of no use.
-        kept = [n for n in frame.accessibility if n["role"]["value"] != "InlineTextBox"]
-        kept += _holders_of_text(frame, kept)
-        add_drawn_text(frame.document, kept)
-        present = {node["nodeId"] for node in kept}
-        for node in kept:
+        # Inline text boxes, a quarter of all nodes, only repeat their parent's text.
+        nodes = [n for n in frame.accessibility if n["role"]["value"] != "InlineTextBox"]
+        nodes += _add_inline_elements(frame, nodes)
+        add_drawn_text(frame.document, nodes)
+        present = {node["nodeId"] for node in nodes}
+        for node in nodes:
             children = [prefix + c for c in node.get("childIds", ()) if c in present]
-            bid = given.get(node.get("backendDOMNodeId", -1))
+            bid = bids.get(node.get("backendDOMNodeId", -1))
             if bid is not None:
                 node["browsergym_id"] = bid
                 if bid in roots:
@@ -279,21 +282,21 @@ def _merge_trees(root: CapturedFrame) -> list[dict[str, Any]]:
         owner = next(
             (n["nodeId"] for n in merged if n.get("browsergym_id") == frame.bids.prefix), None
         )
-        if kept and owner is not None:
-            kept[0]["parentId"] = owner
-        merged.extend(kept)
+        if nodes and owner is not None:
+            nodes[0]["parentId"] = owner
+        merged.extend(nodes)
     return merged
 
 
-def _holders_of_text(frame: CapturedFrame, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put nodes for inline elements, which browsers leave out, above their texts.
+def _add_inline_elements(frame: CapturedFrame, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Insert the inline elements that browsers omit between texts and their blocks; return them.
 
-    Whether a text is in sight is read off the element that it is in, not off the block around.
+    The visibility of a text depends on its own element, not on the surrounding block.
     """
     document = frame.document
-    places = {backend_id: index for index, backend_id in enumerate(document.backend_ids)}
+    indices = {backend_id: index for index, backend_id in enumerate(document.backend_ids)}
     by_id = {node["nodeId"]: node for node in nodes}
-    at = {id_: places.get(node.get("backendDOMNodeId", -1), -1) for id_, node in by_id.items()}
+    at = {id_: indices.get(node.get("backendDOMNodeId", -1), -1) for id_, node in by_id.items()}
     missing = set()
     for id_, node in by_id.items():
         if node["role"]["value"] == "StaticText" and at[id_] >= 0:
@@ -305,24 +308,24 @@ def _holders_of_text(frame: CapturedFrame, nodes: list[dict[str, Any]]) -> list[
     added: dict[int, dict[str, Any]] = {}
     for node in nodes if missing else ():
         children, node["childIds"] = node.get("childIds", []), []
-        homes = {at[node["nodeId"]]: node}
+        parents = {at[node["nodeId"]]: node}
         for child in children:
             chain, above = [], document.parents[at[child]] if at.get(child, -1) >= 0 else -1
-            while above not in homes and above not in present:
+            while above not in parents and above not in present:
                 chain += [above] if above in missing and above not in added else []
                 above = document.parents[above]
-            owner = homes.get(above, node)
-            for index in reversed(chain if above in homes else ()):
-                added[index] = homes[index] = _unlisted(document.backend_ids[index], owner)
-                owner = homes[index]
+            owner = parents.get(above, node)
+            for index in reversed(chain if above in parents else ()):
+                added[index] = parents[index] = _inline_node(document.backend_ids[index], owner)
+                owner = parents[index]
             owner["childIds"].append(child)
             if child in by_id:
                 by_id[child]["parentId"] = owner["nodeId"]
     return list(added.values())
 
 
-def _unlisted(backend_id: int, owner: dict[str, Any]) -> dict[str, Any]:
-    """Make a node of an element that says nothing by itself."""
+def _inline_node(backend_id: int, owner: dict[str, Any]) -> dict[str, Any]:
+    """Add an ignored node for an inline element to its parent's children."""
     node_id = f"inline-{backend_id}"
     owner["childIds"].append(node_id)
     return {
@@ -333,7 +336,7 @@ def _unlisted(backend_id: int, owner: dict[str, Any]) -> dict[str, Any]:
 
 
 def _merge_documents(root: CapturedFrame) -> dict[str, Any]:
-    """Join the snapshots of all frames into one, over one table of strings."""
+    """Join the snapshots of all frames into one, with a shared string table."""
     strings: list[str] = []
     bases: dict[int, int] = {}
     documents: list[dict[str, Any]] = []
@@ -370,25 +373,25 @@ DOCUMENT_STRINGS = (
 
 
 def _shifted(document: SnapshotDocument, base: int) -> dict[str, Any]:
-    """Copy a document of another session, with its string indices moved behind the others."""
+    """Copy a document from another session, with its string indices shifted by ``base``."""
 
-    def moved(values: list[int]) -> list[int]:
+    def shift(values: list[int]) -> list[int]:
         return [value + base if value >= 0 else value for value in values]
 
     data = dict(document.data)
     nodes = dict(data["nodes"])
     for name in STRING_COLUMNS:
-        nodes[name] = moved(nodes[name])
-    nodes["attributes"] = [moved(row) for row in nodes["attributes"]]
+        nodes[name] = shift(nodes[name])
+    nodes["attributes"] = [shift(row) for row in nodes["attributes"]]
     for name in SPARSE_STRING_COLUMNS:
         if name in nodes:
-            nodes[name] = {**nodes[name], "value": moved(nodes[name]["value"])}
+            nodes[name] = {**nodes[name], "value": shift(nodes[name]["value"])}
     for name in DOCUMENT_STRINGS:
         if isinstance(data.get(name), int) and data[name] >= 0:
             data[name] += base
     data["nodes"] = nodes
     layout = dict(data["layout"])
-    layout["text"] = moved(layout["text"])
-    layout["styles"] = [moved(row) for row in layout["styles"]]
+    layout["text"] = shift(layout["text"])
+    layout["styles"] = [shift(row) for row in layout["styles"]]
     data["layout"] = layout
     return data

@@ -1,4 +1,4 @@
-"""What can be asked of a running browser: steps, and what else there is."""
+"""Operations of a running browser: steps, and everything else that a request can name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from oh_jupyter.browser.worker.settle import (
 from oh_jupyter.errors import BrowserActionError, BrowserError
 
 DOWNLOAD_TIMEOUT_SECONDS = 15.0
-"""Seconds that a step waits for the downloads it has set off."""
+"""Seconds that a step waits for the downloads that it started."""
 PASSIVE_ACTIONS = frozenset(
     {"handle_dialog", "noop", "page_text", "send_msg_to_user", "report_infeasible"}
 )
@@ -33,18 +33,18 @@ ACTIONS_WITHOUT_LAYOUT = PASSIVE_ACTIONS | {
     "check",
     "uncheck",
 }
-"""Actions after which nothing has moved unless the page's scripts move it."""
+"""Actions that change no layout unless the page's scripts do."""
 BID_PARTS = frozenset({"axtree_object", "dom_object", "extra_element_properties", "set_of_marks"})
-"""Parts of an observation that show bids."""
+"""Parts of an observation that contain bids."""
 PROBE_SECONDS = 2.0
-"""Seconds after which it is asked whether the page still answers."""
+"""Interval in seconds at which a call checks whether the page still responds."""
 PICK_COLOUR = {"r": 80, "g": 140, "b": 250, "a": 0.35}
 MAX_OBSERVATION_ATTEMPTS = 4
-"""How often a page is looked at that goes on to another page meanwhile."""
+"""Attempts to observe a page that navigates during the observation."""
 
 
 async def run_step(session: BrowserSession, request: dict[str, Any]) -> dict[str, Any]:
-    """Carry out an action string and observe what came of it."""
+    """Run an action string and observe its effects."""
     session.cwd = request["cwd"]
     session.text_start = 0
     session.notices.clear()
@@ -55,7 +55,7 @@ async def run_step(session: BrowserSession, request: dict[str, Any]) -> dict[str
     session.recorder.begin(records)
     await session.ensure_page()
     if session.tracker.navigates(session.page):
-        # Left behind by a step that was cancelled.
+        # A cancelled step left this navigation behind.
         await session.stop_loading()
     session.tracker.begin()
     error = await _run_calls(session, request["action"], request["limit"])
@@ -75,13 +75,13 @@ async def run_step(session: BrowserSession, request: dict[str, Any]) -> dict[str
 
 
 async def _run_calls(session: BrowserSession, action: str, limit: float) -> str:
-    """Carry out the calls; return why one failed, or ""."""
+    """Run the calls of an action; return why one failed, or ""."""
     try:
         calls = parse_actions(action)
         async with asyncio.timeout(limit):
             for number, call in enumerate(calls):
                 if number:
-                    # What the last call has opened or loaded is what the next one is for.
+                    # The next call acts on the page that the previous one opened or loaded.
                     await session.tracker.navigated(session.page)
                     await session.ensure_page()
                 await session.script.note(call)
@@ -91,24 +91,24 @@ async def _run_calls(session: BrowserSession, action: str, limit: float) -> str:
     except TimeoutError:
         await session.stop_loading()
         session.tracker.begin()
-        return f"TimeoutError: The action took longer than {limit:g} s and was given up."
+        return f"TimeoutError: The action took longer than {limit:g} s and was cancelled."
     return ""
 
 
 async def _is_explained(error: str, session: BrowserSession) -> bool:
-    """Tell whether a navigation that was aborted is a download, or said better elsewhere."""
+    """Return whether an aborted navigation is a download, or a notice already explains it."""
     if "ERR_ABORTED" not in error and "Download is starting" not in error:
         return False
     if session.dialogs.kept_page:
         return True
     await session.saver.finish_step(DOWNLOAD_TIMEOUT_SECONDS)
-    # One that is only starting is told of a moment later.
+    # The error may arrive before the download's own event.
     is_download = "Download is starting" in error or session.saver.goes_on
     return bool(session.saver.saved) or (is_download and not session.saver.has_failed)
 
 
 async def _perform_with_watchdog(call: Call, session: BrowserSession) -> None:
-    """Carry out a call; stop the page's scripts if they never let it end."""
+    """Run a call; stop the page's scripts if they block it."""
     task = asyncio.ensure_future(perform(call, session))
     try:
         while not (await asyncio.wait([task], timeout=PROBE_SECONDS))[0]:
@@ -126,7 +126,7 @@ async def _perform_with_watchdog(call: Call, session: BrowserSession) -> None:
 
 
 def _settle_mode(action: str) -> str:
-    """Tell what has to be waited for after an action, as ``settle`` wants it said."""
+    """Return the ``wait`` argument of ``settle`` after an action."""
     try:
         names = {call.name for call in parse_actions(action)}
     except BrowserActionError:
@@ -139,7 +139,7 @@ def _settle_mode(action: str) -> str:
 async def _observe_settled(
     session: BrowserSession, request: dict[str, Any], wait: str
 ) -> dict[str, Any]:
-    """Wait for the effects of the action, and look; again if the page goes on meanwhile."""
+    """Wait for the effects of the action and observe; retry if the page navigates meanwhile."""
     from playwright.async_api import Error
 
     parts = request["include"], request.get("nearby", False)
@@ -149,14 +149,14 @@ async def _observe_settled(
             if not await session.tracker.settle(session.page, wait="frame" if attempt else wait):
                 await session.stop_loading()
                 session.losses.append(
-                    "The navigation was not answered within "
-                    f"{NAVIGATION_TIMEOUT_SECONDS:g} s and was stopped."
+                    f"The server did not respond within {NAVIGATION_TIMEOUT_SECONDS:g} s; "
+                    "the navigation was stopped."
                 )
                 session.tracker.begin()
             await session.saver.finish_step(DOWNLOAD_TIMEOUT_SECONDS)
             await session.ensure_page()
             await session.saver.keep_viewed_pdf(session.page)
-            return await _show(session, *parts)
+            return await _observe(session, *parts)
         except PageUnresponsiveError:
             await session.stop_scripts()
         except NavigationLoopError:
@@ -170,10 +170,10 @@ async def _observe_settled(
                     raise
                 await session.leave_loop()
                 session.tracker.begin()
-    return await _show(session, *parts)
+    return await _observe(session, *parts)
 
 
-async def _show(session: BrowserSession, include: list[str], nearby: bool) -> dict[str, Any]:
+async def _observe(session: BrowserSession, include: list[str], nearby: bool) -> dict[str, Any]:
     """Observe the page, and make the bids in the observation valid for actions."""
     observation = await observe(session, include, nearby)
     if not BID_PARTS.isdisjoint(include):
@@ -182,22 +182,22 @@ async def _show(session: BrowserSession, include: list[str], nearby: bool) -> di
 
 
 async def act(session: BrowserSession, request: dict[str, Any]) -> str:
-    """Carry out the action string of somebody who watches; return why it failed, or ""."""
+    """Run the action string of a person watching; return why it failed, or ""."""
     session.cwd = request["cwd"]
     session.losses.clear()
     await session.ensure_page()
     session.tracker.begin()
-    # A person acts on what `marks` has found since the last step.
+    # A person acts on bids that `marks` returned since the last step.
     (await session.inspector()).bids.show()
     error = await _run_calls(session, request["action"], request["limit"])
     return " ".join([error or "Error:", *session.losses]) if session.losses else error
 
 
 async def marks(session: BrowserSession, request: dict[str, Any]) -> list[dict[str, Any]]:
-    """List what can be acted on in the viewport: bid, and place in the page's pixels."""
+    """List the interactive elements in the viewport: bid, and bounding box in page pixels."""
     await session.ensure_page()
-    seen = await observe(session, ["extra_element_properties"], nearby=True)
-    properties = seen["extra_element_properties"].items()
+    observation = await observe(session, ["extra_element_properties"], nearby=True)
+    properties = observation["extra_element_properties"].items()
     return [
         {"bid": bid, "bbox": each["bbox"]}
         for bid, each in properties
@@ -206,15 +206,15 @@ async def marks(session: BrowserSession, request: dict[str, Any]) -> list[dict[s
 
 
 async def pick(session: BrowserSession, request: dict[str, Any]) -> int:
-    """Wait until a person points at an element of the active tab; its backend node id."""
+    """Wait until a person clicks an element of the active tab; return its backend node id."""
     cdp = await session.page.context.new_cdp_session(session.page)
     picked: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-    def pointed_at(event: dict[str, Any]) -> None:
+    def resolve(event: dict[str, Any]) -> None:
         if not picked.done():
             picked.set_result(event["backendNodeId"])
 
-    cdp.on("Overlay.inspectNodeRequested", pointed_at)
+    cdp.on("Overlay.inspectNodeRequested", resolve)
     try:
         await cdp.send("DOM.enable")
         await cdp.send("Overlay.enable")
@@ -222,9 +222,9 @@ async def pick(session: BrowserSession, request: dict[str, Any]) -> int:
         await cdp.send("Overlay.setInspectMode", mode)
         return await asyncio.wait_for(picked, request["seconds"])
     except TimeoutError:
-        raise BrowserError("Nobody has pointed at an element.") from None
+        raise BrowserError(f"No element was picked within {request['seconds']:g} s.") from None
     finally:
-        # With the session, its overlay ends.
+        # Detaching the session removes its overlay.
         await detach(cdp)
 
 
@@ -238,18 +238,18 @@ async def bid_of(session: BrowserSession, request: dict[str, Any]) -> str:
 
 
 async def start_script(session: BrowserSession, request: dict[str, Any]) -> None:
-    """Begin to record a Playwright script."""
+    """Start to record a Playwright script."""
     await session.ensure_page()
     await session.script.start(session.page.url)
 
 
 async def read_script(session: BrowserSession, request: dict[str, Any]) -> str:
-    """Return the script, and stop recording if it is so wished."""
+    """Return the recorded script; stop recording if the request says so."""
     return await session.script.read(request["stop"])
 
 
 async def watch(session: BrowserSession, request: dict[str, Any]) -> dict[str, Any]:
-    """Wait for the next picture of the active tab."""
+    """Wait for the next frame of the active tab's screencast."""
     return await session.screencast.watch(request["known"], request["seconds"])
 
 
@@ -265,7 +265,7 @@ async def evaluate(session: BrowserSession, request: dict[str, Any]) -> Any:
 
 
 async def load(session: BrowserSession, request: dict[str, Any]) -> None:
-    """Show a page in the active tab, and wait until it is loaded."""
+    """Load a page in the active tab and wait for it."""
     await session.ensure_page()
     with session.dialogs.leaving():
         await _load(session, request)
@@ -276,7 +276,7 @@ async def _load(session: BrowserSession, request: dict[str, Any]) -> None:
 
     try:
         if request.get("html") is not None:
-            # A new document, so that its ids begin anew.
+            # A new document restarts the bids.
             await session.page.goto("about:blank")
             await session.page.set_content(request["html"])
         else:
@@ -286,7 +286,7 @@ async def _load(session: BrowserSession, request: dict[str, Any]) -> None:
 
 
 async def renew(session: BrowserSession, request: dict[str, Any]) -> None:
-    """Go back to one blank tab, without cookies and without messages."""
+    """Reset the browser to one blank tab, without cookies and messages."""
     tabs = session.tabs
     await session.open_tab()
     for page in tabs:
@@ -298,12 +298,12 @@ async def renew(session: BrowserSession, request: dict[str, Any]) -> None:
 
 
 async def storage_state(session: BrowserSession, request: dict[str, Any]) -> Any:
-    """Read cookies and local storage."""
+    """Return cookies and local storage."""
     return await session.context.storage_state()
 
 
 async def tabs(session: BrowserSession, request: dict[str, Any]) -> dict[str, Any]:
-    """Tell what is open, and with which cookies and local storage."""
+    """Return the open tabs, with cookies and local storage."""
     await session.ensure_page()
     pages = session.tabs
     return {
@@ -314,7 +314,7 @@ async def tabs(session: BrowserSession, request: dict[str, Any]) -> dict[str, An
 
 
 async def reopen(session: BrowserSession, request: dict[str, Any]) -> None:
-    """Open tabs again; one that does not load stays blank."""
+    """Reopen tabs; a tab that does not load stays blank."""
     from playwright.async_api import Error
 
     for number, url in enumerate(request["urls"]):
@@ -326,10 +326,10 @@ async def reopen(session: BrowserSession, request: dict[str, Any]) -> None:
 
 
 async def start_trace(session: BrowserSession, request: dict[str, Any]) -> None:
-    """Begin to record what happens, with pictures and snapshots of the pages."""
+    """Start a Playwright trace with screenshots and snapshots of the pages."""
     await session.context.tracing.start(screenshots=True, snapshots=True)
 
 
 async def stop_trace(session: BrowserSession, request: dict[str, Any]) -> None:
-    """Write down what was recorded."""
+    """Stop the trace and write it to a file."""
     await session.context.tracing.stop(path=request["path"])

@@ -1,6 +1,6 @@
-"""The text of a page as Markdown, from a DevTools DOM snapshot: as html2text writes it.
+"""Conversion of a DevTools DOM snapshot to Markdown, in the format of html2text.
 
-Agents are used to that text, so where breaks, spaces and backslashes go is html2text's choice.
+Agents are used to that format, so line breaks, spaces and backslashes follow html2text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ITEM_SYNTAX = re.compile(r"^(\s*\d+(?=\.)|\s*(?=[+-]))(\.(?=\s)|\+(?=\s)|-(?=[\s
 
 @dataclass
 class Link:
-    """An open link; it is empty as long as nothing of it is written."""
+    """An open link; ``is_empty`` until the writer has written some of its content."""
 
     target: str
     title: str
@@ -48,7 +48,7 @@ class Link:
 
 @dataclass
 class ListLevel:
-    """An open list: the column of its items, and the next one's number if they have any."""
+    """An open list: the indent of its items and, if it is ordered, the next item's number."""
 
     indent: int
     number: int | None
@@ -56,7 +56,7 @@ class ListLevel:
 
 @dataclass
 class MarkdownWriter:
-    """What is written of a page, and what the next element or text depends on."""
+    """Markdown output of a page, and the state that the next element or text depends on."""
 
     parts: list[str] = field(default_factory=list)
     line_breaks_due: int = 0
@@ -85,7 +85,7 @@ class MarkdownWriter:
     long_form: str | None = None
 
     def write(self, text: str, *, folded: bool = False, opens_quote: bool = False) -> None:
-        """Write a text after the breaks and the space that are due, ``folded`` as HTML is."""
+        """Write a text after pending breaks and space; ``folded`` collapses white space as HTML."""
         if self.long_form is not None:
             self.short_form.append(text)
         if folded and not self.preformatted:
@@ -114,12 +114,12 @@ class MarkdownWriter:
         self.at_line_start = text.endswith("\n")
 
     def break_lines(self, count: int) -> None:
-        """Have at least so many line breaks before what is written next."""
+        """Require at least ``count`` line breaks before the next text."""
         if count > self.line_breaks_due:
             self.line_breaks_due = count
 
     def text(self, text: str) -> None:
-        """Write what the page says; html2text gets each of ``&<>`` by itself."""
+        """Write text of the page; like html2text, process each of ``&<>`` separately."""
         for piece in HTML_SYNTAX.split(text):
             if piece:
                 self._piece(piece)
@@ -138,7 +138,7 @@ class MarkdownWriter:
         self.write(text, folded=True)
 
     def _is_written_as_link(self, text: str) -> bool:
-        """Write a text that is the address which it leads to; else the bracket before it."""
+        """Write a text that equals its link's URL as an automatic link; else open the link."""
         link = self.unopened_link
         if link is None or link.target != text or not ABSOLUTE_URL.match(text):
             self._open_link()
@@ -148,14 +148,14 @@ class MarkdownWriter:
         return True
 
     def _open_link(self) -> None:
-        """Write the bracket of a link that has none yet."""
+        """Write the opening bracket of a pending link."""
         if self.unopened_link is not None:
             self.unopened_link.is_empty = False
             self.unopened_link = None
             self.write("[")
 
     def finish(self) -> str:
-        """Give the whole text."""
+        """Return the complete text."""
         self.parts.append("\n")
         self.parts += [f"  *[{short}]: {long}\n" for short, long in self.abbreviations.items()]
         if self.preformatted_begins:
@@ -163,7 +163,7 @@ class MarkdownWriter:
         return "".join(self.parts)
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """Begin an element."""
+        """Start an element."""
         self.tag = tag
         if self.unopened_link is not None and tag not in TAGS_IN_AUTOMATIC_LINKS:
             self._open_link()
@@ -258,7 +258,7 @@ class MarkdownWriter:
             self.break_lines(2)
             self.write(mark)
         elif self.parts and self.parts[-1] == "[":
-            # The mark has to come before a link that begins with a heading.
+            # The mark must precede a link that starts with a heading.
             self.parts.pop()
             self.space_is_due = False
             self.write(mark)
@@ -321,7 +321,7 @@ class MarkdownWriter:
 def _escaped_text(text: str) -> str:
     if "\\" in text:
         text = ESCAPING_BACKSLASH.sub(r"\\\\", text)
-    # Looking for these strings is much faster than looking for line starts.
+    # These substring checks are much faster than the regular expression.
     if "." in text or "-" in text or "+" in text:
         text = ITEM_SYNTAX.sub(r"\1\\\2", text)
     return text
@@ -339,10 +339,14 @@ def _first_number(attributes: dict[str, str]) -> int:
 
 
 def to_text(document: SnapshotDocument, frames: dict[tuple[int, int], SnapshotDocument]) -> str:
-    """Write a document and those in ``frames``, by outer document's identity and element index."""
+    """Convert a document to Markdown.
+
+    ``frames`` holds inner documents by the outer document's identity and the element's index.
+    """
     writer = MarkdownWriter()
     texts: list[str] = []
-    # Explicitly stacked, since pages nest deeper than Python's recursion limit; ~index is an end.
+    # An explicit stack, since pages nest deeper than Python's recursion limit; ~index ends an
+    # element.
     stack = [(document, 0)]
     while stack:
         document, item = stack.pop()

@@ -1,7 +1,7 @@
-"""Local PDF files as pages: pictures of the PDF's pages, with their text.
+"""HTML view of local PDF files: pictures of the pages, with their text.
 
-Chromium's own viewer is missing in the headless shell, and its text is out of reach where it
-exists; so a request for a local PDF is answered by an HTML page made from it.
+The headless shell lacks Chromium's PDF viewer, and the viewer's text is inaccessible elsewhere.
+The worker therefore responds to a request for a local PDF with an HTML page made from it.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ PIXELS_PER_POINT = 1.5
 
 
 async def show_pdf(route: Route) -> None:
-    """Answer the request for a local PDF file with a page that shows it."""
+    """Respond to a request for a local PDF file with an HTML page that shows it."""
     path = Path(url2pathname(urlsplit(route.request.url).path))
     if not path.is_file():
         await route.continue_()
         return
     try:
         body = await asyncio.to_thread(pdf_to_html, path)
-    except Exception as error:  # whatever a damaged file makes the renderer raise
+    except Exception as error:  # the renderer may raise anything for a damaged file
         body = f"<title>{html.escape(path.name)}</title><p>The file {html.escape(str(path))} "
         body += f"could not be shown as a PDF: {html.escape(str(error))}</p>"
     await route.fulfill(status=200, content_type="text/html; charset=utf-8", body=body)
 
 
 def pdf_to_html(path: Path) -> str:
-    """Render a PDF file as HTML; BrowserError if the package for that is not installed."""
+    """Render a PDF file as HTML; raise BrowserError if pypdfium2 is not installed."""
     try:
         import pypdfium2
     except ImportError:

@@ -1,13 +1,13 @@
-// Runs in an isolated world of one frame and changes nothing: measures every element, or, of a
-// page too large for that, the first `maxDrawn` nearby: in the viewport, then a screen above and
-// below. Of a page of which only the tree is too large, it measures all, and finds those.
-// The elements come in the order of the flat tree, so that they can be matched with a
-// DevTools snapshot; `parents` holds indices into the same list.
+// Runs in an isolated world of one frame and changes nothing. It measures every element or, on a
+// page that is too large, the first `maxDrawn` nearby ones: in the viewport, then one screen above
+// and below. If only the tree is too large, it measures all elements and selects the nearby ones.
+// The elements are in flat-tree order, to match a DevTools snapshot; `parents` holds indices into
+// the same list.
 (async (tooLarge, maxDrawn) => {
-  const INTERSECTION_TIMEOUT_MS = 300; // ms to wait for intersections before they are calculated instead
-  const MAX_UNDRAWN = 1000; // options and the like, in those
-  const MAX_SUBTREE_CHARS = 20_000; // of text in an element that is described with all it holds
-  const MAX_VISIBLE_CHARS = 4_000; // of text in one that is not
+  const INTERSECTION_TIMEOUT_MS = 300; // ms to wait for intersections before calculating them
+  const MAX_UNDRAWN = 1000; // elements without a box, such as options, inside the drawn ones
+  const MAX_SUBTREE_CHARS = 20_000; // characters in an element captured with all its content
+  const MAX_VISIBLE_CHARS = 4_000; // characters of visible text in a larger element
 
   const flatChildren = (node) => {
     if (node.shadowRoot) return node.shadowRoot.children;
@@ -30,7 +30,7 @@
     return { all, parents };
   };
 
-  // Which elements are kept: those nearby with all that they are in, the viewport's first.
+  // Select the nearby elements with all their ancestors, the viewport's first.
   const nearby = (all, parents) => {
     const kept = new Array(all.length).fill(false);
     const boxes = all.map((element) => element.getBoundingClientRect());
@@ -53,8 +53,8 @@
     return kept;
   };
 
-  // Of the kept elements: `roots` hold nothing but kept ones, and are in none that does; `spine`
-  // are those around them. All are numbered among those that are measured.
+  // Divide the kept elements: `roots` are the outermost ones with only kept content, `spine` the
+  // others around them. Both are indices into the measured elements.
   const divide = (all, parents, kept) => {
     const sizes = new Array(all.length).fill(1);
     const held = kept.map(Number), chars = new Array(all.length).fill(0);
@@ -81,7 +81,7 @@
     return { places, roots, spine };
   };
 
-  // What is in sight of a text too large to be described with the element that it is in.
+  // The visible part of a text that is too large to capture with its element.
   const textInSight = (elements, spine) => {
     const caret = document.caretRangeFromPoint(innerWidth / 2, 8);
     const node = caret && caret.startContainer;
@@ -172,7 +172,7 @@
   };
 
   const { all, parents } = flatTree();
-  // As text, since one long string passes through the layers above faster than many values.
+  // Return a string: it passes through Playwright's layers faster than many values.
   if (!tooLarge) return JSON.stringify(await measure(all, parents));
   const kept = nearby(all, parents);
   const { places, roots, spine } = divide(all, parents, kept);

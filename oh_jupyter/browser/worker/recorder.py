@@ -1,4 +1,4 @@
-"""What is recorded: what pages say and ask for, and what is done in them as a Playwright script."""
+"""Recording of console messages, network requests, and actions as a Playwright script."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, ConsoleMessage, Request, Response, WebError
 
 MAX_ENTRIES = 1000
-"""Entries of each kind that are kept; the first ones say most."""
+"""Maximum entries of each kind; the first ones are the most useful."""
 HEAD = """from playwright.sync_api import sync_playwright
 
 with sync_playwright() as playwright:
     browser = playwright.chromium.launch(headless=False)
     page = browser.new_page()
 """
-_PLACE = re.compile(r"^\s+at (?:.*\()?(\S+?):(\d+):\d+\)?$", re.M)
-"""The innermost line of a script in the stack of an error."""
+_STACK_FRAME = re.compile(r"^\s+at (?:.*\()?(\S+?):(\d+):\d+\)?$", re.M)
+"""Source position in a line of an error's stack; the first match is the innermost frame."""
 QUIET_SECONDS = 0.5
-"""What pages tell of an action arrives some time after it."""
+"""Seconds without a recorder event after which all events of an action have arrived."""
 NAVIGATIONS = {"goto": "goto({url!r})", "go_back": "go_back()", "go_forward": "go_forward()"}
 
 
 class Recorder:
-    """Records what is asked for, from when it is first asked for."""
+    """Recorder of console messages and network requests; each kind starts when first included."""
 
     def __init__(self, context: BrowserContext) -> None:
         self._context = context
@@ -40,50 +40,50 @@ class Recorder:
         self._statuses: WeakKeyDictionary[Request, int] = WeakKeyDictionary()
 
     def begin(self, names: list[str]) -> None:
-        """Record from now on."""
+        """Start to record the named kinds of entries."""
         for name in names:
             if name in self._records:
                 continue
             self._records[name] = []
             if name == "console_messages":
-                self._context.on("console", self._said)
-                self._context.on("weberror", self._failed)
+                self._context.on("console", self._message_logged)
+                self._context.on("weberror", self._error_raised)
             else:
                 self._context.on("response", self._responded)
-                self._context.on("requestfinished", self._answered)
-                self._context.on("requestfailed", self._unanswered)
+                self._context.on("requestfinished", self._request_finished)
+                self._context.on("requestfailed", self._request_failed)
 
     def take(self, names: list[str]) -> dict[str, list[dict[str, Any]]]:
-        """Hand over what was recorded since it was last handed over."""
-        taken = {name: self._records[name] for name in names}
+        """Return and clear the entries recorded since the last call."""
+        entries = {name: self._records[name] for name in names}
         self._records |= {name: [] for name in names}
-        return taken
+        return entries
 
     def _note(self, name: str, entry: dict[str, Any]) -> None:
         if len(self._records[name]) < MAX_ENTRIES:
             self._records[name].append(entry)
 
-    def _said(self, message: ConsoleMessage) -> None:
-        where = message.location
-        line, column = where.get("lineNumber", 0), where.get("columnNumber", 0)
-        entry = {"type": message.type, "text": message.text, "url": where.get("url", "")}
-        # What the browser itself says, as of a request that failed, is on no line.
+    def _message_logged(self, message: ConsoleMessage) -> None:
+        location = message.location
+        line, column = location.get("lineNumber", 0), location.get("columnNumber", 0)
+        entry = {"type": message.type, "text": message.text, "url": location.get("url", "")}
+        # Messages of the browser itself, such as for a failed request, have no line.
         self._note("console_messages", {**entry, "line": line + 1 if line or column else 0})
 
-    def _failed(self, error: WebError) -> None:
+    def _error_raised(self, error: WebError) -> None:
         page = error.page
-        place = _PLACE.search(getattr(error.error, "stack", None) or "")
-        url, line = (place[1], int(place[2])) if place else (page.url if page else "", 0)
+        match = _STACK_FRAME.search(getattr(error.error, "stack", None) or "")
+        url, line = (match[1], int(match[2])) if match else (page.url if page else "", 0)
         entry = {"type": "exception", "text": str(error.error), "url": url, "line": line}
         self._note("console_messages", entry)
 
     def _responded(self, response: Response) -> None:
         self._statuses[response.request] = response.status
 
-    def _answered(self, request: Request) -> None:
+    def _request_finished(self, request: Request) -> None:
         self._add_request(request, "")
 
-    def _unanswered(self, request: Request) -> None:
+    def _request_failed(self, request: Request) -> None:
         self._add_request(request, request.failure or "failed")
 
     def _add_request(self, request: Request, failure: str) -> None:
@@ -99,7 +99,7 @@ class Recorder:
 
 
 class ScriptRecorder:
-    """Records with Playwright's own recorder, as ``playwright codegen`` does."""
+    """Script recorder based on Playwright's own, like ``playwright codegen``."""
 
     def __init__(self, context: BrowserContext) -> None:
         self._recorder: Any = getattr(context, "_impl_obj", None)
@@ -107,19 +107,19 @@ class ScriptRecorder:
         self._arrived = asyncio.Event()
 
     async def start(self, url: str) -> None:
-        """Record from now on, beginning with the address that is open."""
+        """Start to record; the script starts with a navigation to ``url``."""
         if not hasattr(self._recorder, "_start_recording"):
-            raise BrowserError("Recording needs a newer Playwright: pip install -U playwright.")
+            raise BrowserError("Recording needs a newer Playwright: pip install -U playwright")
         if self._lines is not None:
-            raise BrowserError("The browser records already; stop that first.")
+            raise BrowserError("The browser is already recording a script; stop that first.")
         await self._recorder._start_recording({"language": "python"}, self)
         self._lines = [] if url == "about:blank" else [f"    page.goto({url!r})"]
 
     async def read(self, stop: bool) -> str:
-        """Return the script, and stop recording if it is so wished."""
+        """Return the script, and optionally stop recording."""
         if self._lines is None:
-            raise BrowserError("The browser does not record; start that first.")
-        await self._all_told()
+            raise BrowserError("The browser is not recording a script; start that first.")
+        await self._wait_for_events()
         lines = [*self._lines, "    browser.close()", ""]
         if stop:
             self._lines = None
@@ -127,15 +127,15 @@ class ScriptRecorder:
         return HEAD + "\n".join(lines)
 
     async def note(self, call: Call) -> None:
-        """Record a call that goes elsewhere, of which the pages know nothing."""
+        """Record a navigation, which Playwright's recorder does not report."""
         if self._lines is not None and call.name in NAVIGATIONS:
-            await self._all_told()
+            await self._wait_for_events()
             arguments = dict(call.arguments)
             if "url" in arguments:
                 arguments["url"] = typed_address(arguments["url"], os.curdir)
             self._lines.append("    page." + NAVIGATIONS[call.name].format(**arguments))
 
-    async def _all_told(self) -> None:
+    async def _wait_for_events(self) -> None:
         with contextlib.suppress(TimeoutError):
             while True:
                 self._arrived.clear()
@@ -144,13 +144,13 @@ class ScriptRecorder:
     # Playwright's recorder calls these.
 
     def action_added(self, _page: Any, _data: Any, code: str) -> None:
-        """Take in what was done."""
+        """Add the line of an action."""
         if self._lines is not None:
             self._lines.append(code)
         self._arrived.set()
 
     def action_updated(self, _page: Any, _data: Any, code: str) -> None:
-        """Take in that the last action went on, as a text grows while it is typed."""
+        """Replace the line of the last action, such as for a text that grows while typing."""
         if self._lines:
             self._lines[-1] = code
         self._arrived.set()

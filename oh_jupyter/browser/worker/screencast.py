@@ -1,4 +1,4 @@
-"""The active tab as somebody watches it: its picture whenever it changes, a few times a second."""
+"""Live frames of the active tab for watchers, a few times a second while it changes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
 FRAME_INTERVAL_SECONDS = 0.2
-"""Time between two pictures of a page that changes all the time."""
+"""Interval between two frames of a page that changes continuously."""
 STOP_DELAY_SECONDS = 3.0
-"""How long pictures are taken after the last watcher has gone."""
+"""Delay before the screencast stops after the last watcher leaves."""
 TITLE_TIMEOUT_SECONDS = 1.0
 
 
@@ -35,7 +35,7 @@ class WatchedTabs(Protocol):
 
 
 class Screencast:
-    """Pictures of the active tab, taken while there are watchers."""
+    """Frames of the active tab, captured while there are watchers."""
 
     def __init__(self, session: WatchedTabs) -> None:
         self._session = session
@@ -51,23 +51,23 @@ class Screencast:
         self._stop_timer: asyncio.TimerHandle | None = None
 
     def tabs_changed(self) -> None:
-        """Let the watchers look which tab is the active one."""
+        """Notify the watchers that the active tab may have changed."""
         self._changed.set()
 
     @property
     def frame(self) -> tuple[int, str]:
-        """The last picture: its number, and a JPEG in base64, "" if there is none."""
+        """Number of the last frame, and its JPEG in base64, or "" without a frame."""
         return self._number, self._frame.get("data", "")
 
     async def watch(self, known: int, seconds: float) -> dict[str, Any]:
-        """Wait for another picture than the one that is known, and describe what is open."""
+        """Wait for a frame other than ``known``, then return it with the open tabs."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.next_frame(known)
         return await self._describe()
 
     async def next_frame(self, known: int) -> tuple[int, str]:
-        """Wait for another picture than the one that is known."""
+        """Wait for a frame other than ``known``."""
         self._watchers += 1
         if self._stop_timer is not None:
             self._stop_timer.cancel()
@@ -97,13 +97,13 @@ class Screencast:
             try:
                 await self._start(cdp, page)
             except Exception:
-                self._page = None  # so that it is tried again
+                self._page = None  # so that the next call retries
                 raise
 
     async def _start(self, cdp: CDPSession, page: Page) -> None:
-        """Have pictures taken, the first one at once.
+        """Start the browser's screencast, which sends its first frame at once.
 
-        While a navigation puts another page in the place of one, the browser refuses.
+        The browser rejects this while a navigation replaces the page, so retry until it succeeds.
         """
         while True:
             try:
@@ -117,7 +117,7 @@ class Screencast:
     def _frame_taken(self, cdp: CDPSession, event: dict[str, Any]) -> None:
         if cdp is not self._cdp:
             return
-        # What the page shows beyond a few pictures that wait, the browser drops.
+        # The browser drops frames while a few others wait for acknowledgement.
         self._missed |= self._unacknowledged > 0
         self._unacknowledged += 1
         is_new = event["data"] != self._frame.get("data")
@@ -125,7 +125,7 @@ class Screencast:
         if is_new:
             self._number += 1
             self._changed.set()
-        # The browser takes the next one when this one is acknowledged.
+        # The browser captures the next frame after this acknowledgement.
         loop = asyncio.get_running_loop()
         loop.call_later(FRAME_INTERVAL_SECONDS, self._acknowledge_later, cdp, event["sessionId"])
 
@@ -142,7 +142,7 @@ class Screencast:
             await self._restart(cdp)
 
     async def _restart(self, cdp: CDPSession) -> None:
-        """Show what the page shows now, also if the browser has dropped its picture."""
+        """Restart the screencast to get the current frame, which the browser may have dropped."""
         async with self._starting:
             if cdp is self._cdp and self._page is not None:
                 await cdp.send("Page.stopScreencast")
@@ -178,7 +178,7 @@ class Screencast:
 
 
 async def _title(page: Page) -> str:
-    """Read a title, which a page that hangs does not tell."""
+    """Return the title of a page, or "" if the page does not respond."""
     try:
         return await asyncio.wait_for(page.title(), TITLE_TIMEOUT_SECONDS)
     except Exception:

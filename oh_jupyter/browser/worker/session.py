@@ -1,7 +1,7 @@
-"""A running browser: its tabs, and what happens to them by themselves.
+"""A running browser: its tabs and their events.
 
-Dialogs, popups, downloads, crashes and hung scripts come as events; what an agent has to know
-of them is collected as *notices* and *downloads* of the present step.
+Dialogs, popups, downloads, crashes and hung scripts arrive as events. The session reports them
+to the agent as *notices* and *downloads* of the current step.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ if TYPE_CHECKING:
     )
 
 DOCUMENTS_PER_COLLECTION = 25
-"""Documents that a tab shows, frames included, until the ones before are collected: over 500 pages
-with frames its process grew from 40 to 300 MB, since Chromium collects only when it is idle."""
+"""Documents that a tab shows, frames included, before a garbage collection. Chromium collects only
+when idle: over 500 pages with frames, the tab's process grew from 40 to 300 MB."""
 CLEANUP_TIMEOUT_SECONDS = 2.0
 MAX_TABS = 20
 """Tabs that pages and agents may open."""
-LEFT_LOOP = " went on to another page again and again; the tab was emptied."
+LEFT_LOOP = " kept navigating to another page; its tab was reset to about:blank."
 STOPPED_BEFORE = (
     "A script of this page did not end in an earlier step and was stopped: the page may be "
-    "incomplete. goto loads it again."
+    "incomplete. Reload it with goto."
 )
 CLOSE_TIMEOUT_SECONDS, CLOSE_INTERVAL_SECONDS = 3.0, 0.01
-"""Seconds in which a tab has to say whether it may be closed."""
-LOST_BY_CRASH = " and its tab was closed; what was entered there is lost."
+"""Timeout and polling interval, in seconds, for a tab that may ask before it closes."""
+LOST_BY_CRASH = " and its tab was closed; anything entered there is lost."
 LEAVE_ATTEMPTS, LEAVE_TIMEOUT_MS = 5, 2_000
 TERMINATE_TIMEOUT_SECONDS = 3.0
-"""For what the browser does without the page, unless the page's process is gone."""
+"""Timeout of stopping a script, which needs the page's process but not its main thread."""
 
 
 @dataclass
 class BrowserSession:
-    """The browser with its tabs; one of them is active."""
+    """A browser and its tabs, one of which is active."""
 
     settings: LaunchSettings
     opened: OpenedBrowser
@@ -84,7 +84,7 @@ class BrowserSession:
     _opens_tab: bool = False
 
     def __post_init__(self) -> None:
-        """Prepare what nobody watches yet."""
+        """Create the parts that need the other fields."""
         self.screencast = Screencast(self)
         self.script = ScriptRecorder(self.opened.context)
         self.dialogs = Dialogs(self.settings.accept_dialogs, self.notices, self.losses)
@@ -117,20 +117,20 @@ class BrowserSession:
 
     @property
     def context(self) -> BrowserContext:
-        """What all tabs share."""
+        """Browser context of all tabs."""
         return self.opened.context
 
     def begin_video(self, path: Path) -> None:
-        """Record what the active tab shows until the browser is closed."""
+        """Record a video of the active tab until the browser closes."""
         self._video = asyncio.ensure_future(record_video(self.screencast, open_video(path)))
         self._video.add_done_callback(self._video_ended)
 
     def _video_ended(self, video: asyncio.Task[None]) -> None:
         if not video.cancelled() and video.exception() is not None:
-            self.notices.append(f"The video is no longer recorded: {video.exception()}.")
+            self.notices.append(f"The video recording stopped: {video.exception()}.")
 
     async def close(self) -> None:
-        """Close the browser; of one that is not ours, close what was opened here."""
+        """Close the browser, or only this session's tabs if another program owns the browser."""
         if self._video is not None:
             self._video.cancel()
             await asyncio.wait([self._video])
@@ -147,7 +147,7 @@ class BrowserSession:
 
     @property
     def active_page(self) -> Page | None:
-        """The active tab, unless there is none at the moment."""
+        """The active tab, or None if no tab is open at the moment."""
         return next((page for page in reversed(self._active) if not page.is_closed()), None)
 
     @property
@@ -170,13 +170,13 @@ class BrowserSession:
         return self._inspectors[page]
 
     async def element(self, bid: str) -> ElementHandle:
-        """Get hold of an element of the active tab."""
+        """Return a handle of an element of the active tab; the step releases it at its end."""
         handle = await (await self.inspector()).element(bid)
         self.handles.append(handle)
         return handle
 
     async def release_resources(self) -> None:
-        """Let go of what the last step needed; for when the answer was sent."""
+        """Release the last step's resources; call this after sending its result."""
         handles, self.handles = self.handles, []
         work: list[Awaitable[Any]] = [handle.dispose() for handle in handles]
         for inspector in self.inspectors:
@@ -205,9 +205,9 @@ class BrowserSession:
         await self.inspector()
 
     async def close_tab(self) -> None:
-        """Close the active tab, unless it asks; the one that was active before is so again."""
+        """Close the active tab unless it asks to stay, and activate the previous one."""
         page = self.page
-        # It is asked whether it may be closed, which Playwright does not wait for.
+        # Playwright does not wait for the page's beforeunload dialog.
         await page.close(run_before_unload=True)
         deadline = time.monotonic() + CLOSE_TIMEOUT_SECONDS
         while not (page.is_closed() or self.dialogs.kept_page or time.monotonic() > deadline):
@@ -228,7 +228,7 @@ class BrowserSession:
         await self.page.bring_to_front()
 
     async def ensure_page(self) -> None:
-        """Make sure that a living tab is active, whatever happened to the last one."""
+        """Ensure that an open tab is active, even after the last one crashed or closed."""
         for page in list(self._crashed):
             self._crashed.discard(page)
             with contextlib.suppress(Exception):
@@ -242,44 +242,44 @@ class BrowserSession:
             await self.inspector()
 
     async def stop_loading(self) -> None:
-        """Give up a navigation that is not answered; the page from before stays."""
+        """Stop an unanswered navigation; the previous page stays."""
         inspector = self._inspectors.get(self.page)
         if inspector is not None:
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(inspector.session.send("Page.stopLoading"), 2)
 
     async def responds(self) -> bool:
-        """Find out whether the scripts of the active tab let it answer."""
+        """Return whether the active tab responds, rather than hangs in a script."""
         inspector = self._inspectors.get(self.page)
         if inspector is None:
             return True
-        question = inspector.session.send("Runtime.evaluate", {"expression": "1"})
-        return await self.watchdog.answers(question)
+        probe = inspector.session.send("Runtime.evaluate", {"expression": "1"})
+        return await self.watchdog.responds(probe)
 
     @property
     def has_crashed(self) -> bool:
-        """Whether a page has crashed in this step."""
+        """Whether a page crashed during this step."""
         return any(LOST_BY_CRASH in loss for loss in self.losses)
 
     async def leave_loop(self) -> None:
-        """Empty a tab whose pages go on to another one again and again."""
+        """Reset a tab whose pages keep navigating to another page."""
         if self._emptied is self.page and any(loss.endswith(LEFT_LOOP) for loss in self.losses):
-            # A page that was on its way came after all.
+            # A pending page of the loop arrived after the reset.
             self._crashed.add(self.page)
             await self.ensure_page()
             return
-        where = shortened_url(self.page.url)
+        url = shortened_url(self.page.url)
         await self.stop_loading()
         for _ in range(LEAVE_ATTEMPTS):
             with contextlib.suppress(Exception), self.dialogs.leaving():
-                # The loop may come in between.
+                # The loop may interrupt this navigation.
                 await self.page.goto("about:blank", timeout=LEAVE_TIMEOUT_MS)
                 break
         self._emptied = self.page
-        self.losses.append(f"The page {where}{LEFT_LOOP}")
+        self.losses.append(f"The page {url}{LEFT_LOOP}")
 
     def note_stopped_script(self) -> None:
-        """Say of a page, as long as it is shown, that one of its scripts was stopped."""
+        """Add a notice if an earlier step stopped a script of the current page."""
         inspector = self._inspectors.get(self.page)
         if inspector is not None and inspector.has_stopped_script and not self.losses:
             self.notices.append(STOPPED_BEFORE)
@@ -287,17 +287,17 @@ class BrowserSession:
     async def stop_scripts(self) -> None:
         """Stop the scripts of a hung tab; close the tab if that does not help."""
         page = self.page
-        where = shortened_url(page.url)
+        url = shortened_url(page.url)
         inspector = self._inspectors.get(page)
         if inspector is not None:
             with contextlib.suppress(Exception):
                 stop = inspector.session.send("Runtime.terminateExecution")
                 await asyncio.wait_for(stop, TERMINATE_TIMEOUT_SECONDS)
                 if await self.responds():
-                    self.losses.append(f"A script of {where} did not end and was stopped.")
+                    self.losses.append(f"A script of {url} did not end and was stopped.")
                     inspector.has_stopped_script = True
                     return
-        self.losses.append(f"The page {where} hung and its tab was closed; its state is lost.")
+        self.losses.append(f"The page {url} hung and its tab was closed; its state is lost.")
         self._crashed.add(page)
         await self.ensure_page()
 
@@ -318,25 +318,25 @@ class BrowserSession:
             page.on("download", self._download_begun)
             page.on("crash", self._page_crashed)
             page.on("framenavigated", self.tracker.page_shown)
-            # While anybody listens, choosers are intercepted; to begin with it only when an
-            # upload clicks can be too late for that click.
+            # Playwright intercepts choosers only while it has a listener. A listener added when
+            # an upload clicks can be too late for that click.
             page.on("filechooser", self._chooser_opened)
         self._activate(page)
         self.tracker.window_opened()
 
     def _window_opened(self, page: Page) -> None:
-        """Take in a new window, or close it: pages may open them without end."""
+        """Track a new window, or close it if the page has opened too many."""
         self._page_opened(page)
         if self._opens_tab or len(self.tabs) <= MAX_TABS:
             return
         self._forget(page)
-        notice = f"The page opened more windows; only {MAX_TABS} tabs are kept open."
+        notice = f"The page opened too many windows; at most {MAX_TABS} tabs stay open."
         if notice not in self.notices:
             self.notices.append(notice)
         self.run_aside(page.close())
 
     def run_aside(self, work: Awaitable[Any]) -> None:
-        """Do something beside the step, whose failure matters to nobody."""
+        """Run something in the background and ignore its failure."""
 
         async def suppressed() -> None:
             with contextlib.suppress(Exception):
@@ -348,7 +348,7 @@ class BrowserSession:
 
     @contextlib.contextmanager
     def answering_file_choosers(self) -> Iterator[None]:
-        """Within the block, somebody waits for file choosers."""
+        """Report no notices about file choosers within the block, which handles them."""
         self._answers_choosers = True
         try:
             yield
@@ -358,8 +358,8 @@ class BrowserSession:
     def _chooser_opened(self, _chooser: FileChooser) -> None:
         if not self._answers_choosers:
             self.notices.append(
-                "The page asked for a file and got none: use upload_file(bid, path) instead of "
-                "the click."
+                "The page asked for a file and received none: use upload_file(bid, path) instead "
+                "of the click."
             )
 
     def _download_begun(self, download: Download) -> None:
@@ -369,8 +369,8 @@ class BrowserSession:
     def _page_crashed(self, page: Page) -> None:
         self._crashed.add(page)
         self.losses.append(
-            f"The page {shortened_url(page.url)} crashed{LOST_BY_CRASH} Open it again with goto; "
-            "if it crashes again, get what you need another way."
+            f"The page {shortened_url(page.url)} crashed{LOST_BY_CRASH} Reopen it with goto; "
+            "if it crashes again, use another approach."
         )
 
     def _dialog_opened(self, dialog: Dialog) -> None:

@@ -1,8 +1,8 @@
-"""Waiting until an action has had its effect: for events, within bounds, never a fixed time.
+"""Bounded, event-driven waits for the effects of an action, never for a fixed time.
 
-Waited for: a navigation until its page is there; requests that the action set off; short
-timers, a frame being drawn and a moment without changes (``activity.js``). Not waited for:
-polling loops, streams, media, whatever ran before the action.
+A step waits for a navigation until its page arrives, for requests that the action started, and
+for short timers, a drawn frame and a moment without changes (``activity.js``). It does not wait
+for polling loops, streams, media, or activity from before the action.
 """
 
 from __future__ import annotations
@@ -24,56 +24,56 @@ if TYPE_CHECKING:
 ACTIVITY = files("oh_jupyter.browser.worker").joinpath("activity.js").read_text("utf-8")
 
 SETTLE = """([secret, options]) => {
-  const question = { secret };
+  const request = { secret };
   try {
-    Function.prototype.toString.call(question);
+    Function.prototype.toString.call(request);
   } catch {}
-  return question.settle && question.settle(options);
+  return request.settle && request.settle(options);
 }"""
 REQUEST_TIMEOUT_SECONDS = 2.5
-"""Seconds after the action in which requests are waited for."""
+"""Seconds after the action to wait for requests."""
 NAVIGATION_TIMEOUT_SECONDS = 10.0
-"""Seconds after the action in which a new page is waited for."""
+"""Seconds after the action to wait for a new page."""
 LOAD_STATES: tuple[tuple[Literal["domcontentloaded", "load"], float], ...] = (
     ("domcontentloaded", NAVIGATION_TIMEOUT_SECONDS),
     ("load", REQUEST_TIMEOUT_SECONDS),
 )
-"""What a page has to reach before it is looked at, within so many seconds of the action; a page
-that is only being parsed, without requests, takes as long as the machine makes it take."""
+"""Load states to wait for before an observation, with their timeouts from the action; parsing a
+page without requests takes as long as the machine needs."""
 MAX_COMPUTING_SECONDS = 20.0
-"""Seconds by which these bounds grow, at most, while the page computes."""
+"""Seconds by which these timeouts grow, at most, while the page computes."""
 QUIET_TIMEOUT_MS = 600
-"""Milliseconds that one wait for timers and changes may take."""
+"""Timeout in milliseconds of one wait for timers and changes."""
 FRAME_TIMEOUT_SECONDS = 0.7
-"""Seconds that the frames of a page may take longer than the page itself."""
+"""Extra seconds for the frames of a page after the page itself is quiet."""
 UNRESPONSIVE_SECONDS = 2.0
-"""Seconds without an answer after which a page is asked whether it hangs."""
+"""Seconds without a response before the tracker checks whether a page hangs."""
 IGNORED_RESOURCE_TYPES = frozenset(
     {"eventsource", "manifest", "media", "ping", "texttrack", "websocket"}
 )
 CLOSE_TIMEOUT_MS = 2_000
-"""Milliseconds in which a page that closes itself is gone."""
+"""Timeout in milliseconds for a page that closes itself."""
 POLLING_ROUNDS, POLLING_WINDOW_SECONDS, POLLING_ROUND_GAP_SECONDS = 5, 5.0, 0.1
-"""An address asked for in so many rounds within so many seconds is a polling loop; requests
-that are less than the gap apart are one round."""
+"""An address requested in this many rounds within this many seconds is a polling loop; requests
+less than the gap apart form one round."""
 MAX_VISITS = 15
-"""Pages that a tab asks for in one look, until that counts as a loop."""
+"""Navigations of a tab in one step, above which they count as a loop."""
 MIN_LOOP_VISITS = 5
-"""The same of a tab that has still not arrived when the time for it is over."""
+"""Navigations that count as a loop if the tab has shown no page by the timeout."""
 MAX_ADDRESSES = 1000
-"""Addresses remembered to find such loops; those of a loop are asked for again soon."""
+"""Addresses remembered to detect such loops; a loop soon requests its addresses again."""
 
 
 class NavigationLoopError(Exception):
-    """A tab goes on to another page again and again."""
+    """A tab keeps navigating to another page."""
 
 
 class PageUnresponsiveError(Exception):
-    """A page does not answer: one of its scripts does not end."""
+    """A page does not respond because one of its scripts does not end."""
 
 
 class ActivityTracker:
-    """Knows which requests, navigations and new windows of a browser context are under way."""
+    """Tracker of pending requests, navigations and new windows in a browser context."""
 
     def __init__(self, context: BrowserContext, watchdog: Watchdog) -> None:
         self._watchdog = watchdog
@@ -94,11 +94,11 @@ class ActivityTracker:
 
     @property
     def script(self) -> str:
-        """The script that has to run in every frame before the page's own."""
+        """Script to run in every frame before the page's own scripts."""
         return ACTIVITY.replace("SECRET", self._secret)
 
     def begin(self) -> None:
-        """Start a step: what is under way now does not belong to it."""
+        """Start a step, which ignores all activity that is pending now."""
         self._pending.clear()
         self._navigations.clear()
         self._visits.clear()
@@ -106,18 +106,18 @@ class ActivityTracker:
         self._downloads = 0
 
     def window_opens(self, _event: Any = None) -> None:
-        """Note that a page has asked for a new window, which is not there yet."""
+        """Note that a page requested a new window, which is still pending."""
         self._windows += 1
         self._last_window = time.monotonic()
 
     def window_opened(self) -> None:
-        """Note that a new window is there."""
+        """Note that a new window has opened."""
         self._windows = max(0, self._windows - 1)
         self._last_window = time.monotonic()
         self._changed.set()
 
     def download_begun(self) -> None:
-        """Note that a download that was asked for is under way."""
+        """Note that a requested download has started."""
         self._downloads -= 1
         self._changed.set()
 
@@ -125,7 +125,8 @@ class ActivityTracker:
         if request.resource_type in IGNORED_RESOURCE_TYPES:
             return
         if request.is_navigation_request():
-            # Loops belong to the page that is left now, or to another frame: seen again soon.
+            # Polling loops belong to the previous page, or to another frame, where the tracker
+            # soon detects them again.
             self._rounds.clear()
             self._navigations.add(request)
             tab = _tab_of(request)
@@ -137,13 +138,13 @@ class ActivityTracker:
             self._pending[request] = REQUEST_TIMEOUT_SECONDS
 
     def _polls(self, request: Request) -> bool:
-        """Tell whether the same address was just asked again and again."""
+        """Return whether a request belongs to a polling loop."""
         address = request.method, request.url.partition("?")[0]
         now = time.monotonic()
         rounds = [at for at in self._rounds.get(address, ()) if now - at < POLLING_WINDOW_SECONDS]
         is_loop = len(rounds) >= POLLING_ROUNDS
         if not rounds or now - rounds[-1] > POLLING_ROUND_GAP_SECONDS:
-            # What comes in one burst is one round: a page may need many answers at once.
+            # A burst is one round: a page may need many responses at once.
             rounds.append(now)
         if len(self._rounds) >= MAX_ADDRESSES and address not in self._rounds:
             self._rounds.clear()
@@ -156,49 +157,51 @@ class ActivityTracker:
         self._changed.set()
 
     def _seconds_left(self, patience: Patience) -> float:
-        """Tell how long something is worth waiting for; many windows come one after another."""
-        bound = max(self._pending.values(), default=0.0)
+        """Return how long to wait for pending activity; each new window extends the wait."""
+        timeout = max(self._pending.values(), default=0.0)
         if self._downloads > 0:
-            bound = max(bound, REQUEST_TIMEOUT_SECONDS)
-        left = bound - patience.idle
+            timeout = max(timeout, REQUEST_TIMEOUT_SECONDS)
+        remaining = timeout - patience.idle
         if self._windows:
-            opened = self._last_window + REQUEST_TIMEOUT_SECONDS - time.monotonic()
-            left = max(left, opened)
-        return min(left, NAVIGATION_TIMEOUT_SECONDS - patience.idle)
+            for_window = self._last_window + REQUEST_TIMEOUT_SECONDS - time.monotonic()
+            remaining = max(remaining, for_window)
+        return min(remaining, NAVIGATION_TIMEOUT_SECONDS - patience.idle)
 
     def navigates(self, page: Page) -> bool:
-        """Tell whether a tab is on its way to another page, which has not answered yet."""
+        """Return whether a tab has a pending navigation, whose page has not arrived yet."""
         return any(_tab_of(request) is page for request in self._navigations)
 
     def _is_loop(self, page: Page) -> bool:
         return self._visits[page] > MAX_VISITS
 
     def goes_on(self, page: Page) -> bool:
-        """Tell whether a tab that has not arrived anywhere yet does so for asking on and on."""
+        """Return whether a tab without a page keeps starting new navigations."""
         return self._visits[page] >= MIN_LOOP_VISITS
 
     def page_shown(self, frame: Frame) -> None:
-        """Note that a frame shows another page; what is left of it is an ordinary request."""
+        """Note that a frame shows another page; its navigation becomes an ordinary request."""
         if frame.parent_frame is None:
-            gone = [each for each in self._navigations if _tab_of(each) is frame.page]
-            self._navigations.difference_update(gone)
+            arrived = [each for each in self._navigations if _tab_of(each) is frame.page]
+            self._navigations.difference_update(arrived)
             self._complete.discard(frame.page)
             self._changed.set()
 
     async def navigated(self, page: Page, deadline: float | None = None) -> None:
-        """Wait until a navigation that is under way has shown its page."""
+        """Wait until a pending navigation shows its page."""
         deadline = deadline or time.monotonic() + NAVIGATION_TIMEOUT_SECONDS
         while self.navigates(page) and not self._is_loop(page):
             if not await self._wait_change(deadline):
                 break
-        # A page that loads for ever is used as it is.
+        # Use a page that never finishes loading as it is.
         with contextlib.suppress(Exception):
-            left_ms = max(1.0, (deadline - time.monotonic()) * 1000)
-            await page.wait_for_load_state("domcontentloaded", timeout=left_ms)
+            remaining_ms = max(1.0, (deadline - time.monotonic()) * 1000)
+            await page.wait_for_load_state("domcontentloaded", timeout=remaining_ms)
 
     async def settle(self, page: Page, *, wait: str = "frame") -> bool:
-        """Wait for the effects of an action within bounds; False if a navigation is unanswered."""
-        # Even if nothing seems under way: for one "frame", for a "turn" of scripts, or "none".
+        """Wait for the effects of an action; return False if a navigation gets no response.
+
+        ``wait`` is the minimum when nothing is pending: one "frame", a "turn" of scripts, "none".
+        """
         async with self._watchdog.patience(MAX_COMPUTING_SECONDS) as patience:
             return await self._settle(page, wait, patience)
 
@@ -206,7 +209,7 @@ class ActivityTracker:
         start = time.monotonic()
         while True:
             if self.navigates(page):
-                # Until its page is there, the browser holds back every question to the old one.
+                # Until the new page arrives, the browser delays every query to the old one.
                 await self.navigated(page, start + NAVIGATION_TIMEOUT_SECONDS)
                 if self._is_loop(page) or (self.navigates(page) and self.goes_on(page)):
                     raise NavigationLoopError
@@ -220,29 +223,31 @@ class ActivityTracker:
                     raise
                 continue
             wait = "frame"
-            while not page.is_closed() and (left := self._seconds_left(patience)) > 0:
-                if await self._wait_change(time.monotonic() + left):
+            while not page.is_closed() and (remaining := self._seconds_left(patience)) > 0:
+                if await self._wait_change(time.monotonic() + remaining):
                     break
             else:
                 return not self.navigates(page)
 
     async def _loaded(self, page: Page, patience: Patience) -> None:
-        """Wait until the page and its frames are parsed; what was in vain is not repeated."""
-        # Playwright does not always tell that the browser's own page for errors is parsed.
+        """Wait until the page and its frames are loaded, at most once for each page."""
+        # Playwright does not always report that the browser's own error page is loaded.
         if page in self._complete or page.url.startswith("chrome-error:"):
             return
         for state, seconds in LOAD_STATES:
             waiting = asyncio.ensure_future(page.wait_for_load_state(state, timeout=0))
-            # A page that was in that state already has answered after this.
+            # This lets the wait finish for a page that is in that state already.
             await asyncio.sleep(0)
             try:
                 while not (waiting.done() or page.is_closed() or self.navigates(page)):
-                    bound = REQUEST_TIMEOUT_SECONDS if self._pending else seconds
-                    left = bound - patience.idle
-                    if left <= 0:
+                    timeout = REQUEST_TIMEOUT_SECONDS if self._pending else seconds
+                    remaining = timeout - patience.idle
+                    if remaining <= 0:
                         break
-                    is_event = await self._task_or_change(waiting, min(left, UNRESPONSIVE_SECONDS))
-                    if not is_event and not await self._answers(page):
+                    is_event = await self._task_or_change(
+                        waiting, min(remaining, UNRESPONSIVE_SECONDS)
+                    )
+                    if not is_event and not await self._responds(page):
                         raise PageUnresponsiveError
             finally:
                 _end(waiting)
@@ -253,33 +258,33 @@ class ActivityTracker:
         """Wait in all frames at once for short timers and for a moment without changes."""
         main = page.main_frame
         frames = [frame for frame in page.frames if frame not in self._silent_frames]
-        asked = {
+        waits = {
             asyncio.ensure_future(self._wait_frame_quiet(frame, wait)): frame for frame in frames
         }
-        own = next((task for task, frame in asked.items() if frame is main), None)
+        main_wait = next((task for task, frame in waits.items() if frame is main), None)
         try:
-            while own is not None and not own.done() and not page.is_closed():
+            while main_wait is not None and not main_wait.done() and not page.is_closed():
                 if self.navigates(page):
                     raise PageUnresponsiveError
-                is_event = await self._task_or_change(own, UNRESPONSIVE_SECONDS)
-                if not is_event and not await self._answers(page):
+                is_event = await self._task_or_change(main_wait, UNRESPONSIVE_SECONDS)
+                if not is_event and not await self._responds(page):
                     raise PageUnresponsiveError
-            late = (await asyncio.wait(asked, timeout=FRAME_TIMEOUT_SECONDS))[1] if asked else set()
-            self._silent_frames.update(asked[task] for task in late if asked[task] is not main)
+            late = (await asyncio.wait(waits, timeout=FRAME_TIMEOUT_SECONDS))[1] if waits else set()
+            self._silent_frames.update(waits[task] for task in late if waits[task] is not main)
         finally:
-            for task in asked:
+            for task in waits:
                 task.cancel()
 
-    async def _answers(self, page: Page) -> bool:
-        return await self._watchdog.answers(page.evaluate("1"))
+    async def _responds(self, page: Page) -> bool:
+        return await self._watchdog.responds(page.evaluate("1"))
 
     async def _wait_frame_quiet(self, frame: Frame, wait: str) -> None:
-        # A frame that navigates or goes away cannot be asked.
+        # A frame that navigates or disappears cannot respond.
         with contextlib.suppress(Exception):
             options = {"limit": QUIET_TIMEOUT_MS, "wait": wait}
-            asked = await frame.evaluate(SETTLE, [self._secret, options])
-            self._downloads += asked["downloads"]
-            if asked["closes"] and frame is frame.page.main_frame and not frame.page.is_closed():
+            result = await frame.evaluate(SETTLE, [self._secret, options])
+            self._downloads += result["downloads"]
+            if result["closes"] and frame is frame.page.main_frame and not frame.page.is_closed():
                 await frame.page.wait_for_event("close", timeout=CLOSE_TIMEOUT_MS)
 
     async def _wait_change(self, deadline: float) -> bool:
@@ -291,7 +296,7 @@ class ActivityTracker:
         return True
 
     async def _task_or_change(self, task: asyncio.Future[Any], seconds: float) -> bool:
-        """Wait for a task or a change; False if neither came in time."""
+        """Wait for a task or a change; return False after a timeout."""
         self._changed.clear()
         change = asyncio.ensure_future(self._changed.wait())
         try:
@@ -304,16 +309,16 @@ class ActivityTracker:
 
 
 def _tab_of(request: Request) -> Page | None:
-    """Find the tab whose own page is asked for; None for frames in a page."""
+    """Return the tab whose main frame sent a request; None for inner frames."""
     try:
         frame = request.frame
-    except Exception:  # a tab that is only being opened, or a service worker
+    except Exception:  # a tab that is still opening, or a service worker
         return None
     return frame.page if frame.parent_frame is None else None
 
 
 def _end(task: asyncio.Future[Any]) -> None:
-    """Cancel a task, or take note of how it ended."""
+    """Cancel a task, or retrieve its exception if it has ended."""
     if not task.done():
         task.cancel()
     elif not task.cancelled():

@@ -1,7 +1,7 @@
-"""A DevTools DOM snapshot, read: elements in flat-tree order.
+"""Reader for DevTools DOM snapshots, with elements in flat-tree order.
 
-``DOMSnapshot.captureSnapshot`` returns each document as parallel lists over one table of
-strings; the classes here give the few questions that are asked of it a name.
+``DOMSnapshot.captureSnapshot`` returns each document as parallel lists over one string table;
+the classes here name the few queries that the worker needs.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ ELEMENT, TEXT = 1, 3
 UNSET_VALUES = {
     "BUTTON": "", "DATA": "", "LI": "0", "METER": "0", "OPTION": None, "PROGRESS": "0",
 }  # fmt: skip
-"""What scripts read as the value of elements without one; None for their text."""
+"""Value that scripts read from elements without a value attribute; None for the element's text."""
 
 
 class SnapshotDocument:
-    """One document of a snapshot: its nodes by index, ``elements`` without built-in ones."""
+    """One document of a snapshot: its nodes by index; ``elements`` omits built-in elements."""
 
     def __init__(self, data: dict[str, Any], strings: list[str]) -> None:
         nodes = data["nodes"]
@@ -65,7 +65,7 @@ class SnapshotDocument:
         return set(self.data["nodes"].get(name, {}).get("index", ()))
 
     def box(self, index: int) -> tuple[float, float, float, float] | None:
-        """Where an element is drawn in its frame's viewport: x, y, width and height in px."""
+        """Return an element's x, y, width and height in its frame's viewport, in px."""
         layout = self.data["layout"]
         if not self._layout_rows:
             self._layout_rows = {node: row for row, node in enumerate(layout["nodeIndex"])}
@@ -77,24 +77,24 @@ class SnapshotDocument:
         return x - left, y - top, width, height
 
     def attributes(self, index: int) -> dict[str, str]:
-        """Read the attributes of an element."""
+        """Return the attributes of an element, with the live value of an input."""
         pairs = self.data["nodes"]["attributes"][index]
-        found = {
+        attributes = {
             self.strings[pairs[i]]: self.strings[pairs[i + 1]] if pairs[i + 1] >= 0 else ""
             for i in range(0, len(pairs), 2)
         }
         if index in self._input_values:
-            found["value"] = self.strings[self._input_values[index]]
-        return found
+            attributes["value"] = self.strings[self._input_values[index]]
+        return attributes
 
     def write_attributes(self, bids: dict[int, str]) -> None:
-        """Put ids and live values into the snapshot, as BrowserGym's carries them."""
+        """Write bids and live values into the snapshot as attributes, as BrowserGym does."""
         rows = self.data["nodes"]["attributes"]
         names = {name: self._intern(name) for name in ("bid", "value", "checked", "selected")}
         empty = self._intern("")
         for index, bid in bids.items():
             row = rows[index]
-            # A page may have a ``bid`` attribute of its own, which would be mistaken for ours.
+            # A page may have its own ``bid`` attribute, so replace an existing one.
             self._set(row, names["bid"], self._intern(bid))
             if index in self._input_values:
                 self._set(row, names["value"], self._input_values[index])
@@ -117,18 +117,18 @@ class SnapshotDocument:
                 self._set(rows[select], names["value"], self._intern(value))
 
     def _select_of(self, option: int) -> int:
-        """Index of the list that an option is in, through its group; -1 if it is in none."""
-        found = self.parents[option]
-        while found >= 0 and self.names[found] != "SELECT":
-            found = self.parents[found]
-        return found
+        """Return the index of an option's select element, or -1."""
+        select = self.parents[option]
+        while select >= 0 and self.names[select] != "SELECT":
+            select = self.parents[select]
+        return select
 
     def _text_of(self, index: int) -> str:
-        """The text of an option, as a page reads it."""
+        """Return the text of an option as scripts read it."""
         return " ".join("".join(map(self.value, self.children[index])).split())
 
     def value(self, index: int) -> str:
-        """Read what a text says."""
+        """Return the value of a text node."""
         value: int = self.data["nodes"]["nodeValue"][index]
         return self.strings[value] if value >= 0 else ""
 
@@ -151,14 +151,14 @@ class SnapshotDocument:
 
 
 def documents_of(snapshot: dict[str, Any]) -> list[SnapshotDocument]:
-    """Read the documents of a snapshot."""
+    """Return the documents of a snapshot."""
     strings = snapshot["strings"]
     return [SnapshotDocument(document, strings) for document in snapshot["documents"]]
 
 
 @dataclass
 class CapturedFrame:
-    """What was found in one frame; boxes in it are off by ``offset``, px in the page's viewport."""
+    """Capture of one frame; ``offset`` is the frame's origin in the page's viewport, in px."""
 
     bids: FrameBids
     document: SnapshotDocument
@@ -170,20 +170,20 @@ class CapturedFrame:
 
     @property
     def accessibility(self) -> list[dict[str, Any]]:
-        """The accessibility nodes, once the tree has come."""
+        """Accessibility nodes of the fetched tree."""
         return self.tree.result() if self.tree is not None else []
 
     def differences(self) -> int:
-        """Count the elements that only the snapshot or only the measures have."""
+        """Count the elements in only one of snapshot and probe."""
         if self.probe is None:
             return 0
-        both = len(match_elements(self))
+        common = len(match_elements(self))
         reachable = len(self.by_index.keys() - self.document.closed)
-        return len(self.probe["tags"]) + reachable - 2 * both
+        return len(self.probe["tags"]) + reachable - 2 * common
 
 
 def match_elements(frame: CapturedFrame) -> dict[int, int]:
-    """Match elements of the snapshot with those measured, level by level, by tag and order."""
+    """Map snapshot elements to probe indices, level by level, by tag and order."""
     probe = frame.probe
     if not probe or not probe["tags"]:
         return {}
@@ -195,9 +195,9 @@ def match_elements(frame: CapturedFrame) -> dict[int, int]:
     matched: dict[int, int] = {}
     stack = [(0, -1)]
     while stack:
-        ours, theirs = stack.pop()
-        candidates, position = below.get(theirs, []), 0
-        for child in _reachable_children(document, ours, allowed):
+        index, probe_index = stack.pop()
+        candidates, position = below.get(probe_index, []), 0
+        for child in _reachable_children(document, index, allowed):
             for at in range(position, len(candidates)):
                 if probe["tags"][candidates[at]] == document.names[child]:
                     matched[child] = candidates[at]
@@ -208,13 +208,13 @@ def match_elements(frame: CapturedFrame) -> dict[int, int]:
 
 
 def _reachable_children(document: SnapshotDocument, index: int, allowed: set[int]) -> list[int]:
-    """List the child elements, with built-in shadow trees replaced by what is slotted there."""
-    found: list[int] = []
+    """Return the child elements, with built-in shadow trees replaced by their slotted content."""
+    reachable: list[int] = []
     stack = list(reversed(document.children[index]))
     while stack:
         child = stack.pop()
         if child in allowed:
-            found.append(child)
+            reachable.append(child)
         else:
             stack.extend(reversed(document.children[child]))
-    return found
+    return reachable

@@ -1,7 +1,7 @@
-"""A video of what is watched: WebM in which each picture is a whole VP8 frame.
+"""Video of the screencast: WebM with each picture as a complete VP8 frame.
 
-A WebP picture is such a frame, so nothing but Pillow is needed; and what is written so far can be
-played, whatever ends the browser.
+A WebP picture is such a frame, so this needs only Pillow. The file is playable at any time, even
+if the browser ends unexpectedly.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from oh_jupyter.errors import BrowserError
 
 QUALITY = 60
 LAST_PICTURE_MS = 1000
-"""How long the last picture is shown: how things ended is what people look for."""
+"""Duration of the last picture: viewers look for the outcome."""
 UNKNOWN_SIZE = b"\x01" + b"\xff" * 7
 HEADER, SEGMENT, INFO, TRACKS, CLUSTER = 0x1A45DFA3, 0x18538067, 0x1549A966, 0x1654AE6B, 0x1F43B675
 DURATION, TRACK, SIZE, TIME, BLOCK = 0x4489, 0xAE, 0xE0, 0xE7, 0xA3
 KEY_FRAME_OF_TRACK_1 = b"\x81\x00\x00\x80"
-"""Beginning of a block: its track, at the time of its cluster, and that it needs no other."""
+"""Header of a block: its track, zero offset to its cluster's time, and the key frame flag."""
 
 
 def element(number: int, content: bytes | int | str) -> bytes:
-    """Write an element of Matroska."""
+    """Encode a Matroska element."""
     if isinstance(content, int):
         content = content.to_bytes(8, "big")
     elif isinstance(content, str):
@@ -40,31 +40,31 @@ def element(number: int, content: bytes | int | str) -> bytes:
 
 
 def open_video(path: Path) -> BinaryIO:
-    """Make the file of a video, beside those that are there already."""
-    number, free = 1, path
+    """Create the file of a video, with a number in its name if ``path`` exists."""
+    number, candidate = 1, path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         while True:
             with contextlib.suppress(FileExistsError):
-                return free.open("xb", buffering=0)
+                return candidate.open("xb", buffering=0)
             number += 1
-            free = path.with_stem(f"{path.stem}-{number}")
+            candidate = path.with_stem(f"{path.stem}-{number}")
     except OSError as error:
         raise BrowserError(
-            f"The video {path} cannot be written: {error.strerror}. Give a path in a folder that "
-            "you may write to."
+            f"The video {path} cannot be written: {error.strerror}. Use a path in a writable "
+            "folder."
         ) from error
 
 
 async def record_video(screencast: Screencast, file: BinaryIO) -> None:
-    """Write each new picture into a file, until cancelled."""
-    known, begin = 0, time.monotonic()
+    """Write each new picture to a file, until cancelled."""
+    known, start = 0, time.monotonic()
     writer = VideoWriter(file)
     writing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     writing.set_result(None)
 
-    def passed() -> int:
-        return round((time.monotonic() - begin) * 1000)
+    def elapsed_ms() -> int:
+        return round((time.monotonic() - start) * 1000)
 
     try:
         while True:
@@ -73,20 +73,20 @@ async def record_video(screencast: Screencast, file: BinaryIO) -> None:
             except Exception:  # the tab closes or has crashed
                 await asyncio.sleep(FRAME_INTERVAL_SECONDS)
                 continue
-            writing = asyncio.ensure_future(asyncio.to_thread(writer.add, picture, passed()))
+            writing = asyncio.ensure_future(asyncio.to_thread(writer.add, picture, elapsed_ms()))
             await asyncio.shield(writing)
     finally:
-        # The thread writes on when this is cancelled.
+        # The thread continues to write after this task is cancelled.
         await asyncio.wait([writing])
         number, picture = screencast.frame
         with file, contextlib.suppress(OSError):
             if number != known and picture:
-                writer.add(picture, passed())
-            writer.close(passed() + LAST_PICTURE_MS)
+                writer.add(picture, elapsed_ms())
+            writer.close(elapsed_ms() + LAST_PICTURE_MS)
 
 
 class VideoWriter:
-    """Writes pictures one after the other; all are of the size of the first."""
+    """Writer of a video file; all pictures get the size of the first."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -94,7 +94,7 @@ class VideoWriter:
         self._duration_at = 0
 
     def add(self, picture: str, milliseconds: int) -> None:
-        """Add a picture, in base64, that is shown from then on."""
+        """Add a picture in base64, shown from ``milliseconds`` on."""
         from PIL import Image
 
         with Image.open(io.BytesIO(base64.b64decode(picture))) as image:
@@ -103,12 +103,12 @@ class VideoWriter:
                 self._begin()
             frame = io.BytesIO()
             image.resize(self._size).save(frame, "WEBP", quality=QUALITY, method=0)
-        # Behind the names and sizes of the file and of its only chunk.
+        # The VP8 frame follows the headers of the WebP file and of its only chunk.
         block = KEY_FRAME_OF_TRACK_1 + frame.getvalue()[20:]
         self._file.write(element(CLUSTER, element(TIME, milliseconds) + element(BLOCK, block)))
 
     def close(self, milliseconds: int) -> None:
-        """Say how long it is."""
+        """Write the duration and close the file."""
         if self._duration_at:
             self._file.seek(self._duration_at)
             self._file.write(element(DURATION, struct.pack(">d", milliseconds)))

@@ -1,4 +1,7 @@
-"""Whether a page hangs or only has no processor: what its processes use tells them apart."""
+"""Detection of hung pages by the processor time that their renderers use.
+
+This tells a page that hangs from one that only waits for a processor.
+"""
 
 from __future__ import annotations
 
@@ -14,49 +17,49 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession
 
 HUNG_CPU_SECONDS = 6.0
-"""Processor time that a renderer uses without answering until its page counts as hung."""
+"""Processor time of a renderer without a response, after which its page counts as hung."""
 HUNG_IDLE_SECONDS = 10.0
-"""The same for pages that wait for something, in seconds in which no renderer computes."""
+"""Seconds without computation or a response, after which an idle page counts as hung."""
 MEASURE_INTERVAL_SECONDS = 0.25
 COMPUTING_SHARE = 0.2
-"""Share of an interval that a renderer has to use of a processor to count as computing."""
+"""Share of a processor in one interval above which a renderer counts as computing."""
 
 
 class Patience:
-    """Measures a wait: the processor time that a renderer used in it, and the time without any."""
+    """Measurement of a wait: the most processor time of one renderer, and the idle time."""
 
-    def __init__(self, most_spared: float) -> None:
+    def __init__(self, max_computing: float) -> None:
         self.cpu = 0.0
-        self._most_spared = most_spared
+        self._max_computing = max_computing
         self._start = time.monotonic()
         self._computing = 0.0
         self._used: dict[int, float] = {}
 
     @property
     def idle(self) -> float:
-        """Seconds in which no renderer computed, nor waited for a processor to do so."""
-        return time.monotonic() - self._start - min(self._computing, self._most_spared)
+        """Seconds in which no renderer computed or waited for a processor."""
+        return time.monotonic() - self._start - min(self._computing, self._max_computing)
 
-    def note(self, seconds: float, gained: dict[int, float]) -> None:
-        """Take in what renderers, by process id, used of an interval."""
-        for pid, cpu in gained.items():
+    def note(self, seconds: float, cpu_by_pid: dict[int, float]) -> None:
+        """Add an interval with the processor time of each renderer, by process id."""
+        for pid, cpu in cpu_by_pid.items():
             self._used[pid] = self._used.get(pid, 0.0) + cpu
         self.cpu = max(self._used.values(), default=0.0)
-        is_used = any(cpu >= seconds * COMPUTING_SHARE for cpu in gained.values())
-        if is_used or any(_waits_for_processor(pid) for pid in gained):
+        is_used = any(cpu >= seconds * COMPUTING_SHARE for cpu in cpu_by_pid.values())
+        if is_used or any(_waits_for_processor(pid) for pid in cpu_by_pid):
             self._computing += seconds
 
 
 class Watchdog:
-    """Asks pages for a sign of life."""
+    """Watchdog that checks whether pages still respond."""
 
     def __init__(self, browser: Browser | None) -> None:
         self._browser = browser
         self._session: CDPSession | None = None
 
-    async def answers(self, question: Awaitable[Any]) -> bool:
-        """Wait for an answer, which an error is as well; False once the page counts as hung."""
-        task = asyncio.ensure_future(question)
+    async def responds(self, request: Awaitable[Any]) -> bool:
+        """Wait for a response or an error; return False once the page counts as hung."""
+        task = asyncio.ensure_future(request)
         try:
             async with self.patience() as patience:
                 while not (await asyncio.wait([task], timeout=MEASURE_INTERVAL_SECONDS))[0]:
@@ -70,9 +73,9 @@ class Watchdog:
         return True
 
     @contextlib.asynccontextmanager
-    async def patience(self, most_spared: float = math.inf) -> AsyncIterator[Patience]:
-        """Measure what renderers use within the block, and spare so many seconds of computing."""
-        patience = Patience(most_spared)
+    async def patience(self, max_computing: float = math.inf) -> AsyncIterator[Patience]:
+        """Measure renderers within the block; at most ``max_computing`` seconds do not count."""
+        patience = Patience(max_computing)
         measuring = asyncio.ensure_future(self._measure(patience))
         try:
             yield patience
@@ -84,13 +87,13 @@ class Watchdog:
         while True:
             await asyncio.sleep(MEASURE_INTERVAL_SECONDS)
             now, used = time.monotonic(), await self.cpu_seconds()
-            # Of a process that is new to us, how long it has lived is not known.
+            # A process counts from its second sample: its start time is unknown.
             gained = {pid: cpu - before.get(pid, cpu) for pid, cpu in used.items()}
             patience.note(now - at, gained)
             at, before = now, used
 
     async def cpu_seconds(self) -> dict[int, float]:
-        """Processor time of each renderer by process id; empty where the browser does not tell."""
+        """Return the processor time of each renderer by process id, if the browser reports it."""
         with contextlib.suppress(Exception):
             if self._browser is not None and self._session is None:
                 self._session = await self._browser.new_browser_cdp_session()
@@ -105,13 +108,13 @@ class Watchdog:
 
 
 def _waits_for_processor(pid: int) -> bool:
-    """Tell whether the main thread of a process would compute if it could, as far as is known."""
+    """Return whether a renderer's main thread is runnable, as far as the system reports it."""
     if sys.platform != "linux":
         return False
     import psutil
 
     with contextlib.suppress(psutil.Error):
-        # Of a process elsewhere, whose browser was connected to, this is another one's state.
+        # A browser on another machine reports pids that may belong to other processes here.
         process = psutil.Process(pid)
         return process.status() == psutil.STATUS_RUNNING and "--type=renderer" in process.cmdline()
     return False
