@@ -32,7 +32,7 @@ PERSON_NOTICE = "A person has used the browser since the last step; the page may
 
 
 class BrowserEnv:
-    """A browser in a separate process, which starts with the first step.
+    """Browser in a separate process, which starts with the first step.
 
     Any thread may request steps; they run one at a time. The process ends with :meth:`close`,
     when the program ends, or when the program is killed.

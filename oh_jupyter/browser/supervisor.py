@@ -23,11 +23,11 @@ from oh_jupyter.process import PIPE, Child, spawn
 
 
 class WorkerGoneError(BrowserError):
-    """The worker process ended."""
+    """Exit of the worker process."""
 
 
 class WorkerSettingsError(BrowserError):
-    """The worker cannot start with these settings; another attempt would fail as well."""
+    """Failure to start that another attempt would repeat."""
 
 
 class WorkerProcess:

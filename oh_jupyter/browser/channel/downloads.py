@@ -95,7 +95,7 @@ class DownloadSaver:
         """Prepare; ``notices`` receives messages about unfinished and failed downloads."""
         self.saved: list[dict[str, str]] = []
         self.notices = notices
-        self.goes_on = self.has_failed = False
+        self.is_unfinished = self.has_failed = False
         self._folder = Path(folder)
         self._running: set[asyncio.Task[None]] = set()
         self._of_step: dict[asyncio.Task[None], str] = {}
@@ -111,7 +111,7 @@ class DownloadSaver:
     def begin_step(self) -> None:
         """Start a step, which does not wait for earlier downloads."""
         self._of_step.clear()
-        self.goes_on = self.has_failed = False
+        self.is_unfinished = self.has_failed = False
 
     async def finish_step(self, seconds: float) -> None:
         """Wait for the downloads of this step; report those that do not finish in time."""
@@ -120,7 +120,7 @@ class DownloadSaver:
         await asyncio.wait(set(self._of_step), timeout=seconds)
         for task, url in self._of_step.items():
             if not task.done():
-                self.goes_on = True
+                self.is_unfinished = True
                 self.notices.append(
                     f"The download of {shortened_url(url)} is still running; a later step will "
                     "report it when it finishes."

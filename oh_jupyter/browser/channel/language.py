@@ -107,7 +107,7 @@ _PUNCTUATION = re.compile(
 
 
 class _NotCodeError(BrowserActionError):
-    """The text contains more than calls."""
+    """Text that contains more than calls."""
 
 
 @dataclass(frozen=True)

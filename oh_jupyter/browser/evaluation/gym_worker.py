@@ -33,7 +33,7 @@ PLAYWRIGHT_TIMEOUT_MS = 100_000
 
 
 class BrowserStartError(Exception):
-    """The browser did not start; another attempt may succeed."""
+    """Failure to start the browser, which another attempt may not repeat."""
 
 
 def force_executable(executable: str, sandbox: bool) -> None:
