@@ -1,4 +1,4 @@
-"""A browser that agents and people step through: BrowserGym's language, Playwright's engine."""
+"""A browser for agents and people: BrowserGym's action language on Playwright's engine."""
 
 from oh_jupyter.browser.env import BrowserEnv
 from oh_jupyter.browser.tree_text import flatten_axtree

@@ -1,4 +1,4 @@
-"""BrowserEnv: a browser to step through, from any thread of any program."""
+"""BrowserEnv: a browser that any thread of any program can step through."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ WORKER_MODULE, GYM_WORKER_MODULE = (
     "oh_jupyter.browser.evaluation.gym_worker",
 )
 OPERATION_TIMEOUT_SECONDS = 60.0
-"""For anything but a step."""
+"""Timeout of all requests except steps."""
 MAX_RECORDED_ACTIONS = 1000
-PERSON_NOTICE = "A person has used the browser since the last step; the page may be another one."
+PERSON_NOTICE = "A person has used the browser since the last step; the page may have changed."
 
 
 class BrowserEnv:
-    """A browser in a process of its own; it starts with the first step.
+    """Browser in a separate process, which starts with the first step.
 
-    Steps may be asked for from many threads; they are carried out one after the other. The
-    process ends with :meth:`close`, at the end of the program, or when the program is killed.
+    Any thread may request steps; they run one at a time. The process ends with :meth:`close`,
+    when the program ends, or when the program is killed.
     """
 
     def __init__(
@@ -64,36 +64,38 @@ class BrowserEnv:
         """Prepare a browser.
 
         Args:
-            browsergym_eval_env: A task to be evaluated on: one of ``tasks.TASKS`` by its name,
-                such as ``oh_jupyter/click-button``; a task of BrowserGym, such as
-                ``browsergym/miniwob.click-test``, which needs the extra ``eval``; or a task
-                object of your own.
+            browsergym_eval_env: Task to evaluate: the name of one of ``tasks.TASKS``, such as
+                ``oh_jupyter/click-button``; the name of a BrowserGym task, such as
+                ``browsergym/miniwob.click-test``, which needs the extra ``eval``; or your own
+                task object.
             headless: Run without a window.
-            executable_path: The browser; None to look for one.
+            executable_path: Browser executable; None to search for one.
             viewport: Width and height of the page in px.
-            downloads_dir: Where finished downloads are put; None for a temporary directory.
-            start_attempts: How often to try to start the browser.
+            downloads_dir: Directory for finished downloads; None for a temporary one.
+            start_attempts: Maximum number of attempts to start the browser.
             accept_dialogs: Accept confirm and prompt dialogs instead of dismissing them.
-            seed: What the random choices of the task begin with.
-            storage_state: Cookies and local storage to begin with, as :meth:`storage_state`
-                returns them or saves them to a file.
-            user_data_dir: Folder of a profile that is kept; one browser at a time can use it.
-            device: Name of a device of Playwright's list to be, such as ``iPhone 15``.
-            har_path: Archive of all requests and answers, secrets too, to be written when the
-                browser is closed: ``….har``, or ``….zip`` with what was answered beside it.
-            video_path: Video of what the active tab shows, ``….webm``; one that is there already
-                is kept, and the next gets a number. Not with tasks of BrowserGym.
+            seed: Seed of the task's random choices.
+            storage_state: Initial cookies and local storage, as :meth:`storage_state` returns
+                or saves them.
+            user_data_dir: Directory of a persistent profile; only one browser at a time can
+                use it.
+            device: Name of a device in Playwright's list to emulate, such as ``iPhone 15``.
+            har_path: Archive of all requests and responses, including secrets, written when the
+                browser closes: ``….har``, or ``….zip`` with the response bodies as files.
+            video_path: Video of the active tab, ``….webm``. An existing file is kept, and the
+                new one gets a number. Not available with BrowserGym tasks.
             cdp_url: DevTools address of a running browser to use instead of starting one.
-            allowed_origins: The only origins that may be reached, such as
+            allowed_origins: The only origins that the browser may reach, such as
                 ``https://*.example.org``; empty for all.
-            blocked_origins: Origins that may not be reached.
-            secrets: Texts that are hidden in all observations and errors.
-            idle_seconds: After how long without a step the browser is closed until the next one,
-                which finds its tabs, cookies and local storage again; None for never.
-            freeze_seconds: The same until the pages of a headless browser stand still meanwhile.
+            blocked_origins: Origins that the browser may not reach.
+            secrets: Texts to hide in all observations and errors.
+            idle_seconds: Seconds without a step after which the browser closes. The next step
+                restores its tabs, cookies and local storage. None for never.
+            freeze_seconds: Seconds without use after which the pages of a headless browser are
+                frozen until the next use; None for never.
 
         Raises:
-            BrowserError: A task, origin, storage state or number of seconds cannot be used.
+            BrowserError: A task, origin, storage state or number of seconds is invalid.
         """
         settings = LaunchSettings(
             executable=os.fspath(executable_path or ""),
@@ -144,15 +146,15 @@ class BrowserEnv:
 
     @property
     def evaluation(self) -> Evaluation | None:
-        """The running evaluation of a task that is not BrowserGym's, or None."""
+        """Evaluation of the current task; None without a task or with a BrowserGym task."""
         return self._evaluation
 
     def start(self) -> None:
         """Start the browser now instead of with the first step.
 
         Raises:
-            BrowserNotFoundError: There is no browser on this machine.
-            BrowserError: It does not start, or the environment was closed.
+            BrowserNotFoundError: No browser is installed.
+            BrowserError: The browser does not start, or the environment is closed.
         """
         with self._step_lock:
             self._supervisor.start()
@@ -169,35 +171,36 @@ class BrowserEnv:
         nearby: bool = False,
         token: object = None,
     ) -> dict[str, Any]:
-        """Carry out browser actions and observe the page.
+        """Run browser actions and observe the page.
 
         Args:
             action: One or more calls of BrowserGym's high-level action language; in evaluation
                 mode also ``GET_EVAL_GOAL`` and ``GET_EVAL_REWARDS``.
-            timeout: Seconds that the calls may take; the observation afterwards may take the
-                same again, at least 1 and at most 30.
-            include: Which parts to compute, of ``protocol.PARTS`` and ``protocol.RECORDS``;
-                None for all of the former.
-            cwd: Where relative paths of files to upload begin; None for the current directory.
-            nearby: Describe only what is in the viewport and a screen around it: of a page of
-                more than 6,000 elements or a million characters (its text then comes in pieces),
-                and of a longer tree than 30,000; ``left_out`` and ``text_range`` say what is not.
-            token: What :meth:`interrupt` knows this step by.
+            timeout: Seconds that the calls may take. The observation may take as long again,
+                but at least 1 s and at most 30 s.
+            include: Parts of ``protocol.PARTS`` and ``protocol.RECORDS`` to compute; None for
+                all of ``PARTS``.
+            cwd: Base of relative paths of files to upload; None for the current directory.
+            nearby: Describe only the viewport and one screen around it. This applies to pages
+                of more than 6,000 elements or a million characters, whose text then comes in
+                pieces, and to trees longer than 30,000 characters. ``left_out`` and
+                ``text_range`` tell how much is missing.
+            token: Identifier of this step for :meth:`interrupt`.
 
         Returns:
-            The observation: BrowserGym's keys, JSON-serialisable, and two more: ``notices``
-            (dialogs, crashes and the like) and ``downloads`` (those that are finished).
+            The observation with BrowserGym's keys as JSON values, ``notices`` (such as dialogs
+            and crashes) and ``downloads`` (those that have finished).
 
         Raises:
-            BrowserTimeoutError: No answer in time; the step was cancelled.
-            BrowserNotFoundError: There is no browser on this machine.
-            BrowserError: It does not start, does not answer, or the environment was closed.
+            BrowserTimeoutError: The timeout expired; the step was cancelled.
+            BrowserNotFoundError: No browser is installed.
+            BrowserError: The browser does not start or respond, or the environment is closed.
         """
         parts = list(PARTS) if include is None else list(include)
         unknown = [part for part in parts if part not in PARTS and part not in RECORDS]
         if unknown:
             raise BrowserError(
-                f"There is no part {unknown[0]!r}; the parts are {', '.join(PARTS + RECORDS)}."
+                f"Unknown part {unknown[0]!r}; the parts are {', '.join(PARTS + RECORDS)}."
             )
         with self._step_lock:
             self._current_token = token
@@ -221,9 +224,9 @@ class BrowserEnv:
         request = {"op": "step", "action": action, "include": parts, "limit": timeout, **details}
         if evaluation is not None:
             evaluation.begin()
-            answer = evaluation.answer(action)
-            if answer is not None:
-                return answer
+            result = evaluation.answer(action)
+            if result is not None:
+                return result
         try:
             self._supervisor.start()
             notice = self._take_restart_notice()
@@ -244,14 +247,14 @@ class BrowserEnv:
         return observation
 
     def _take_restart_notice(self) -> str:
-        """Take what was lost when the browser was replaced; its task is set up again."""
+        """Return and clear the notice of a restart, after which the task is set up again."""
         notice, self._supervisor.restart_notice = self._supervisor.restart_notice, ""
         if notice and self._evaluation is not None:
             self._evaluation.resume()
         return notice
 
     def _restart_after_death(self, action: str, parts: list[str], timeout: float) -> dict[str, Any]:
-        """Start anew after browser or worker ended during a step, and say so."""
+        """Restart the browser after it or its worker ended during a step, and report it."""
         noop = {"op": "step", "action": "noop(0)", "include": parts, "limit": timeout, "cwd": "/"}
         self._supervisor.start()
         self._take_restart_notice()
@@ -259,7 +262,7 @@ class BrowserEnv:
         if self._evaluation is not None:
             self._evaluation.judge(observation)
         reason = (
-            "The browser ended unexpectedly during this action and was started anew: "
+            "The browser exited unexpectedly during this action and was restarted: "
             f"{self._supervisor.lost_state}. The action was not repeated."
         )
         observation |= {"last_action": action, "last_action_error": f"Error: {reason}"}
@@ -267,19 +270,19 @@ class BrowserEnv:
         return observation
 
     def act(self, action: str, timeout: float = 60) -> str:
-        """Carry out browser actions of a person who watches the page, without observing it.
+        """Run a person's browser actions without observing the page.
 
-        The next step's notices tell of it.
+        The notices of the next step report it.
 
         Args:
-            action: As for :meth:`step`.
+            action: Calls as for :meth:`step`.
             timeout: Seconds that the calls may take.
 
         Returns:
-            Why one failed, or "".
+            The error of the first call that failed, or "".
 
         Raises:
-            BrowserError: The browser does not start, or does not answer.
+            BrowserError: The browser does not start or respond.
         """
         self._recorded.append(action)
         details = {"action": action, "limit": timeout, "cwd": os.getcwd()}
@@ -287,23 +290,23 @@ class BrowserEnv:
         return self._masker.masked_text(str(self._request("act", **details)))
 
     def marks(self) -> list[dict[str, Any]]:
-        """List what can be acted on in the viewport.
+        """List the elements in the viewport that can be acted on.
 
         Returns:
-            For each element its ``bid``, and its ``bbox`` in the viewport: x, y, width, height.
+            The ``bid`` of each element and its ``bbox`` in the viewport: x, y, width, height.
 
         Raises:
-            BrowserError: The browser does not start, or does not answer.
+            BrowserError: The browser does not start or respond.
         """
-        found: list[dict[str, Any]] = self._request("marks")
-        return found
+        marks: list[dict[str, Any]] = self._request("marks")
+        return marks
 
     def watch(self, known: int = -1, seconds: float = 0) -> dict[str, Any] | None:
-        """Wait for another picture of the active tab; it shows secrets. From any thread.
+        """Wait for the next picture of the active tab. Thread-safe; pictures show secrets.
 
         Args:
-            known: ``number`` of the picture that is known.
-            seconds: How long to wait for another one.
+            known: ``number`` of the last picture that the caller has.
+            seconds: Seconds to wait for a newer one.
 
         Returns:
             ``number``, ``frame`` (a JPEG as base64), ``width`` and ``height`` of the viewport,
@@ -311,85 +314,89 @@ class BrowserEnv:
         """
         self._idle.touch()
         with suppress(BrowserError):
-            seen = self._supervisor.ask_aside({"op": "watch", "known": known}, seconds)
-            return seen and {**self._masker.masked({**seen, "frame": ""}), "frame": seen["frame"]}
+            view = self._supervisor.ask_aside({"op": "watch", "known": known}, seconds)
+            return view and {**self._masker.masked({**view, "frame": ""}), "frame": view["frame"]}
         return None
 
     def pick(self, timeout: float = 300) -> str:
-        """Wait until a person points at an element of the active tab, in a window or a panel.
+        """Wait until a person clicks an element of the active tab, in a window or a panel.
 
         Args:
             timeout: Seconds to wait.
 
         Returns:
-            Its bid; the click does not reach the page.
+            The element's bid; the click does not reach the page.
 
         Raises:
-            BrowserError: Nobody did, or no browser runs.
+            BrowserError: No element was clicked in time, or the browser does not start.
         """
         self.start()
-        found = self._supervisor.ask_aside({"op": "pick"}, timeout)
-        return str(self._request("bid_of", backend_id=found))
+        backend_id = self._supervisor.ask_aside({"op": "pick"}, timeout)
+        return str(self._request("bid_of", backend_id=backend_id))
 
     def start_script(self) -> None:
-        """Begin to record what is done in the pages, by whomever; a BrowserError if it does."""
+        """Start to record all actions in the pages, by agents and people.
+
+        Raises:
+            BrowserError: A recording is already running.
+        """
         self._request("start_script")
         self._recorded.clear()
 
     def script(self, *, stop: bool = True) -> tuple[str, str]:
-        """Tell what was recorded, and stop recording.
+        """Return the recorded actions.
 
         Args:
-            stop: Whether to stop.
+            stop: Stop recording.
 
         Returns:
-            A Playwright script, and the same as calls of the action language.
+            A Playwright script, and the actions as calls of the action language.
         """
         script = str(self._request("read_script", stop=stop))
         calls = "\n".join(self._recorded)
         return self._masker.masked_text(script), self._masker.masked_text(calls)
 
     def check_alive(self, timeout: float = 60) -> bool:
-        """Find out whether the browser answers, also while a step is running.
+        """Check that the browser responds, even while a step is running.
 
         Args:
-            timeout: Seconds to wait for the answer.
+            timeout: Seconds to wait for the response.
 
         Returns:
-            Whether it does; False if it was not started.
+            Whether it responds; False if it was not started.
         """
         return self._supervisor.check_alive(timeout)
 
     def interrupt(self, token: object = None) -> None:
-        """Give up a step that another thread waits for; the browser lives on.
+        """Cancel a step that another thread waits for; the browser keeps running.
 
         Args:
-            token: The step's, should it be another one's turn; None for the one that runs.
+            token: Token of the step, which may still be queued; None for the running step.
         """
         self._cancelled_token = token
         if token is None or token is self._current_token:
             self._supervisor.interrupt()
 
     def close(self) -> None:
-        """End the browser and its process. More than once does no harm."""
+        """Stop the browser and its process; repeated calls are harmless."""
         self._idle.close()
-        # Not under the lock: closing ends a step that another thread waits for.
+        # Without the lock, since closing cancels a step that another thread waits for.
         self._supervisor.close()
 
     def _suspend(self) -> None:
         if self._evaluation is not None:
-            return  # its page is the task's, which would begin anew
-        if self._step_lock.acquire(blocking=False):  # else a step runs, which counts anew
+            return  # the task would have to restart
+        if self._step_lock.acquire(blocking=False):  # a running step restarts the timer
             try:
                 self._supervisor.suspend()
             finally:
                 self._step_lock.release()
 
     def mask(self, secrets: Iterable[str]) -> None:
-        """Hide texts in all observations and errors from now on; pictures show them.
+        """Hide texts in all future observations and errors; pictures still show them.
 
         Args:
-            secrets: The texts.
+            secrets: Texts to hide.
         """
         self._masker.add(secrets)
 
@@ -398,27 +405,27 @@ class BrowserEnv:
 
         Args:
             expression: An expression or a function.
-            argument: What the function is called with, as JSON can say it.
+            argument: Argument of the function, a JSON value.
 
         Returns:
-            The value.
+            The result.
 
         Raises:
-            BrowserError: It threw, or there is no browser.
+            BrowserError: The JavaScript threw an error, or the browser does not respond.
         """
         return self._request("evaluate", expression=expression, argument=argument)
 
     def storage_state(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-        """Read cookies and local storage, to log in once and begin with that later.
+        """Read cookies and local storage, so that later browsers start logged in.
 
         Args:
-            path: A file to save them to as well; only its owner can read it.
+            path: File to save them to; only its owner can read it.
 
         Returns:
-            Them, as ``BrowserEnv(storage_state=…)`` takes them.
+            Cookies and local storage for ``BrowserEnv(storage_state=…)``.
 
         Raises:
-            BrowserError: There is no browser.
+            BrowserError: The browser does not respond, or the file cannot be written.
         """
         state: dict[str, Any] = self._request("storage_state")
         if path is not None:
@@ -427,16 +434,16 @@ class BrowserEnv:
 
     @contextmanager
     def trace(self, path: str | os.PathLike[str]) -> Iterator[None]:
-        """Record all within a ``with`` block, secrets too, for ``playwright show-trace``.
+        """Record a ``with`` block, including secrets, for ``playwright show-trace``.
 
         Args:
-            path: The archive to write at the end, ``….zip``.
+            path: Archive to write at the end, ``….zip``.
 
         Yields:
             Nothing.
 
         Raises:
-            BrowserError: There is no browser, or it records already.
+            BrowserError: The browser does not respond, or a trace is already running.
         """
         self._request("start_trace")
         try:
@@ -445,30 +452,32 @@ class BrowserEnv:
             self._request("stop_trace", path=os.path.abspath(path))
 
     def renew(self) -> None:
-        """Go back to one blank tab without cookies, as if the browser had just started."""
+        """Reset the browser to one blank tab without cookies."""
         self._request("renew")
 
     def begin_task(self, task: str | Task, seed: int) -> None:
-        """Begin an episode of another task, of the same kind as the one before.
+        """Start an episode of another task, of the same kind as the previous one.
 
         Args:
-            task: The name of one of BrowserGym's, or a task object.
-            seed: What its random choices begin with.
+            task: Name of a BrowserGym task, or a task object.
+            seed: Seed of its random choices.
 
         Raises:
-            BrowserError: The task cannot be set up, or this environment evaluates nothing.
+            BrowserError: The task cannot be set up, or this browser has no task.
         """
         if isinstance(task, str):
             self._supervisor.begin_task(task, seed)
             return
         if self._evaluation is None:
-            raise BrowserError("This browser was made without a task; make one with a task.")
+            raise BrowserError(
+                "This browser has no task. Create one with BrowserEnv(browsergym_eval_env=…)."
+            )
         self.renew()
         self._evaluation.restart(task, seed)
 
     def _request(self, operation: str, **details: Any) -> Any:
         if self._is_gym:
-            raise BrowserError(f"{operation} is not available with a task of BrowserGym.")
+            raise BrowserError(f"{operation} is not available with a BrowserGym task.")
         with self._step_lock:
             try:
                 return self._supervisor.request(
@@ -480,13 +489,13 @@ class BrowserEnv:
                 self._idle.touch()
 
     def _masked_error(self, error: BrowserError) -> BrowserError:
-        """Take secrets out of an error's message."""
+        """Hide secrets in an error's message."""
         message = self._masker.masked_text(str(error))
         return error if message == str(error) else type(error)(message)
 
 
 def observation_seconds(timeout: float) -> float:
-    """Return the seconds that an observation may take after calls with that time limit."""
+    """Return the seconds that an observation may take after calls with that timeout."""
     return max(1.0, min(timeout, 30.0))
 
 

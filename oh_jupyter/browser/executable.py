@@ -1,4 +1,4 @@
-"""Lookup of the browser's executable."""
+"""Search for the browser's executable."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ WINDOWS_ROOTS = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
 
 
 def find_executable(explicit: str | os.PathLike[str] | None = None) -> str:
-    """Find a Chromium, Chrome or Edge: the one that is named, Playwright's, or the system's."""
+    """Find Chromium, Chrome or Edge: the configured one, Playwright's, or the system's."""
     from_variable = os.environ.get(EXECUTABLE_VARIABLE)
     for value, origin in ((explicit, "executable_path"), (from_variable, EXECUTABLE_VARIABLE)):
         if value:
-            found = shutil.which(os.fspath(value))
-            if found is None:
+            executable = shutil.which(os.fspath(value))
+            if executable is None:
                 raise BrowserNotFoundError(
-                    f"{origin} names {os.fspath(value)!r}, which is no executable file. Correct "
-                    "it, or leave it out to have a browser looked for."
+                    f"{origin} names {os.fspath(value)!r}, which is not an executable file. "
+                    "Correct it, or omit it to search for a browser."
                 )
-            return os.path.abspath(found)
+            return os.path.abspath(executable)
     for candidate in (_playwright_browser(), *_system_browsers()):
         if candidate is not None and os.access(candidate, os.X_OK):
             return os.path.abspath(candidate)
     raise BrowserNotFoundError(
-        f"No Chromium, Chrome or Edge on this machine. Run `{install_command()}`, or name an "
-        f"executable in the environment variable {EXECUTABLE_VARIABLE}."
+        f"No Chromium, Chrome or Edge is installed. Run `{install_command()}`, or set the "
+        f"environment variable {EXECUTABLE_VARIABLE} to an executable."
     )
 
 
 def install_command() -> str:
-    """Return the command that installs a browser, as a terminal of this environment takes it."""
+    """Return the command that installs a browser from a terminal of this environment."""
     program = "oh-jupyter"
     if shutil.which(program) is None:
         beside = Path(sys.executable).with_name(program)
@@ -66,11 +66,11 @@ def install_command() -> str:
 
 
 def _playwright_browser() -> Path | None:
-    """Find the newest Chromium among those that Playwright downloaded."""
-    # Playwright itself tells the path only after its driver was started.
-    named = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", "")
-    if named and named != "0":
-        root = Path(named)
+    """Find the newest Chromium that Playwright downloaded."""
+    # Playwright reports the path only after its driver has started.
+    browsers_path = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", "")
+    if browsers_path and browsers_path != "0":
+        root = Path(browsers_path)
     elif sys.platform == "darwin":
         root = Path.home() / "Library/Caches/ms-playwright"
     elif sys.platform == "win32":
@@ -92,11 +92,11 @@ def _playwright_browser() -> Path | None:
 
 def _system_browsers() -> Iterator[Path]:
     for name in EXECUTABLE_NAMES:
-        found = shutil.which(name)
-        if found:
-            yield Path(found)
+        executable = shutil.which(name)
+        if executable:
+            yield Path(executable)
     if sys.platform == "darwin":
         yield from map(Path, MAC_PATHS)
     if sys.platform == "win32":
         for root in filter(None, map(os.environ.get, WINDOWS_ROOTS)):
-            yield from (Path(root) / place for place in WINDOWS_PATHS)
+            yield from (Path(root) / path for path in WINDOWS_PATHS)

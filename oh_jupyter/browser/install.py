@@ -13,7 +13,7 @@ from oh_jupyter.browser.executable import EXECUTABLE_VARIABLE, find_executable
 from oh_jupyter.errors import BrowserNotFoundError
 
 CONNECT_TIMEOUT_MS = 10_000
-"""How long Playwright waits for each of its download hosts; its own default is 30 s."""
+"""Connection timeout of each of Playwright's download hosts; its default is 30 s."""
 
 SYSTEM_PACKAGES: dict[str, tuple[tuple[str, ...], ...]] = {
     "apt-get": (
@@ -33,20 +33,19 @@ INSTALL_BY_HAND = {
     "brew": "brew install --cask chromium",
     "winget": "winget install Google.Chrome",
 }
-"""The same for a person, with the package managers of macOS and Windows."""
+"""Commands for a person to run, including the package managers of macOS and Windows."""
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FAILURE = re.compile(r"\s*$|\s+at |Error: |Failed to install")
 
 
 def install_browser() -> int:
-    """Make sure that a browser is installed; print what happened.
+    """Install a browser unless there is one, and print the result.
 
-    Uses a browser that is installed, else Playwright's download, else the system's package where
-    this user may install one.
+    Tries Playwright's download first, then the system's package if this user may install it.
 
     Returns:
-        The exit status of the command: 0 if there is a browser.
+        Exit status of the command: 0 if a browser is installed.
     """
     try:
         print(f"Browser: {find_executable()}")
@@ -56,7 +55,7 @@ def install_browser() -> int:
             print(error)
             return 1
     reasons = []
-    # A download that lacks system libraries starts once the system's package has brought them.
+    # The system's package also installs the libraries that a download may lack.
     for install in (_download_with_playwright, _install_system_package):
         reason = install() or _start_failure()
         if not reason:
@@ -68,7 +67,7 @@ def install_browser() -> int:
 
 
 def _download_with_playwright() -> str:
-    """Run Playwright's installation; return why it failed, or ""."""
+    """Run Playwright's installation; return the reason of a failure, or ""."""
     print("No browser found; running: playwright install chromium", flush=True)
     command = [sys.executable, "-m", "playwright", "install", "chromium"]
     timeout = {"PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT": str(CONNECT_TIMEOUT_MS)}
@@ -86,7 +85,7 @@ def _download_with_playwright() -> str:
         assert process.stdout is not None
         printed = set()
         for line in process.stdout:
-            # Each host that it tries repeats the same lines, and its failures are stack traces.
+            # Playwright repeats the same lines for each host, and reports failures as stack traces.
             if line not in printed and not FAILURE.match(line):
                 printed.add(line)
                 print(f"  {ANSI.sub('', line).strip()}", flush=True)
@@ -98,16 +97,16 @@ def _download_with_playwright() -> str:
 
 
 def _install_system_package() -> str:
-    """Install the system's Chromium; return why that failed or was not tried, or ""."""
+    """Install the system's Chromium; return the reason of a failure, or ""."""
     manager = next(filter(shutil.which, SYSTEM_PACKAGES), None)
     if manager is None:
-        return "no package manager that it knows (apt-get, dnf, apk)"
+        return "no supported package manager (apt-get, dnf, apk)"
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
-        return "only root may install the system's package"
+        return "only root can install the system's package"
     print(f"Installing the system's package instead: {INSTALL_BY_HAND[manager]}", flush=True)
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     for command in SYSTEM_PACKAGES[manager]:
-        outcome = subprocess.run(
+        result = subprocess.run(
             command,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -116,36 +115,36 @@ def _install_system_package() -> str:
             text=True,
             errors="replace",
         )
-        if outcome.returncode:
-            last = outcome.stdout.strip().rpartition("\n")[2] or f"exit {outcome.returncode}"
-            return f"{INSTALL_BY_HAND[manager]} failed ({last})"
+        if result.returncode:
+            last_line = result.stdout.strip().rpartition("\n")[2] or f"exit {result.returncode}"
+            return f"{INSTALL_BY_HAND[manager]} failed ({last_line})"
     return ""
 
 
 def _start_failure() -> str:
-    """Return why the browser that was installed does not start, or ""."""
+    """Return the reason why the installed browser does not start, or ""."""
     try:
         executable = find_executable()
     except BrowserNotFoundError:
         return "the installation succeeded, but there is still no browser"
-    outcome = subprocess.run(
+    result = subprocess.run(
         [executable, "--version"], capture_output=True, text=True, errors="replace"
     )
-    if outcome.returncode == 0:
+    if result.returncode == 0:
         return ""
-    last = outcome.stderr.strip().rpartition("\n")[2]
-    return f"{executable} does not start ({last or f'exit status {outcome.returncode}'})"
+    last_line = result.stderr.strip().rpartition("\n")[2]
+    return f"{executable} does not start ({last_line or f'exit status {result.returncode}'})"
 
 
 def _first_error(output: str) -> str:
-    """Return the first error message of Playwright's output, without its stack trace."""
+    """Return the first error message in Playwright's output, without its stack trace."""
     match = re.search(r"^Error: (.+)$", ANSI.sub("", output), re.MULTILINE)
     return match[1].strip() if match else ""
 
 
 def _advice() -> str:
-    """Return what a person can do to get a browser on this machine."""
+    """Return advice for a person on how to install a browser."""
     commands = [text for name, text in INSTALL_BY_HAND.items() if shutil.which(name)]
     if not commands:
-        return f"Install Chromium, or name an executable in {EXECUTABLE_VARIABLE}."
-    return f"Run `{commands[0]}`, or name an executable in {EXECUTABLE_VARIABLE}."
+        return f"Install Chromium, or set {EXECUTABLE_VARIABLE} to an executable."
+    return f"Run `{commands[0]}`, or set {EXECUTABLE_VARIABLE} to an executable."

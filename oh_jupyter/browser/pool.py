@@ -1,4 +1,4 @@
-"""Several browsers side by side, by name; one of them is the current one."""
+"""Pool of named browsers, one of which is current."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from oh_jupyter.config import Settings, state_home
 from oh_jupyter.errors import BrowserError
 
 DEFAULT_NAME = "default"
-"""Name of the browser that is there from the beginning."""
+"""Name of the initial browser."""
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot be the name of a session, since it is part of paths."""
+    """Raise an error for an invalid session name; names become parts of paths."""
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise BrowserError(
-            f"{name!r} cannot be the name of a session: use letters, digits, _, - and dots."
+            f"{name!r} cannot be the name of a session: use letters, digits, _, - and periods."
         )
 
 
 def login_path(name: str) -> Path:
-    """File of the cookies and the local storage that a session of that name begins with."""
+    """Return the file with the initial cookies and local storage of a session."""
     return state_home() / "logins" / f"{name}.json"
 
 
 def record_path(setting: str | None, name: str) -> Path | None:
-    """File of the requests or the video of a session: each has its own."""
+    """Return the session's own file for its requests or video, or None."""
     if not setting:
         return None
     path = Path(setting).expanduser()
@@ -38,10 +38,10 @@ def record_path(setting: str | None, name: str) -> Path | None:
 
 
 class BrowserPool:
-    """Browsers that share their settings, and neither cookies nor tabs nor crashes."""
+    """Browsers that share settings, but no cookies, tabs or crashes."""
 
     def __init__(self, settings: Settings) -> None:
-        """Make a pool; no browser starts yet."""
+        """Create a pool; no browser starts yet."""
         self.name = DEFAULT_NAME
         self._settings = settings
         self._browsers: dict[str, BrowserEnv] = {}
@@ -50,7 +50,7 @@ class BrowserPool:
 
     @property
     def current(self) -> BrowserEnv:
-        """The current browser; it is made when it is first asked for."""
+        """Current browser, created on first use."""
         with self._lock:
             if self.name not in self._browsers:
                 self._browsers[self.name] = self.make(self.name)
@@ -58,37 +58,37 @@ class BrowserPool:
 
     @property
     def names(self) -> list[str]:
-        """Names of the browsers that there are."""
+        """Names of the existing browsers."""
         with self._lock:
             return list(self._browsers)
 
     def use(self, name: str) -> BrowserEnv:
-        """Make a browser the current one; a new name makes a new browser."""
+        """Make a browser current; a new name creates a new browser."""
         check_name(name)
         self.name = name
         return self.current
 
     def close(self, name: str | None = None) -> None:
-        """End a browser; the next use of its name starts a new one."""
+        """Close a browser; the next use of its name starts a new one."""
         with self._lock:
             browser = self._browsers.pop(name or self.name, None)
         if browser is not None:
             browser.close()
 
     def close_all(self) -> None:
-        """End all browsers."""
+        """Close all browsers."""
         for name in list(self._browsers):
             self.close(name)
 
     def mask(self, secrets: Iterable[str]) -> None:
-        """Hide texts in what all browsers say, also those that come later."""
+        """Hide texts in the observations and errors of all current and future browsers."""
         with self._lock:
             self._secrets.update(secrets)
             for browser in self._browsers.values():
                 browser.mask(self._secrets)
 
     def status(self, timeout: float = 5) -> list[dict[str, Any]]:
-        """Return for each browser its name, whether it is current, and whether it answers."""
+        """Return each browser's name, whether it is current, and whether it responds."""
         with self._lock:
             browsers = dict(self._browsers)
         return [
@@ -97,7 +97,7 @@ class BrowserPool:
         ]
 
     def keep_login(self, name: str, env: BrowserEnv) -> Path:
-        """Keep cookies and local storage of a browser for those of that name that come later."""
+        """Save a browser's cookies and local storage for future browsers of that name."""
         path = login_path(name)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         env.storage_state(path)
@@ -108,14 +108,14 @@ class BrowserPool:
         return path
 
     def make(self, name: str, *, headless: bool | None = None) -> BrowserEnv:
-        """Make a browser with the settings of that name, outside the pool."""
+        """Create a browser with the settings of that name, outside the pool."""
         check_name(name)
         settings = self._settings
         login = login_path(name)
         state = str(login) if login.is_file() else settings.browser_storage_state
         profile = settings.browser_profile
         if profile and name != DEFAULT_NAME:
-            # A profile serves one browser at a time.
+            # Only one browser at a time can use a profile.
             profile = f"{profile}-{name}"
         return BrowserEnv(
             settings.browsergym_eval_env or None,

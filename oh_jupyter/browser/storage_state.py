@@ -1,4 +1,4 @@
-"""Cookies and local storage in a file: to log in once, and begin with that later."""
+"""Files of cookies and local storage, with which later browsers start logged in."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ def write_state(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
-            # A file that was there keeps its permissions otherwise.
+            # os.open does not change the permissions of an existing file.
             os.chmod(path, 0o600)
             json.dump(state, file)
     except OSError as error:
         raise BrowserError(
-            f"The storage state cannot be written to {os.fspath(path)!r}: {error.strerror}. Name a "
-            "file in a folder that you may write to."
+            f"The storage state cannot be written to {os.fspath(path)!r}: {error.strerror}. Choose "
+            "a writable path."
         ) from error
 
 
 def read_state(
-    given: str | os.PathLike[str] | Mapping[str, Any] | None,
+    source: str | os.PathLike[str] | Mapping[str, Any] | None,
 ) -> dict[str, Any] | None:
-    """Read a storage state from a file, or take it as given; None if none is given."""
-    if given is None or given == "":
+    """Return a storage state from a file or a mapping; None if there is no source."""
+    if source is None or source == "":
         return None
-    if isinstance(given, Mapping):
-        return dict(given)
+    if isinstance(source, Mapping):
+        return dict(source)
     try:
-        state = json.loads(Path(given).expanduser().read_text("utf-8"))
+        state = json.loads(Path(source).expanduser().read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise BrowserError(
-            f"The storage state {os.fspath(given)!r} cannot be read: {error}. Save one with "
+            f"The storage state {os.fspath(source)!r} cannot be read: {error}. Save one with "
             "BrowserEnv.storage_state(path)."
         ) from error
     if not isinstance(state, dict):
         raise BrowserError(
-            f"{os.fspath(given)!r} is no storage state. Save one with "
+            f"{os.fspath(source)!r} is not a storage state. Save one with "
             "BrowserEnv.storage_state(path)."
         )
     return state

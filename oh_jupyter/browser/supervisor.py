@@ -1,4 +1,4 @@
-"""The worker's process, the requests that wait for its answers, and its replacement."""
+"""Worker process of a browser: start, requests, restart and idle timer."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from oh_jupyter.process import PIPE, Child, spawn
 
 
 class WorkerGoneError(BrowserError):
-    """The worker process ended."""
+    """Exit of the worker process."""
 
 
 class WorkerSettingsError(BrowserError):
-    """The worker cannot do what it was started for, and never will."""
+    """Failure to start that another attempt would repeat."""
 
 
 class WorkerProcess:
-    """One worker process, and the requests that wait for its answers."""
+    """One worker process and its pending requests."""
 
     def __init__(self, module: str, tempdir: TempDir) -> None:
         package_root = str(Path(__file__).resolve().parents[2])
@@ -52,7 +52,7 @@ class WorkerProcess:
         assert self._child.stdout is not None
         self._input = self._child.stdin
         self._output = self._child.stdout
-        self._answers: dict[int, Future[Any]] = {}
+        self._pending: dict[int, Future[Any]] = {}
         self._uncancellable: set[int] = set()
         self._lock = threading.Lock()
         self._count = 0
@@ -61,37 +61,51 @@ class WorkerProcess:
         self._reader = start_thread(self._read, "oh-browser-reader")
 
     def is_alive(self) -> bool:
-        """Tell whether the process is still there."""
+        """Return whether the process is running."""
         return not self._gone
 
     def request(self, message: dict[str, Any], timeout: float, grace: float = 0.0) -> Any:
-        """Send a request and wait for its answer; an interrupt only ends the waiting."""
-        answer: Future[Any] = Future()
+        """Send a request and wait for its response.
+
+        Args:
+            message: The request.
+            timeout: Seconds that it may take, for the message of a timeout.
+            grace: Further seconds to wait.
+
+        Returns:
+            The result.
+
+        Raises:
+            BrowserTimeoutError: No response in time; the worker cancels the request.
+            WorkerGoneError: The process ended.
+            BrowserError: The request failed or was cancelled.
+        """
+        response: Future[Any] = Future()
         with self._lock:
             if self._gone:
                 raise WorkerGoneError("The browser process has ended.")
             self._count += 1
             number = self._count
-            self._answers[number] = answer
+            self._pending[number] = response
             if message["op"] in ("ping", "start", "watch", "pick"):
                 self._uncancellable.add(number)
         is_sent = False
         try:
             self._send({**message, "id": number})
             is_sent = True
-            return answer.result(timeout + grace)
+            return response.result(timeout + grace)
         except BrowserError:
             raise
         except TimeoutError:
-            self._give_up(number)
-            what = message.get("action") or message["op"]
+            self._cancel(number)
+            step = message.get("action") or message["op"]
             raise BrowserTimeoutError(
-                f"The browser did not answer within {timeout:g} s; the step was cancelled: {what}"
+                f"The browser did not answer within {timeout:g} s; the step was cancelled: {step}"
             ) from None
         except BaseException:
-            # Interrupted in the middle of a frame, nothing that follows would be understood.
+            # After an incomplete frame, the worker cannot parse any later one.
             self.needs_ping = self.needs_ping or not is_sent
-            self._give_up(number)
+            self._cancel(number)
             raise
 
     def _send(self, message: dict[str, Any]) -> None:
@@ -99,24 +113,24 @@ class WorkerProcess:
             try:
                 write_frame(self._input.fileno(), message)
             except (OSError, ValueError):
-                self._answers.pop(message["id"], None)
-                # Known here before its output is read to the end: the next request starts anew.
+                self._pending.pop(message["id"], None)
+                # The reader may not have reached the end of the output yet.
                 self._gone = True
                 raise WorkerGoneError("The browser process has ended.") from None
 
     def interrupt(self) -> None:
-        """Give up what is being waited for, except the start and signs of life."""
+        """Cancel all pending requests except the start, pings, pictures and picks."""
         with self._lock:
-            numbers = [number for number in self._answers if number not in self._uncancellable]
-            waiting = {number: self._answers.pop(number) for number in numbers}
-        for number, answer in waiting.items():
-            self._give_up(number)
-            answer.set_exception(BrowserError("The step was cancelled."))
+            numbers = [number for number in self._pending if number not in self._uncancellable]
+            cancelled = {number: self._pending.pop(number) for number in numbers}
+        for number, response in cancelled.items():
+            self._cancel(number)
+            response.set_exception(BrowserError("The step was cancelled."))
 
-    def _give_up(self, number: int) -> None:
-        """Forget a request: its late answer is dropped, its work is cancelled."""
+    def _cancel(self, number: int) -> None:
+        """Cancel a request in the worker and drop its late response."""
         with self._lock:
-            self._answers.pop(number, None)
+            self._pending.pop(number, None)
             with contextlib.suppress(OSError, ValueError):
                 write_frame(self._input.fileno(), {"op": "cancel", "id": 0, "step": number})
 
@@ -126,27 +140,27 @@ class WorkerProcess:
                 message := read_frame(self._output.fileno(), replace_surrogates=True)
             ) is not None:
                 with self._lock:
-                    answer = self._answers.pop(message["id"], None)
+                    response = self._pending.pop(message["id"], None)
                     self._uncancellable.discard(message["id"])
-                if answer is None:
+                if response is None:
                     continue
                 if message.get("is_final"):
-                    answer.set_exception(WorkerSettingsError(message["error"]))
+                    response.set_exception(WorkerSettingsError(message["error"]))
                 elif "error" in message:
-                    answer.set_exception(BrowserError(message["error"]))
+                    response.set_exception(BrowserError(message["error"]))
                 else:
-                    answer.set_result(message["result"])
+                    response.set_result(message["result"])
         except (OSError, ValueError):
             pass
         with self._lock:
             self._gone = True
-            waiting, self._answers = self._answers, {}
-        for answer in waiting.values():
-            answer.set_exception(WorkerGoneError("The browser process has ended."))
+            pending, self._pending = self._pending, {}
+        for response in pending.values():
+            response.set_exception(WorkerGoneError("The browser process has ended."))
 
     def _close_input(self, timeout: float) -> bool:
-        """Close the pipe; False if another thread was still writing a frame after ``timeout``."""
-        # Closed under its feet, the frame would end up in whatever gets that descriptor next.
+        """Close the pipe; return False if a frame is still being written after ``timeout``."""
+        # The rest of that frame would go to the next file that gets the descriptor.
         if not self._lock.acquire(timeout=timeout):
             return False
         try:
@@ -157,13 +171,13 @@ class WorkerProcess:
         return True
 
     def stderr_tail(self) -> str:
-        """Read what the worker wrote to its standard error."""
+        """Return the end of the worker's standard error."""
         self._errors.seek(0)
         return self._errors.read().decode("utf-8", "replace")[-1500:].strip()
 
     def end(self, graceful: bool = True, seconds: float = CLOSE_SECONDS) -> None:
-        """End the process, its browser, and everything below."""
-        # The end of its input asks the worker to close the browser properly.
+        """Stop the process, its browser and all descendants."""
+        # The worker closes the browser properly when its input ends.
         if self._close_input(seconds if graceful else 0) and graceful:
             with contextlib.suppress(TimeoutError):
                 self._child.wait(seconds)
@@ -175,21 +189,21 @@ class WorkerProcess:
 
 
 START_TIMEOUT_SECONDS = 45.0
-"""Seconds that one attempt to start may take."""
+"""Timeout of one attempt to start."""
 TASK_START_TIMEOUT_SECONDS = 180.0
-"""The same where a task of BrowserGym is set up with it, which may log in to several sites."""
+"""Start timeout with a BrowserGym task, which may log in to several sites."""
 PING_TIMEOUT_SECONDS = 5.0
-"""Seconds in which a worker has to answer after a request that timed out."""
+"""Timeout of the ping after a request that timed out or was interrupted."""
 ASIDE_GRACE_SECONDS = 10.0
-"""Seconds more than were asked for, until a request beside the steps is given up."""
-PAGES_LOST = "open pages, history and what was entered are lost"
+"""Grace period after the timeout of a request that runs alongside the steps."""
+PAGES_LOST = "open pages, history and form input are lost"
 
 
 class Supervisor:
-    """One worker at a time; not safe to use from several threads, except where said."""
+    """Owner of at most one worker; thread-safe only where noted."""
 
     def __init__(self, module: str, settings: LaunchSettings, attempts: int) -> None:
-        """Prepare."""
+        """Prepare; no worker starts yet."""
         self.restart_notice = ""
         self.is_closed = False
         self._module = module
@@ -202,25 +216,25 @@ class Supervisor:
 
     @property
     def lost_state(self) -> str:
-        """What goes with a browser that ends unexpectedly, in half a sentence."""
+        """State that an unexpected exit of the browser loses, as a clause for a message."""
         settings = self._settings
         if settings.task:
-            return f"cookies, {PAGES_LOST}, and the task's episode began anew, without rewards"
+            return f"cookies, {PAGES_LOST}, and the task's episode restarted without rewards"
         if settings.cdp_url:
-            return "what was under way is lost; the running browser keeps its tabs and cookies"
+            return "the current operation is lost; the running browser keeps its tabs and cookies"
         if settings.user_data_dir:
             return (
                 f"{PAGES_LOST}; the profile keeps cookies and local storage, except session "
-                "cookies and what was set in the last half minute"
+                "cookies and changes of the last 30 s"
             )
         if settings.storage_state:
-            return f"{PAGES_LOST}; cookies and local storage are those of the storage state again"
+            return f"{PAGES_LOST}; cookies and local storage are reset to the storage state"
         return f"cookies, {PAGES_LOST}"
 
     def start(self) -> WorkerProcess:
-        """Make sure that a worker runs, and return it."""
+        """Start a worker unless one runs, and return it."""
         if self.is_closed:
-            raise BrowserError("The browser environment is closed; make a new BrowserEnv.")
+            raise BrowserError("The browser environment is closed; create a new BrowserEnv.")
         worker = self._worker
         if worker is not None and worker.needs_ping and worker.is_alive():
             worker.needs_ping = False
@@ -232,10 +246,10 @@ class Supervisor:
             return worker
         if worker is not None:
             worker.end()
-            self.restart_notice = f"The browser had ended and was started anew: {self.lost_state}."
+            self.restart_notice = f"The browser had exited and was restarted: {self.lost_state}."
         worker = self._start_worker()
         if self.is_closed:
-            # Closed by another thread meanwhile, which found nothing to end.
+            # Another thread called close, which did not see this worker.
             worker.end()
             raise BrowserError("The browser environment was closed while the browser started.")
         self._worker = worker
@@ -244,13 +258,13 @@ class Supervisor:
             with contextlib.suppress(BrowserError):
                 worker.request({"op": "reopen", **tabs}, START_TIMEOUT_SECONDS)
             self.restart_notice = (
-                "The browser was closed while nobody used it, and its tabs were opened again with "
-                "their cookies and local storage; history and what was entered are lost."
+                "The browser was closed while idle. Its tabs were reopened with their cookies and "
+                "local storage; history and form input are lost."
             )
         return worker
 
     def suspend(self) -> None:
-        """End the worker until the next request, which finds the same tabs open."""
+        """Stop the worker until the next request, which reopens its tabs."""
         worker, settings = self._worker, self._settings
         if worker is None or not worker.is_alive() or settings.task or settings.cdp_url:
             return
@@ -263,7 +277,7 @@ class Supervisor:
             worker.end(seconds=settings.close_seconds)
 
     def request(self, request: Mapping[str, Any], timeout: float, grace: float = 0.0) -> Any:
-        """Send a request to the worker, which is started if none runs."""
+        """Send a request to the worker; start one if none runs."""
         worker = self.start()
         try:
             return worker.request(dict(request), timeout, grace)
@@ -271,27 +285,27 @@ class Supervisor:
             worker.needs_ping = True
             raise
         except WorkerGoneError:
-            self._refuse_if_closed()
-            worker.end(graceful=False)  # it may still look alive, and must not be asked again
+            self._raise_if_closed()
+            worker.end(graceful=False)  # it may still appear alive; later requests need a new one
             raise
         except BrowserError as error:
             if worker.is_alive():
                 raise
-            self._refuse_if_closed()
+            self._raise_if_closed()
             raise WorkerGoneError(str(error)) from error
 
     def begin_task(self, task: str, seed: int) -> None:
-        """Let the worker, and each one that replaces it, carry out another task of BrowserGym."""
+        """Switch this worker and all later ones to another BrowserGym task."""
         self._settings = replace(self._settings, task=task, seed=seed)
         if self._worker is not None and self._worker.is_alive():
             self.request({"op": "begin_task", "task": task, "seed": seed}, self._start_timeout)
 
-    def _refuse_if_closed(self) -> None:
+    def _raise_if_closed(self) -> None:
         if self.is_closed:
             raise BrowserError("The browser was closed while a step was waiting.")
 
     def check_alive(self, timeout: float) -> bool:
-        """Find out whether worker and browser answer. From any thread."""
+        """Return whether worker and browser respond. Thread-safe."""
         worker = self._worker
         if worker is None or not worker.is_alive():
             return False
@@ -302,20 +316,20 @@ class Supervisor:
         return True
 
     def ask_aside(self, request: dict[str, Any], seconds: float) -> Any:
-        """Ask for what may take long beside the steps; None if no browser runs. From any thread."""
+        """Send a long request alongside the steps; None if no browser runs. Thread-safe."""
         worker = self._worker
         if worker is None or not worker.is_alive():
             return None
         return worker.request({**request, "seconds": seconds}, seconds, grace=ASIDE_GRACE_SECONDS)
 
     def interrupt(self) -> None:
-        """Give up what is being waited for. From any thread."""
+        """Cancel the pending requests. Thread-safe."""
         worker = self._worker
         if worker is not None:
             worker.interrupt()
 
     def close(self) -> None:
-        """End the worker. From any thread; a request that waits gets an error."""
+        """Stop the worker; pending requests raise an error. Thread-safe."""
         self.is_closed = True
         worker, self._worker = self._worker, None
         if worker is not None:
@@ -333,7 +347,7 @@ class Supervisor:
         settings = replace(settings, downloads_dir=downloads)
         reasons: list[str] = []
         for attempt in range(self._attempts):
-            # Root cannot have Chromium's sandbox, and some containers cannot either.
+            # Chromium's sandbox does not work for root, nor in some containers.
             is_root = getattr(os, "geteuid", lambda: 1)() == 0
             settings = replace(settings, sandbox=not is_root and attempt == 0)
             try:
@@ -357,15 +371,15 @@ class Supervisor:
         raise BrowserError(
             f"The browser {settings.cdp_url or settings.executable} did not start in "
             f"{len(reasons)} attempts. Try it in a terminal, or run `oh-jupyter install-browser`. "
-            f"It said: {reasons[-1]}"
+            f"Last error: {reasons[-1]}"
         )
 
 
 class IdleTimer:
-    """Calls back, from a thread of its own, some seconds after it was last touched."""
+    """Timer that calls back from its own thread some seconds after the last touch."""
 
     def __init__(self, seconds: float | None, on_idle: Callable[[], None]) -> None:
-        """Prepare; it runs from the first touch on, and never if there are no seconds."""
+        """Prepare the timer; the first touch starts it, unless ``seconds`` is 0 or None."""
         self._seconds = seconds
         self._on_idle = on_idle
         self._lock = threading.Lock()
@@ -373,14 +387,14 @@ class IdleTimer:
         self._is_closed = False
 
     def touch(self) -> None:
-        """Count the seconds anew."""
+        """Restart the timer."""
         with self._lock:
             self._cancel()
             if self._seconds and not self._is_closed:
                 self._timer = start_timer(self._seconds, self._on_idle, "oh-browser-idle")
 
     def close(self) -> None:
-        """Stop for good."""
+        """Stop the timer permanently."""
         with self._lock:
             self._is_closed = True
             self._cancel()
@@ -390,14 +404,13 @@ class IdleTimer:
             self._timer.cancel()
 
 
-def checked_seconds(name: str, seconds: float | None) -> float:
-    """Check after how many seconds something happens; 0 for never."""
-    if seconds is None:
+def checked_seconds(name: str, value: float | None) -> float:
+    """Return a valid number of seconds; 0 for None, which means never."""
+    if value is None:
         return 0.0
-    # Written like this since NaN is neither.
-    if not (isinstance(seconds, int | float) and 0 <= seconds <= threading.TIMEOUT_MAX):
+    # The chained comparison also rejects NaN.
+    if not (isinstance(value, int | float) and 0 <= value <= threading.TIMEOUT_MAX):
         raise BrowserError(
-            f"{name} is {seconds!r}, which is no number of seconds. Give one of 0 or more, "
-            "or None for never."
+            f"{name} must be a number of seconds, 0 or more, or None for never, not {value!r}"
         )
-    return seconds
+    return value

@@ -1,4 +1,4 @@
-"""A page as data: its tables, links, forms and elements as pandas DataFrames."""
+"""Tables, links, forms and elements of a page as pandas DataFrames."""
 
 from __future__ import annotations
 
@@ -53,27 +53,27 @@ ELEMENTS_SCRIPT = """(selector) => [...document.querySelectorAll(selector)].map(
 
 
 def read_links(env: BrowserEnv) -> Any:
-    """Read the links of the active page: text and whole address."""
+    """Read the links of the active page: text and absolute URL."""
     return _pandas().DataFrame(env.evaluate(LINKS_SCRIPT), columns=["text", "url"])
 
 
 def read_forms(env: BrowserEnv) -> Any:
-    """Read the fields of the active page's forms; the form is -1 for those in none."""
+    """Read the form fields of the active page; ``form`` is -1 for fields outside a form."""
     columns = ["form", "name", "type", "label", "value", "required", "options"]
     return _pandas().DataFrame(env.evaluate(FORMS_SCRIPT), columns=columns)
 
 
 def read_elements(env: BrowserEnv, selector: str = "", *, role: str = "") -> Any:
-    """Read the elements of the active page that a CSS selector matches, or those with a role."""
+    """Read the elements of the active page that match a CSS selector or have a role."""
     if not role:
         rows = env.evaluate(ELEMENTS_SCRIPT, selector)
         return _pandas().DataFrame(rows, columns=["tag", "text", "value"])
-    found = [
+    elements = [
         (node.get("browsergym_id"), node["name"]["value"], node.get("value", {}).get("value"))
         for node in env.step("noop(0)", include=["axtree_object"])["axtree_object"]["nodes"]
         if node.get("role", {}).get("value") == role and "name" in node
     ]
-    return _pandas().DataFrame(found, columns=["bid", "name", "value"])
+    return _pandas().DataFrame(elements, columns=["bid", "name", "value"])
 
 
 def _pandas() -> Any:
@@ -86,7 +86,7 @@ def _pandas() -> Any:
 
 
 def read_tables(env: BrowserEnv) -> list[Any]:
-    """Read the tables of the active page, with spanning cells repeated."""
+    """Read the tables of the active page; a spanning cell is repeated."""
     pandas = _pandas()
     frames = []
     for table in env.evaluate(TABLES_SCRIPT):

@@ -1,4 +1,4 @@
-"""The accessibility tree as the text that agents read: one line a node, indented by tabs."""
+"""Accessibility tree as text for agents: one line per node, indented by tabs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from oh_jupyter.browser.channel.addresses import (
 )
 
 MIN_VISIBILITY = 0.5
-"""Share of an element that has to be in sight for it to count as visible."""
+"""Minimum share of a visible element that is in sight."""
 
 MAX_INDENT = 30
-"""Tabs before a line; of what is nested deeper, the level is written in parentheses instead."""
+"""Maximum number of tabs; deeper lines begin with their level in parentheses instead."""
 
 SKIPPED_ROLES = frozenset({"LineBreak", "InlineTextBox"})
 SKIPPED_PROPERTIES = frozenset(
@@ -34,20 +34,19 @@ def flatten_axtree(
     skip_generic: bool = True,
     visible_only: bool = False,
 ) -> str:
-    """Write an accessibility tree as text, in the form of BrowserGym's flattened tree.
+    """Format an accessibility tree as text, like BrowserGym's flattened tree.
 
     Args:
         axtree: ``axtree_object`` of an observation.
         properties: ``extra_element_properties`` of the same observation.
-        with_visible: Say ``visible`` of elements that are in sight.
-        with_clickable: Say ``clickable`` of elements that answer to a click.
-        skip_generic: Leave out generic nodes without properties; their children stay.
-        visible_only: Leave out elements that are not in sight, with their text.
+        with_visible: Mark elements that are in sight with ``visible``.
+        with_clickable: Mark elements that respond to a click with ``clickable``.
+        skip_generic: Omit generic nodes without properties, but not their children.
+        visible_only: Omit elements that are out of sight, and their text.
 
     Returns:
-        Lines of the form ``[bid] role 'name' value='…', clickable, focused``; long ``data:``
-        addresses are shortened, and
-        of lines below the level ``MAX_INDENT`` it is written as a number.
+        Lines of the form ``[bid] role 'name' value='…', clickable, focused``. Long ``data:``
+        URLs are shortened. Lines deeper than ``MAX_INDENT`` begin with their level.
     """
     nodes = {node["nodeId"]: node for node in axtree.get("nodes", ())}
     if not nodes:
@@ -65,13 +64,13 @@ def flatten_axtree(
             continue
         seen.add(node_id)
         element = extra.get(node.get("browsergym_id") or "", {})
-        # What was not measured is not known to be in sight; nodes without a bid are no elements.
-        measured = element.get("visibility", 0.0)
+        # Elements without a measurement count as out of sight; nodes without a bid always stay.
+        visibility = element.get("visibility", 0.0)
         has_bid = "browsergym_id" in node and bool(extra)
-        filtered = visible_only and has_bid and measured < MIN_VISIBILITY
+        filtered = visible_only and has_bid and visibility < MIN_VISIBILITY
         name = str(_value(node, "name") or "")
         if _value(node, "role") == "StaticText":
-            # Browsers cut a long text into several nodes, and an address in it as well.
+            # Browsers split long text, and URLs in it, into several nodes.
             rest = data_url_rest(name) if in_address else name
             in_address = ends_in_data_url(name) or (in_address and not rest)
             if not rest and name:
@@ -99,7 +98,7 @@ def _indent(depth: int) -> str:
 
 
 def _short(text: str) -> str:
-    """Shorten the ``data:`` addresses in a text, or the one that it is, whatever is in that."""
+    """Shorten ``data:`` URLs in a text, or the text itself if it is one."""
     return shortened_urls(shortened_url(text))
 
 

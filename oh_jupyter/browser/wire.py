@@ -1,4 +1,4 @@
-"""The wire side: browse Actions become Observations, in the words of OpenHands' protocol."""
+"""Browse Actions and Observations of OpenHands' protocol."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ BID_NOTE = (
     "Note: [bid] is the unique alpha-numeric identifier at the beginning of lines for each element "
     "in the AXTree. Always use bid to refer to elements in your actions.\n"
 )
-FIND_HINT = 'find("words") goes to a place, both by browse_interactive'
+FIND_HINT = 'find("words") scrolls to a match; use browse_interactive for these calls'
 BrowseAction = BrowseURLAction | BrowseInteractiveAction
 
 
 def browse(
     action: BrowseAction, env: BrowserEnv, workspace_dir: str
 ) -> BrowserOutputObservation | FileDownloadObservation | ErrorObservation:
-    """Carry out a browse Action; failures are Observations, never exceptions."""
+    """Run a browse Action; report failures as Observations, never as exceptions."""
     try:
         env.start()
     except BrowserError as error:
@@ -65,7 +65,7 @@ def browse(
         parts |= {"axtree_object", "extra_element_properties"}
     timeout = action.timeout or 120
     try:
-        found = env.step(
+        result = env.step(
             calls, timeout=timeout, include=parts, cwd=workspace_dir, token=action,
             nearby=not action.return_axtree,
         )  # fmt: skip
@@ -80,65 +80,64 @@ def browse(
             last_browser_action=calls,
             last_browser_action_error=message,
         )
-    if found["downloads"]:
-        return _downloaded(move_downloads_to_workspace(found["downloads"], workspace_dir), calls)
+    if result["downloads"]:
+        return _downloaded(move_downloads_to_workspace(result["downloads"], workspace_dir), calls)
     observation = BrowserOutputObservation(
         content="",
-        url=found["url"],
+        url=result["url"],
         trigger_by_action=action.kind,
-        screenshot=found["screenshot"],
-        screenshot_path=_save(found["screenshot"], workspace_dir),
-        set_of_marks=found["set_of_marks"],
-        error=bool(found["last_action_error"]),
-        open_pages_urls=found["open_pages_urls"],
-        active_page_index=found["active_page_index"],
-        last_browser_action=found["last_action"],
-        last_browser_action_error=found["last_action_error"],
-        focused_element_bid=found["focused_element_bid"],
-        goal_image_urls=found.get("image_content", []),
+        screenshot=result["screenshot"],
+        screenshot_path=_save_screenshot(result["screenshot"], workspace_dir),
+        set_of_marks=result["set_of_marks"],
+        error=bool(result["last_action_error"]),
+        open_pages_urls=result["open_pages_urls"],
+        active_page_index=result["active_page_index"],
+        last_browser_action=result["last_action"],
+        last_browser_action_error=result["last_action_error"],
+        focused_element_bid=result["focused_element_bid"],
+        goal_image_urls=result.get("image_content", []),
     )
-    if calls.strip() in (GET_GOAL, GET_REWARDS) and not found["url"]:
-        # An answer about the task, which clients read as it is.
-        observation.content = found["text_content"]
+    if calls.strip() in (GET_GOAL, GET_REWARDS) and not result["url"]:
+        # Clients expect the goal or the rewards without any other text.
+        observation.content = result["text_content"]
         return observation
     if action.return_axtree:
-        observation.axtree_object = found["axtree_object"]
-        observation.extra_element_properties = found["extra_element_properties"]
+        observation.axtree_object = result["axtree_object"]
+        observation.extra_element_properties = result["extra_element_properties"]
     if shows_text:
         occasion = "trying to visit the URL" if is_url else "executing the last action"
-        text = _text_piece(found, start or 0, workspace_dir)
-        observation.content = _page_content(observation, found, text, occasion)
+        text = _text_piece(result, start or 0, workspace_dir)
+        observation.content = _page_content(observation, result, text, occasion)
     else:
-        observation.content = _tree_content(observation, found, workspace_dir)
+        observation.content = _tree_content(observation, result, workspace_dir)
     return observation
 
 
 def _text_start(calls: str) -> int | None:
-    """Find where the page's text is to be read from; None if it is not asked for."""
+    """Return the ``start`` of the last ``page_text`` call, or None if there is none."""
     try:
-        asked = [call for call in parse_actions(calls) if call.name == "page_text"]
+        text_calls = [call for call in parse_actions(calls) if call.name == "page_text"]
     except BrowserError:
         return None
-    return asked[-1].arguments["start"] if asked else None
+    return text_calls[-1].arguments["start"] if text_calls else None
 
 
 def _goto(url: str) -> str:
-    # The plain form is what clients compare with; only odd addresses need an escaped one.
+    # Clients compare with the unescaped form.
     return f'goto("{url}")' if not set(url) & {'"', "\\", "\n", "\r"} else f"goto({url!r})"
 
 
-def _save(screenshot: str, workspace_dir: str) -> str | None:
+def _save_screenshot(screenshot: str, workspace_dir: str) -> str | None:
     if not screenshot:
         return None
-    # The picture is in the Observation as well; a full disk must not cost the step.
-    return _saved(
+    return _save_file(
         base64.b64decode(screenshot.partition(",")[2]),
         workspace_dir, SCREENSHOTS_DIR, "screenshot", ".png",
     )  # fmt: skip
 
 
-def _saved(data: bytes, workspace_dir: str, folder: str, name: str, suffix: str) -> str | None:
-    """Save a file of a step under a name with the time; None if that is not possible."""
+def _save_file(data: bytes, workspace_dir: str, folder: str, name: str, suffix: str) -> str | None:
+    """Save a file with a timestamp in its name; return None if it cannot be written."""
     directory = Path(workspace_dir) / folder
     path = directory / f"{name}_{datetime.now():%Y%m%d_%H%M%S_%f}{suffix}"
     try:
@@ -170,60 +169,62 @@ def _error_block(observation: BrowserOutputObservation, occasion: str) -> str:
     )
 
 
-def _notices(found: Mapping[str, Any]) -> str:
+def _notices(result: Mapping[str, Any]) -> str:
     return "".join(
-        f"[{notice}]\n" for notice in found["notices"] if notice not in found["last_action_error"]
+        f"[{notice}]\n" for notice in result["notices"] if notice not in result["last_action_error"]
     )
 
 
 def _bounded(
     text: str,
-    whole: str,
+    full_text: str,
     workspace_dir: str,
     start: int | None = None,
-    what: str = "The whole page",
+    subject: str = "The whole page",
 ) -> str:
-    """Cut what is too long to be read at once, and say where the whole is."""
+    """Truncate a long text, and append where its full version is and how to read on."""
     if len(text) <= MAX_CONTENT_CHARS:
         return text
     end = text.rfind("\n", MAX_CONTENT_CHARS // 2, MAX_CONTENT_CHARS)
     end = MAX_CONTENT_CHARS if end < 0 else end
-    path = _saved(whole.encode("utf-8"), workspace_dir, PAGES_DIR, "page", ".txt")
-    where = "" if path is None else f" {what} is in the file {path}."
-    reads = "page_text(0) reads the text" if start is None else f"page_text({start + end}) reads on"
+    path = _save_file(full_text.encode("utf-8"), workspace_dir, PAGES_DIR, "page", ".txt")
+    location = "" if path is None else f" {subject} is in the file {path}."
+    next_call = (
+        "page_text(0) reads the text" if start is None else f"page_text({start + end}) reads on"
+    )
     return (
-        f"{text[:end]}\n[{len(text) - end} of {len(text)} characters are left out here.{where} "
-        f"scroll(0, 600) brings other parts into sight, {reads}, {FIND_HINT}.]"
+        f"{text[:end]}\n[{len(text) - end} of {len(text)} characters are left out here.{location} "
+        f"scroll(0, 600) shows other parts, {next_call}, {FIND_HINT}.]"
     )
 
 
-def _text_piece(found: Mapping[str, Any], start: int, workspace_dir: str) -> str:
-    """Write the text of a page from a place on, as much of it as is read at once."""
-    piece = found.get("text_range")
-    whole = shortened_urls(found["text_content"])
+def _text_piece(result: Mapping[str, Any], start: int, workspace_dir: str) -> str:
+    """Return a page's text from ``start`` on, up to the length that agents read at once."""
+    piece = result.get("text_range")
+    text = shortened_urls(result["text_content"])
     if piece is None:
-        where = f"[From character {start} of {len(whole)} on:]\n" if start else ""
-        return where + _bounded(whole[start:], whole, workspace_dir, start)
+        header = f"[From character {start} of {len(text)} on:]\n" if start else ""
+        return header + _bounded(text[start:], text, workspace_dir, start)
     end, total = piece["end"], piece["total"]
     more = f" page_text({end}) reads on." if end < total else ""
-    said = f"[These are characters {piece['start']} to {end} of {total}.{more}"
-    return whole if not start and end >= total else f"{whole}\n{said} {FIND_HINT}.]"
+    position = f"[These are characters {piece['start']} to {end} of {total}.{more}"
+    return text if not start and end >= total else f"{text}\n{position} {FIND_HINT}.]"
 
 
 def _page_content(
-    observation: BrowserOutputObservation, found: Mapping[str, Any], text: str, occasion: str
+    observation: BrowserOutputObservation, result: Mapping[str, Any], text: str, occasion: str
 ) -> str:
     content = f"[Current URL: {shortened_url(observation.url)}]\n"
     if observation.error:
         content += _error_block(observation, occasion)
-    content += _notices(found)
+    content += _notices(result)
     content += "============== BEGIN webpage content ==============\n"
     content += f"{text}\n============== END webpage content ==============\n"
     return content
 
 
 def _tree_content(
-    observation: BrowserOutputObservation, found: Mapping[str, Any], workspace_dir: str
+    observation: BrowserOutputObservation, result: Mapping[str, Any], workspace_dir: str
 ) -> str:
     content = f"[Current URL: {shortened_url(observation.url)}]\n"
     content += f"[Focused element bid: {observation.focused_element_bid}]\n"
@@ -234,10 +235,10 @@ def _tree_content(
         content += _error_block(observation, "executing the last action")
     else:
         content += "[Action executed successfully.]\n"
-    content += _notices(found)
-    tree, properties = found["axtree_object"], found["extra_element_properties"]
-    text = whole = flatten_axtree(tree, properties, with_clickable=True, skip_generic=False)
-    left_out = found.get("left_out", 0)
+    content += _notices(result)
+    tree, properties = result["axtree_object"], result["extra_element_properties"]
+    text = full_text = flatten_axtree(tree, properties, with_clickable=True, skip_generic=False)
+    left_out = result.get("left_out", 0)
     if left_out:
         observation.filter_visible_only = True
     if len(text) > MAX_CONTENT_CHARS:
@@ -247,10 +248,10 @@ def _tree_content(
         )
     content += VISIBLE_TREE_HEADER if observation.filter_visible_only else COMPLETE_TREE_HEADER
     content += f"{BID_NOTE}============== BEGIN accessibility tree ==============\n"
-    what = "What is nearby" if left_out else "The whole page"
-    text = _bounded(text, whole, workspace_dir, what=what)
+    subject = "The nearby part" if left_out else "The whole page"
+    text = _bounded(text, full_text, workspace_dir, subject=subject)
     if left_out:
-        text += f"\n[{left_out} elements further away are left out. scroll(0, 600) brings them "
-        text += f"near, page_text(0) reads the text, {FIND_HINT}.]"
+        text += f"\n[{left_out} elements further away are left out. scroll(0, 600) shows other "
+        text += f"parts, page_text(0) reads the text, {FIND_HINT}.]"
     content += f"{text}\n============== END accessibility tree ==============\n"
     return content

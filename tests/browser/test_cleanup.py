@@ -188,7 +188,7 @@ def test_a_stalled_download_is_waited_for_by_its_own_step(driven: Driven, site, 
     page = site.put("/page", "<a href=/stalled style='font-size:99px'>get</a>")
     driven.step(f'goto("{page}")')
     seen = driven.step("mouse_click(50, 50)")
-    said = "/stalled goes on; a later step will report it when it is finished"
+    said = "/stalled is still running; a later step will report it when it finishes"
     assert said in seen["notices"][0]
     # Later steps must not wait for it at all.
     monkeypatch.setattr(operations, "DOWNLOAD_TIMEOUT_SECONDS", 600)

@@ -172,7 +172,7 @@ def test_names():
         "oh_jupyter/click-button", "oh_jupyter/log-in", "browsergym/miniwob.x",
     ]  # fmt: skip
     assert find_task("log-in") is TASKS["oh_jupyter/log-in"]
-    with pytest.raises(BrowserError, match="Near it: oh_jupyter/click-button"):
+    with pytest.raises(BrowserError, match="Similar names: oh_jupyter/click-button"):
         BrowserEnv("oh_jupyter/click-buton")
     with pytest.raises(BrowserError, match="No task matches"):
         match_tasks(["fly-*"])

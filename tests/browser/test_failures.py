@@ -109,7 +109,7 @@ def test_each_part_of_the_chain_is_killed_in_turn(env: BrowserEnv, site, part: s
     if is_end:
         wait_until(lambda: not env.check_alive(5))
     seen = env.step(f'goto("{other}")')
-    lost = "cookies, open pages, history and what was entered are lost"
+    lost = "cookies, open pages, history and form input are lost"
     assert any(lost in notice for notice in seen["notices"]) == is_end
     assert env.check_alive()
     if part == "renderer":
@@ -142,7 +142,7 @@ def test_what_is_lost_is_said_truly(site, tmp_path: Path):
         state = env.storage_state()
     for settings, said in (
         ({"user_data_dir": profile}, "the profile keeps cookies and local storage"),
-        ({"storage_state": state}, "cookies and local storage are those of the storage state"),
+        ({"storage_state": state}, "cookies and local storage are reset to the storage state"),
     ):
         with BrowserEnv(**settings) as env:
             env.step(f'goto("{page}")', include=[])
@@ -181,7 +181,7 @@ def test_a_stopped_worker_is_replaced(env: BrowserEnv, site):
         assert not env.check_alive(0.5)
         seen = env.step(f'goto("{page}")')
     assert "fine" in seen["text_content"]
-    assert "started anew" in seen["notices"][0]
+    assert "was restarted" in seen["notices"][0]
     assert not process.is_running()
 
 
@@ -237,7 +237,7 @@ def test_an_interrupt_while_a_request_is_written(
     if bytes_written is None:
         assert "fine" in env.step("noop(0)")["text_content"]
     else:
-        assert "started anew" in env.step("noop(0)")["notices"][0]
+        assert "was restarted" in env.step("noop(0)")["notices"][0]
 
 
 def test_a_step_is_given_up_from_another_thread(env: BrowserEnv, site):

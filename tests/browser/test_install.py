@@ -112,7 +112,7 @@ def test_no_way_to_a_browser_is_one_line(
     assert ("E: Unable to locate chromium" in last) is (user == 0)
     assert ("only root" in last) is (user != 0)
     assert last.endswith(
-        "Run `apt-get install chromium`, or name an executable in OH_JUPYTER_BROWSER."
+        "Run `apt-get install chromium`, or set OH_JUPYTER_BROWSER to an executable."
     )
 
 

@@ -131,7 +131,7 @@ def test_names_are_listed_and_near_ones_named():
     assert names[:2] == ["browsergym/miniwob.click-tab", "browsergym/miniwob.click-tab-2"]
     with (
         BrowserEnv("browsergym/miniwob.click-tst") as env,
-        pytest.raises(BrowserError, match=r"no task .*Near it: browsergym/miniwob\.click-test"),
+        pytest.raises(BrowserError, match=r"Similar names: browsergym/miniwob\.click-test"),
     ):
         env.start()
 

@@ -100,7 +100,7 @@ def test_parts_that_are_left_out_are_empty(env: BrowserEnv, show):
     assert seen["axtree_object"]["nodes"]
     assert seen["screenshot"] == seen["set_of_marks"] == seen["text_content"] == ""
     assert seen["dom_object"] == seen["extra_element_properties"] == {}
-    with pytest.raises(BrowserError, match="no part 'smell'"):
+    with pytest.raises(BrowserError, match="Unknown part 'smell'"):
         env.step("noop(0)", include=["smell"])
     for part in PARTS:
         assert env.step("noop(0)", include=[part])[part] or part == "focused_element_bid"

@@ -80,7 +80,7 @@ def test_renderer_crash(env: BrowserEnv, site):
 def test_a_download_that_goes_on_is_no_error(env: BrowserEnv, site):
     seen = env.step(f'goto("{site.url("/stalled")}")')
     assert seen["last_action_error"] == ""
-    assert "goes on; a later step will report it" in seen["notices"][0]
+    assert "is still running; a later step will report it" in seen["notices"][0]
 
 
 def test_a_certificate_that_nobody_knows(env: BrowserEnv, tmp_path):

@@ -203,7 +203,7 @@ async def test_no_result_fills_a_context(mcp_connect, tmp_path) -> None:
     calls = [
         ("read", {"path": str(path)}, "start and end", "line 0 ", "line 9999 "),
         ("edit", {"command": "view", "path": str(path)}, "", "line 0 ", ""),
-        ("browse", {"url": page.as_uri()}, "by browse_interactive", "Top", "END webpage"),
+        ("browse", {"url": page.as_uri()}, "use browse_interactive", "Top", "END webpage"),
         ("run", {"command": f"cat {path}"}, "", "line 0 ", "exit code 0"),
         ("run_ipython", {"code": f"print(open({str(path)!r}).read())"}, "", "line 0 ", "9999 "),
         ("skill_long_answer", {}, "less at a time", "first", "last"),

@@ -1,1 +1,1 @@
-"""What BrowserEnv and its worker share: the pipe, the vocabulary, settings and fences."""
+"""Code shared by BrowserEnv and its worker: pipe, protocol, action language and origins."""

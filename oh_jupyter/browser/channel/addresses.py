@@ -1,9 +1,9 @@
-"""Which origins a browser may reach.
+"""Allowed and blocked origins of a browser, and helpers for addresses.
 
-Three fences. Requests are checked by scheme, host and port before they are sent. Chromium's own
-network has no way to what is out of bounds, which stops what is never asked about: redirects,
-workers and sockets. And a frame that shows a forbidden page nevertheless is emptied, which is
-what is left of it in a browser that runs already and was started by somebody else.
+There are three checks. A route handler checks scheme, host and port of each request before it is
+sent. Chromium's network settings block the requests that skip the handler: redirects, workers and
+sockets. If a frame still shows a forbidden page, it is emptied; a running browser that was not
+started here has only the first and the last check.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 LOCAL_SCHEMES = frozenset(
     {"about", "blob", "chrome-error", "chrome-extension", "data", "javascript"}
 )
-"""Schemes that reach nothing."""
+"""Schemes that do not reach the network."""
 DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 HTTP_SCHEMES = {"ws": "http", "wss": "https"}
 WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss"}
 ORIGIN_EXAMPLES = "Examples: https://example.org, *.example.org, http://localhost:8888, file://"
 UNREACHABLE_PROXY_HOST = "blocked.invalid"
-"""A proxy that does not exist: where requests go that may go nowhere."""
+"""Proxy that does not exist, so that blocked requests fail."""
 
 _HOST = re.compile(r"[\w.*?-]+|[0-9a-f:.]*:[0-9a-f:.]*")
-"""A name with wildcards, or an address of IPv6."""
+"""Host name with wildcards, or an IPv6 address."""
 
 
 @dataclass(frozen=True)
 class _Pattern:
-    """One entry of a list; empty parts mean anything."""
+    """Entry of a list of origins; empty parts match anything."""
 
     scheme: str
     host: str
@@ -56,10 +56,10 @@ class _Pattern:
             parts = urlsplit(f"//{rest}")
             port = parts.port
         except ValueError as error:
-            # Of other addresses, such as javascript:alert(1), what follows is no port.
+            # Addresses such as javascript:alert(1) have a colon, but no port.
             is_port = separator or rest.rpartition(":")[2].isdecimal()
-            why = f": {error}." if is_port else "."
-            raise BrowserError(f"{text!r} is not an origin{why} {ORIGIN_EXAMPLES}") from None
+            reason = f": {error}." if is_port else "."
+            raise BrowserError(f"{text!r} is not an origin{reason} {ORIGIN_EXAMPLES}") from None
         extra = parts.query or parts.fragment or parts.username is not None
         is_host = _HOST.fullmatch(parts.hostname or "") and not rest.endswith(":")
         is_known = scheme in ("", "file", *DEFAULT_PORTS)
@@ -75,7 +75,7 @@ class _Pattern:
         return cls(scheme, parts.hostname or "", port)
 
     def rules(self) -> list[str]:
-        """The pattern as Chromium's rules say for what a proxy is not asked."""
+        """Return the pattern as rules of Chromium's proxy bypass list."""
         port = "" if self.port is None else f":{self.port}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         if not self.scheme:
@@ -92,15 +92,15 @@ class _Pattern:
 
 
 class OriginFilter:
-    """An allow-list and a block-list; what is on both is blocked."""
+    """Lists of allowed and blocked origins; blocking takes precedence."""
 
     def __init__(self, allowed: Iterable[str], blocked: Iterable[str]) -> None:
-        """Read lists of origins such as ``https://*.example.org``; none allowed allows all."""
+        """Parse origins such as ``https://*.example.org``; an empty ``allowed`` allows all."""
         self._allowed = [_Pattern.parse(text) for text in allowed]
         self._blocked = [_Pattern.parse(text) for text in blocked]
 
     def allows(self, url: str) -> bool:
-        """Tell whether an address may be reached."""
+        """Return whether the browser may reach an address."""
         parts = urlsplit(url)
         if parts.scheme in LOCAL_SCHEMES:
             return True
@@ -114,41 +114,46 @@ class OriginFilter:
         return not self._allowed or any(pattern.matches(*origin) for pattern in self._allowed)
 
     def __bool__(self) -> bool:
-        """Tell whether anything is out of bounds."""
+        """Return whether there are any restrictions."""
         return bool(self._allowed or self._blocked)
 
     def arguments(self) -> list[str]:
-        """Say it to Chromium's network, for what passes the other fence.
+        """Return Chromium's arguments that block requests which skip the route handler.
 
-        What may not be looked up, or has to go through a proxy that does not exist, reaches
-        nothing, whoever asks for it.
+        Forbidden host names do not resolve, or requests go through a proxy that does not exist.
         """
         if not self:
             return []
-        found = [f"MAP {UNREACHABLE_PROXY_HOST} ~NOTFOUND"]
+        resolver_rules = [f"MAP {UNREACHABLE_PROXY_HOST} ~NOTFOUND"]
         arguments = ["--force-webrtc-ip-handling-policy=disable_non_proxied_udp"]
         for pattern in self._blocked:
             if pattern.host:
                 port = "" if pattern.port is None else f":{pattern.port}"
-                found.append(f"MAP {pattern.host}{port} ~NOTFOUND")
+                resolver_rules.append(f"MAP {pattern.host}{port} ~NOTFOUND")
         if self._allowed:
             hosts = {pattern.host for pattern in self._allowed if pattern.host}
             if "*" not in hosts:
-                found.append("MAP * ~NOTFOUND")
-                found += [f"EXCLUDE {host}" for host in sorted(hosts)]
+                resolver_rules.append("MAP * ~NOTFOUND")
+                resolver_rules += [f"EXCLUDE {host}" for host in sorted(hosts)]
             direct = [rule for pattern in self._allowed if pattern.host for rule in pattern.rules()]
-            # By itself Chromium asks no proxy about loopback addresses.
+            # By default, Chromium uses no proxy for loopback addresses.
             arguments.append(f"--proxy-bypass-list={';'.join(['<-loopback>', *direct])}")
             arguments.append(f"--proxy-server={UNREACHABLE_PROXY_HOST}:1")
-        return [*arguments, f"--host-resolver-rules={', '.join(found)}"]
+        return [*arguments, f"--host-resolver-rules={', '.join(resolver_rules)}"]
 
     async def install(self, context: BrowserContext) -> None:
-        """Hold back the requests of a context that may not be sent."""
+        """Block the forbidden requests of a context."""
         if self:
-            await context.route(lambda url: not self.allows(url), _refuse)
+            await context.route(lambda url: not self.allows(url), _block)
 
     def watch(self, context: BrowserContext, losses: list[str], notices: list[str]) -> None:
-        """Empty the frames that show what they may not; ``losses`` gets what befell the page."""
+        """Empty the frames that show forbidden pages.
+
+        Args:
+            context: Context to watch.
+            losses: List that receives messages about stopped redirects and emptied pages.
+            notices: List that receives messages about other blocked requests.
+        """
         if not self:
             return
         running: set[asyncio.Task[None]] = set()
@@ -157,13 +162,12 @@ class OriginFilter:
             if self.allows(request.url):
                 return
             origin = _origin(request.url)
-            notice = f"Requests to {origin} are blocked: it is not allowed."
-            said = notices
+            message, messages = f"Requests to {origin} are blocked: it is not allowed.", notices
             if request.redirected_from is not None and _is_main(request):
-                notice = f"A redirect to {origin} was stopped: it is not allowed in this browser."
-                said = losses
-            if notice not in said:
-                said.append(notice)
+                message = f"A redirect to {origin} was stopped: it is not allowed in this browser."
+                messages = losses
+            if message not in messages:
+                messages.append(message)
 
         def navigated(frame: Frame) -> None:
             if self.allows(frame.url):
@@ -190,10 +194,10 @@ def _origin(url: str) -> str:
 
 
 def _is_main(request: Request) -> bool:
-    """Tell whether a request is for the page itself."""
+    """Return whether a request is for the page itself."""
     try:
         return request.is_navigation_request() and request.frame.parent_frame is None
-    except Exception:  # a page that is only coming to be has no frame yet
+    except Exception:  # a new page has no frame yet
         return request.is_navigation_request()
 
 
@@ -202,17 +206,17 @@ async def _empty(frame: Frame) -> None:
         await frame.goto("about:blank")
 
 
-async def _refuse(route: Route) -> None:
+async def _block(route: Route) -> None:
     await route.abort("blockedbyclient")
 
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.I)
 _TYPED_HOST = re.compile(r"(localhost|([\w-]+\.)+[a-z]{2,}|(\d+\.){3}\d+)(:\d+)?([/?#]\S*)?", re.I)
-"""An address as people type it, without a scheme."""
+"""Address without a scheme, as people type it."""
 
 
 def typed_address(url: str, folder: str) -> str:
-    """Turn the path of a file, or a host, into an address; leave everything else as it is."""
+    """Turn a file path or a host into a URL; return everything else unchanged."""
     if not url or _SCHEME.match(url):
         return url
     if _TYPED_HOST.fullmatch(url) and not os.path.exists(os.path.join(folder, url)):
@@ -224,30 +228,30 @@ def typed_address(url: str, folder: str) -> str:
 
 
 MAX_DATA_CHARS = 60
-"""Characters of a ``data:`` address that are shown; the rest is counted."""
-_SIGN = r"[^\s'\"<>)\]]"
+"""Characters of a ``data:`` URL that are shown."""
+_URL_CHAR = r"[^\s'\"<>)\]]"
 _DATA_URL = re.compile(
-    rf"(?<![\w.+-])(data:[\w!#$&^.+-]*/?[\w!#$&^.+-]*[;,]{_SIGN}{{{MAX_DATA_CHARS},}})", re.I
+    rf"(?<![\w.+-])(data:[\w!#$&^.+-]*/?[\w!#$&^.+-]*[;,]{_URL_CHAR}{{{MAX_DATA_CHARS},}})", re.I
 )
 
 
 def shortened_url(url: str) -> str:
-    """Shorten a ``data:`` address; leave all others as they are."""
+    """Shorten a ``data:`` URL; return all others unchanged."""
     if url[:5].lower() != "data:" or len(url) <= MAX_DATA_CHARS:
         return url
     return f"{url[:MAX_DATA_CHARS]}…({len(url)} characters)"
 
 
 def shortened_urls(text: str) -> str:
-    """Shorten all long ``data:`` addresses in a text."""
-    return _DATA_URL.sub(lambda found: shortened_url(found[1]), text)
+    """Shorten all long ``data:`` URLs in a text."""
+    return _DATA_URL.sub(lambda match: shortened_url(match[1]), text)
 
 
 def ends_in_data_url(text: str) -> bool:
-    """Tell whether a text ends with a long ``data:`` address, which may go on in another text."""
-    return any(found.end() == len(text) for found in _DATA_URL.finditer(text))
+    """Return whether a text ends with a long ``data:`` URL, which the next text may continue."""
+    return any(match.end() == len(text) for match in _DATA_URL.finditer(text))
 
 
 def data_url_rest(text: str) -> str:
-    """Leave out the signs with which a text goes on with an address."""
-    return re.sub(rf"\A{_SIGN}+", "", text)
+    """Remove the part of a text that continues a URL."""
+    return re.sub(rf"\A{_URL_CHAR}+", "", text)

@@ -1,4 +1,4 @@
-"""Downloads: each one is waited for and saved by the worker, and moved into the workspace."""
+"""Downloads, which the worker saves and the parent moves into the workspace."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ if TYPE_CHECKING:
 
 DOWNLOADS_DIR = ".downloads"
 OFFICE_EXTENSIONS = {"word": ".docx", "xl": ".xlsx", "ppt": ".pptx"}
-"""Extension by a directory in the archive."""
+"""Extension of an Office file by a directory in its archive."""
 
 
 def move_downloads_to_workspace(
     downloads: Iterable[Mapping[str, str]], workspace_dir: str
 ) -> list[str]:
-    """Put ``downloads`` of an observation into the workspace; return their new paths.
+    """Move ``downloads`` of an observation into the workspace.
 
-    These are ``<workspace>/file_N<extension>``; the same files stay under their own names in
-    ``<workspace>/.downloads``.
+    Each file keeps its own name in ``<workspace>/.downloads``.
+
+    Returns:
+        Paths of copies, ``<workspace>/file_N<extension>``.
     """
     workspace = Path(workspace_dir)
-    kept = []
+    copies = []
     for item in downloads:
         source = Path(item["path"])
         directory = workspace / DOWNLOADS_DIR
         directory.mkdir(parents=True, exist_ok=True)
         if source.parent != directory:
-            named = unused_path(directory, item["name"])
-            shutil.move(source, named)
-            source = named
+            source = Path(shutil.move(source, unused_path(directory, item["name"])))
         number = 1
         while any(workspace.glob(f"file_{number}.*")) or (workspace / f"file_{number}").exists():
             number += 1
         target = workspace / f"file_{number}{file_extension(source)}"
         shutil.copy2(source, target)
-        kept.append(str(target))
-    return kept
+        copies.append(str(target))
+    return copies
 
 
 def unused_path(directory: Path, name: str) -> Path:
-    """Return a path that no file has yet, with a number in its name where it was taken."""
+    """Return an unused path; append a number to the name if it is taken."""
     target, number = directory / name, 1
     while target.exists():
         number += 1
@@ -60,23 +60,23 @@ def unused_path(directory: Path, name: str) -> Path:
 
 
 def file_extension(path: Path) -> str:
-    """Guess a file's extension with its dot from its content, else from its name."""
+    """Guess a file's extension, with its period, from its content or else from its name."""
     import puremagic
 
     if zipfile.is_zipfile(path):
-        # To the first bytes, which is where guesses come from, all of these look alike.
+        # puremagic looks at the first bytes, which are the same in all of these.
         with zipfile.ZipFile(path) as archive:
             names = {name.partition("/")[0] for name in archive.namelist()}
         known = [extension for name, extension in OFFICE_EXTENSIONS.items() if name in names]
         return known[0] if known else path.suffix.lower() or ".zip"
     try:
-        # A file of zeros says nothing of its kind.
+        # Zero bytes are no evidence of a type.
         guesses = [guess for guess in puremagic.magic_file(path) if guess.byte_match.strip(b"\0")]
     except (ValueError, OSError, puremagic.PureError):
         guesses = []
     for guess in guesses:
         if guess.extension.strip() == path.suffix.lower():
-            # Where several kinds look alike, the name decides.
+            # The name decides between several matches.
             return path.suffix.lower()
     for guess in guesses:
         if guess.extension.strip():
@@ -85,64 +85,64 @@ def file_extension(path: Path) -> str:
 
 
 PDF_VIEWER = "chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/"
-"""Address of the viewer that is built into Chromium, the same everywhere."""
+"""Address of Chromium's built-in viewer, which is the same in all installations."""
 
 
 class DownloadSaver:
-    """Saves downloads to a folder."""
+    """Saver of downloads to a folder."""
 
     def __init__(self, folder: str, notices: list[str]) -> None:
-        """Prepare."""
+        """Prepare; ``notices`` receives messages about unfinished and failed downloads."""
         self.saved: list[dict[str, str]] = []
         self.notices = notices
-        self.goes_on = self.has_failed = False
+        self.is_unfinished = self.has_failed = False
         self._folder = Path(folder)
         self._running: set[asyncio.Task[None]] = set()
         self._of_step: dict[asyncio.Task[None], str] = {}
         self._viewed: WeakKeyDictionary[Page, str] = WeakKeyDictionary()
 
     def begin(self, download: Download) -> None:
-        """Save a download when it is finished."""
+        """Save a download when it finishes."""
         task = asyncio.ensure_future(self._save(download))
         self._running.add(task)
         self._of_step[task] = download.url
         task.add_done_callback(self._running.discard)
 
     def begin_step(self) -> None:
-        """Start a step: downloads that go on from before are not waited for."""
+        """Start a step, which does not wait for earlier downloads."""
         self._of_step.clear()
-        self.goes_on = self.has_failed = False
+        self.is_unfinished = self.has_failed = False
 
     async def finish_step(self, seconds: float) -> None:
-        """Wait for the downloads of this step; say of the others that they go on."""
+        """Wait for the downloads of this step; report those that do not finish in time."""
         if not self._of_step:
             return
         await asyncio.wait(set(self._of_step), timeout=seconds)
         for task, url in self._of_step.items():
             if not task.done():
-                self.goes_on = True
+                self.is_unfinished = True
                 self.notices.append(
-                    f"The download of {shortened_url(url)} goes on; a later step will report it "
-                    "when it is finished."
+                    f"The download of {shortened_url(url)} is still running; a later step will "
+                    "report it when it finishes."
                 )
         self._of_step.clear()
 
     async def keep_viewed_pdf(self, page: Page) -> None:
-        """Save the PDF that a viewer shows, as the headless shell, which has none, downloads it."""
+        """Save the PDF in Chromium's viewer; the headless shell has no viewer and downloads it."""
         has_viewer = any(frame.url.startswith(PDF_VIEWER) for frame in page.frames)
         if not has_viewer or self._viewed.get(page) == page.url:
             return
         with contextlib.suppress(Exception):
-            # A page may also show a PDF within it, and is none by that.
+            # A page with an embedded PDF also has a viewer, but is not a PDF.
             if await page.evaluate("document.contentType") != "application/pdf":
                 return
             self._viewed[page] = page.url
-            answer = await page.context.request.get(page.url)
-            body = await answer.body()
-            await answer.dispose()
+            response = await page.context.request.get(page.url)
+            body = await response.body()
+            await response.dispose()
             if b"%PDF-" not in body[:1024]:
-                # Asked a second time, a server may answer with something else.
-                self.notices.append(f"The PDF {page.url} could not be fetched to be saved.")
+                # A server may respond differently to a second request.
+                self.notices.append(f"The PDF {page.url} could not be fetched, so it is not saved.")
                 return
             name = Path(unquote(urlsplit(page.url).path)).name or "document.pdf"
             target = self._target(name)

@@ -1,8 +1,8 @@
-"""BrowserGym's high-level action language: a string becomes a list of calls.
+"""Parser of BrowserGym's high-level action language.
 
-The text looks like Python, but it is only parsed, never evaluated: a call is a name of
-:data:`SIGNATURES` with literals as arguments. Everything else is refused by an error that
-names the offending piece, so that an agent can correct it.
+The text looks like Python, but is only parsed, never evaluated. A call is a name of
+:data:`SIGNATURES` with literals as arguments. Anything else raises an error that names the
+invalid piece, so that an agent can correct it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from oh_jupyter.errors import BrowserActionError
 
 MAX_NUMBER = 1e7
-"""Pixels or milliseconds: no page and no patience is larger; infinities break the browser."""
+"""Maximum of pixels or milliseconds; infinite numbers break the browser."""
 BUTTONS = ("left", "middle", "right")
 MODIFIERS = ("Alt", "Control", "ControlOrMeta", "Meta", "Shift")
 
@@ -59,8 +59,7 @@ _SPECIFICATION = {
     "send_msg_to_user": "text:string",
     "report_infeasible": "reason:string",
     "noop": "wait_ms:milliseconds=1000",
-    # Not BrowserGym's: the answer of the next dialog, and how an agent gets at what is too large
-    # to be read at once.
+    # Not part of BrowserGym's language: answering dialogs and reading large pages.
     "handle_dialog": "accept:bool=True text:string=''",
     "page_text": "start:position=0",
     "find": "text:string",
@@ -69,11 +68,11 @@ ALIASES = {
     ("mouse_drag_and_drop", short): long
     for short, long in (("x1", "from_x"), ("y1", "from_y"), ("x2", "to_x"), ("y2", "to_y"))
 }
-"""Other names of arguments."""
+"""Alternative names of arguments."""
 
 
 def _signature(specification: str) -> Signature:
-    """Turn ``name:kind=default …`` into a signature whose annotations are the kinds."""
+    """Parse ``name:kind=default …`` into a signature with the kinds as annotations."""
     parameters = []
     for word in specification.split():
         name, _, rest = word.partition(":")
@@ -92,28 +91,28 @@ def _signature(specification: str) -> Signature:
 SIGNATURES: dict[str, Signature] = {
     name: _signature(specification) for name, specification in _SPECIFICATION.items()
 }
-"""Every function of the language with its parameters; an annotation is the kind of value."""
+"""Signature of each function of the language; annotations are the kinds of values."""
 
 
 EMPTY = "ValueError: Received an empty action."
-"""BrowserGym's words for a text in which it finds no call."""
-QUOTES_HINT = 'A quote within a text is written with a backslash, as in "17\\" screen".'
+"""BrowserGym's message for a text without calls."""
+QUOTES_HINT = 'Escape quotes within a string with a backslash, as in "17\\" screen".'
 _CALL_START = re.compile(rf"(?<![\w.])(?:{'|'.join(SIGNATURES)})\(")
 _PUNCTUATION = re.compile(
     r"\"{3}(?:\\.|.)*?\"{3}|'{3}(?:\\.|.)*?'{3}"
     r"|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|[\"'()\[\]{}]",
     re.DOTALL,
 )
-"""Strings as a whole, quotes that are not closed, and brackets."""
+"""Complete strings, unclosed quotes, and brackets."""
 
 
 class _NotCodeError(BrowserActionError):
-    """The text is not only calls."""
+    """Text that contains more than calls."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the language."""
+    """Call of a function of the language."""
 
     name: str
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -121,7 +120,7 @@ class Call:
 
 
 def parse_actions(text: str) -> list[Call]:
-    """Parse the calls in a text, and pass over the prose or the code fences around them."""
+    """Parse the calls in a text; skip prose and code fences around them."""
     try:
         calls = [_parse_call(piece) for piece in _split(text)]
     except _NotCodeError as error:
@@ -136,15 +135,15 @@ def parse_actions(text: str) -> list[Call]:
 
 
 def _search(text: str) -> list[Call]:
-    """Find the calls in a text that is more than code."""
+    """Find the calls in a text with prose."""
     calls, end = [], 0
-    for found in _CALL_START.finditer(text):
-        line = text.rfind("\n", 0, found.start()) + 1
-        if found.start() < end or "#" in text[max(line, end) : found.start()]:
+    for match in _CALL_START.finditer(text):
+        line_start = text.rfind("\n", 0, match.start()) + 1
+        if match.start() < end or "#" in text[max(line_start, end) : match.start()]:
             continue
-        end = _end_of_call(text, found.end())
+        end = _end_of_call(text, match.end())
         try:
-            calls.append(_parse_call(text[found.start() : end]))
+            calls.append(_parse_call(text[match.start() : end]))
         except _NotCodeError as error:
             raise BrowserActionError(f"{EMPTY} {error}. {QUOTES_HINT}") from None
     return calls
@@ -153,10 +152,10 @@ def _search(text: str) -> list[Call]:
 def _end_of_call(text: str, position: int) -> int:
     """Find the end of a call whose arguments begin at that position."""
     depth = 1
-    for found in _PUNCTUATION.finditer(text, position):
-        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(found[0], 0)
+    for match in _PUNCTUATION.finditer(text, position):
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(match[0], 0)
         if depth == 0:
-            return found.end()
+            return match.end()
     raise BrowserActionError(
         f"{EMPTY} The action cannot be parsed: a quote or parenthesis is not closed: "
         f"{_shortened(text[max(0, position - 30) :])}"
@@ -164,7 +163,7 @@ def _end_of_call(text: str, position: int) -> int:
 
 
 def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
-    """Tokenize, with indentation made meaningless by parentheses around the text."""
+    """Tokenize the text in parentheses, so that its indentation has no meaning."""
     lines = io.StringIO(f"(\n{text}\n)").readline
     try:
         yield from tokenize.generate_tokens(lines)
@@ -177,7 +176,7 @@ def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Cut the text behind each closing parenthesis of the outermost level."""
+    """Split the text after each closing parenthesis of the outermost level."""
     lines = text.split("\n")
     start: tuple[int, int] | None = None
     depth = 0
@@ -205,7 +204,7 @@ def _split(text: str) -> Iterator[str]:
             depth -= 1
             if depth < 0:
                 raise _NotCodeError(
-                    f"The action cannot be parsed: a {token.string!r} too many: {_shortened(text)}"
+                    f"The action cannot be parsed: unmatched {token.string!r}: {_shortened(text)}"
                 )
             if depth == 0:
                 yield _slice(lines, start, token.end)
@@ -213,7 +212,7 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _slice(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> str:
-    """Cut out text between two token positions; line 2 is the first of ours."""
+    """Return the text between two token positions; its first line is number 2."""
     first, last = start[0] - 2, end[0] - 2
     if first == last:
         return lines[first][start[1] : end[1]]
@@ -256,7 +255,7 @@ def _bind(name: str, positional: list[Any], keywords: dict[str, Any]) -> dict[st
     try:
         bound = signature.bind(*positional, **keywords)
     except TypeError:
-        reason = _python_complaint(name, positional, keywords)
+        reason = _type_error(name, positional, keywords)
         raise BrowserActionError(f"TypeError: {reason}. Usage: {_usage(name)}") from None
     bound.apply_defaults()
     for parameter in signature.parameters.values():
@@ -264,15 +263,15 @@ def _bind(name: str, positional: list[Any], keywords: dict[str, Any]) -> dict[st
         expected = _mismatch(parameter.annotation, value)
         if not expected:
             continue
-        got = f"{name}: {parameter.name} must be {expected}, got {value!r}. Usage: {_usage(name)}"
+        reason = f"{name}: {parameter.name} must be {expected}, got {value!r}"
         if parameter.name.endswith("bid"):
-            raise BrowserActionError(f"ValueError: expected a string, got {value!r}. {got}")
-        raise BrowserActionError(f"ValueError: {got}")
+            reason = f"expected a string, got {value!r}. {reason}"
+        raise BrowserActionError(f"ValueError: {reason}. Usage: {_usage(name)}")
     return dict(bound.arguments)
 
 
-def _python_complaint(name: str, positional: list[Any], keywords: dict[str, Any]) -> str:
-    """Return what Python says of a call whose arguments do not fit; only ours are evaluated."""
+def _type_error(name: str, positional: list[Any], keywords: dict[str, Any]) -> str:
+    """Return Python's error message for wrong arguments; evaluates only the signature."""
     functions: dict[str, Any] = {}
     exec(f"def {_usage(name)}: pass", functions)
     try:
@@ -291,7 +290,7 @@ def _usage(name: str) -> str:
 
 
 def _mismatch(kind: str, value: Any) -> str:
-    """Say what a parameter of that kind has to be, or "" when the value is one."""
+    """Return the expected value of that kind, or "" if the value matches."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     is_strings = isinstance(value, list) and all(isinstance(item, str) for item in value)
     rules = {
@@ -305,7 +304,7 @@ def _mismatch(kind: str, value: Any) -> str:
             f"a number of milliseconds between 0 and {MAX_NUMBER:g}",
         ),
         "integer": (is_number and isinstance(value, int), "a whole number"),
-        "position": (is_number and isinstance(value, int) and value >= 0, "a whole number from 0"),
+        "position": (is_number and isinstance(value, int) and value >= 0, "a whole number ≥ 0"),
         "bool": (isinstance(value, bool), "True or False"),
         "strings": (isinstance(value, str) or is_strings, "a string or a list of strings"),
         "button": (value in BUTTONS, 'one of "left", "middle", "right"'),
@@ -314,12 +313,12 @@ def _mismatch(kind: str, value: Any) -> str:
             f"a list of {', '.join(MODIFIERS)}",
         ),
     }
-    fits, expected = rules[kind]
-    return "" if fits else expected
+    matches, expected = rules[kind]
+    return "" if matches else expected
 
 
 def _literal(node: ast.expr, function: str) -> Any:
-    """Read a literal; refuse anything that would have to be evaluated."""
+    """Return the value of a literal; raise an error for anything that needs evaluation."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float | bool | None):
         return node.value
     if isinstance(node, ast.List | ast.Tuple):

@@ -1,7 +1,7 @@
-"""Frames on the pipe between BrowserEnv and its worker: a length, then JSON.
+"""Length-prefixed JSON frames on the pipe between BrowserEnv and its worker.
 
-``multiprocessing.Connection`` would do the framing too, but it pickles, and its child
-needs a start method, which belongs to the host program.
+``multiprocessing.Connection`` has frames as well, but it uses pickle, and it would have to set a
+start method, which is the host program's choice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LENGTH_HEADER = struct.Struct("!I")
 
 
 def write_frame(descriptor: int, message: dict[str, Any], *, is_finite: bool = False) -> None:
-    """Write one message; one without infinite or undefined numbers takes an eighth of the time."""
+    """Write a message; encoding is eight times faster if all its numbers are finite."""
     body = _encode(message, is_finite)
     view = memoryview(LENGTH_HEADER.pack(len(body)) + body)
     while view:
@@ -37,14 +37,14 @@ def _encode(message: dict[str, Any], is_finite: bool) -> bytes:
 
         with contextlib.suppress(TypeError):
             return orjson.dumps(message)
-    # Pages may hold lone surrogates: ASCII escapes carry them, UTF-8 would refuse.
+    # Pages can contain lone surrogates, which ASCII escapes can represent and UTF-8 cannot.
     return json.dumps(message, separators=(",", ":")).encode("ascii")
 
 
 def read_frame(descriptor: int, *, replace_surrogates: bool = False) -> dict[str, Any] | None:
-    """Wait for one message, without halves of surrogate pairs; None at the end of the pipe."""
-    head = _read_exactly(descriptor, LENGTH_HEADER.size)
-    body = _read_exactly(descriptor, LENGTH_HEADER.unpack(head)[0]) if head else None
+    """Wait for a message; return None at the end of the pipe."""
+    header = _read_exactly(descriptor, LENGTH_HEADER.size)
+    body = _read_exactly(descriptor, LENGTH_HEADER.unpack(header)[0]) if header else None
     if body is None:
         return None
     message: dict[str, Any] = json.loads(body)
@@ -54,7 +54,7 @@ def read_frame(descriptor: int, *, replace_surrogates: bool = False) -> dict[str
 
 
 def _well_formed(value: Any) -> Any:
-    """Replace halves of surrogate pairs in all texts of a value."""
+    """Replace lone surrogates in all strings of a value."""
     if isinstance(value, str):
         return _LONE_SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
@@ -75,43 +75,43 @@ def _read_exactly(descriptor: int, size: int) -> bytes | None:
 
 
 class WorkerEnd:
-    """Requests and answers of a worker; the first request starts it."""
+    """Worker's end of the pipe; the first request contains the settings."""
 
     def __init__(self) -> None:
-        # Whatever a library prints must not get between the frames.
+        # Libraries may print to standard output, which would corrupt the frames.
         self._output = os.dup(1)
         os.dup2(2, 1)
         self._start_id = 0
 
     def read_settings(self) -> LaunchSettings | None:
-        """Wait for the request to start; None if the parent is gone."""
-        first = read_frame(0)
-        if first is None:
+        """Wait for the start request; return None if the parent has exited."""
+        request = read_frame(0)
+        if request is None:
             return None
-        self._start_id = first["id"]
-        return LaunchSettings(**first["settings"])
+        self._start_id = request["id"]
+        return LaunchSettings(**request["settings"])
 
     def started(self) -> None:
-        """Answer that the worker is ready."""
+        """Report that the worker is ready."""
         self.answer(self._start_id, True)
 
     def refused(self, reason: str, is_final: bool) -> None:
-        """Answer that the worker cannot start; finally, if another attempt would be of no use."""
+        """Report that the worker cannot start; ``is_final`` if another attempt would also fail."""
         write_frame(self._output, {"id": self._start_id, "error": reason, "is_final": is_final})
 
     def answer(self, number: int, result: Any, is_finite: bool = False) -> None:
-        """Answer a request; see ``write_frame`` for what is finite."""
+        """Send the result of a request; for ``is_finite`` see ``write_frame``."""
         write_frame(self._output, {"id": number, "result": result}, is_finite=is_finite)
 
     def fail(self, number: int, error: BaseException) -> None:
-        """Answer that a request could not be carried out."""
+        """Send the error of a request."""
         write_frame(self._output, {"id": number, "error": first_line(error)})
 
     def listen(self, on_request: Callable[[dict[str, Any] | None], Any]) -> None:
-        """Call back from a thread with each request, and with None when the parent is gone."""
+        """Start a thread that calls back with each request, and with None at the end."""
 
         def read() -> None:
-            # RuntimeError: the loop that is called back has ended already.
+            # RuntimeError: the callback's event loop is already closed.
             with contextlib.suppress(OSError, RuntimeError):
                 while (request := read_frame(0)) is not None:
                     on_request(request)
@@ -122,17 +122,17 @@ class WorkerEnd:
 
 
 def first_line(error: BaseException) -> str:
-    """Return an error's message in a line, with its type unless the error is ours."""
-    first = (str(error).strip().splitlines() or [""])[0]
-    return first if isinstance(error, BrowserError) else f"{type(error).__name__}: {first}"
+    """Return the first line of an error's message, with its type unless it is a BrowserError."""
+    line = (str(error).strip().splitlines() or [""])[0]
+    return line if isinstance(error, BrowserError) else f"{type(error).__name__}: {line}"
 
 
 def run_worker(serve: Callable[[WorkerEnd], int]) -> NoReturn:
-    """Serve until the input or the browser ends, and end the process with the exit status."""
+    """Serve until the input or the browser ends, then exit the process with the status."""
     code = 1
     try:
         code = serve(WorkerEnd())
     finally:
         sys.stderr.flush()
-        # The listening thread may be in a blocking read, which nothing would end.
+        # The reading thread may block indefinitely, so a normal exit could hang.
         os._exit(code)

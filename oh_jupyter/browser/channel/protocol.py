@@ -1,4 +1,4 @@
-"""The vocabulary of requests and answers: settings, parts of an observation, special actions."""
+"""Constants and settings of the protocol between BrowserEnv and its worker."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ PARTS = (
     "focused_element_bid",
     "text_content",
 )
-"""The parts of an observation that can be left out, since they cost time."""
+"""Optional parts of an observation, which take time to compute."""
 RECORDS = ("console_messages", "network_requests")
-"""Parts of an observation that have to be asked for."""
+"""Parts of an observation that are included only on request."""
 MAX_CONTENT_CHARS = 30_000
-"""Characters of a page that an agent reads; of a larger tree it gets what is in sight or near,
-and of what is larger still the beginning."""
+"""Maximum length of a page's text or tree for an agent. A longer tree is limited to the viewport
+and its surroundings; if it is still too long, it is truncated."""
 GET_GOAL, GET_REWARDS = "GET_EVAL_GOAL", "GET_EVAL_REWARDS"
-"""Actions of OpenHands' evaluation that ask for the goal and for the rewards so far."""
+"""Actions of OpenHands' evaluation that return the goal and the rewards so far."""
 
 
 CLOSE_SECONDS, CLOSE_SECONDS_WITH_ARCHIVE = 3.0, 60.0
-"""Seconds that a worker may take to end by itself."""
+"""Seconds that a worker may take to exit before it is terminated."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchSettings:
-    """How a worker starts its browser."""
+    """Settings with which a worker starts its browser."""
 
     executable: str = ""
     headless: bool = True
@@ -52,5 +52,5 @@ class LaunchSettings:
 
     @property
     def close_seconds(self) -> float:
-        """Seconds that the worker may take to end; an archive of requests is written then."""
+        """Seconds that the worker may take to exit; writing a HAR archive takes longer."""
         return CLOSE_SECONDS_WITH_ARCHIVE if self.har_path else CLOSE_SECONDS

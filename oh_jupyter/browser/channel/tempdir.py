@@ -1,9 +1,9 @@
-"""The one folder in which a browser leaves files while it runs.
+"""Directory for all temporary files of a browser.
 
-Chromium and Playwright's driver make profiles, sockets and partial downloads in the folder for
-temporary files, and a browser that is killed leaves them there. Here they get a folder of
-their own, which goes with the browser: removed by its owner, by the guardian of the worker
-when the owner was killed, and by the next browser that starts when both were.
+Chromium and Playwright's driver create profiles, sockets and partial downloads in the directory
+for temporary files, and a killed browser does not remove them. Here each browser has its own
+directory. Its owner removes it; if the owner was killed, the worker's guardian does; if both
+were killed, the next browser that starts does.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from pathlib import Path
 PREFIX = "oh_browser_"
 LOCK_NAME = "owner"
 MAX_ROOT_BYTES = 30
-"""Bytes: Chromium makes a socket some 70 deeper, and a socket's name has 104 at most."""
+"""Maximum length of the root's path. Chromium's socket paths are about 70 bytes longer, and the
+limit of a socket path is 104 bytes."""
 LOCK_CREATION_SECONDS = 60.0
-"""Seconds that a folder may be without its owner's lock: it is just being made."""
+"""Age up to which a directory without a lock may still be getting one from its owner."""
 
 
 class TempDir:
-    """A folder that lives as long as its owner."""
+    """Directory that exists as long as its owner's process."""
 
     def __init__(self) -> None:
         remove_abandoned()
         while True:
             self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_root()))
-            # The lock ends with the owner's process, however that ends.
+            # The system releases the lock even if the owner's process is killed.
             self._lock = os.open(self.path / LOCK_NAME, os.O_CREAT | os.O_RDWR, 0o600)
-            if _locked(self._lock):
+            if _try_lock(self._lock):
                 break
             os.close(self._lock)
         self.downloads = self.path / "downloads"
@@ -43,13 +44,13 @@ class TempDir:
         self._closing = threading.Lock()
 
     def recreate_temporary(self) -> Path:
-        """Make the folder for temporary files anew, for a worker that is about to start."""
+        """Clear the directory for temporary files before a worker starts, and return it."""
         shutil.rmtree(self.temporary, ignore_errors=True)
         self.temporary.mkdir(exist_ok=True)
         return self.temporary
 
     def close(self) -> None:
-        """Remove the folder. More than once does no harm, from several threads either."""
+        """Remove the directory; repeated and concurrent calls are harmless."""
         with self._closing:
             if self._lock >= 0:
                 shutil.rmtree(self.path, ignore_errors=True)
@@ -58,30 +59,30 @@ class TempDir:
 
 
 def remove_abandoned() -> None:
-    """Remove the folders whose owners are gone."""
+    """Remove the directories whose owners have exited."""
     for path in Path(_root()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
-            about = path.lstat()
+            age = time.time() - path.lstat().st_mtime
             lock = path / LOCK_NAME
-            settles = not lock.exists() and time.time() - about.st_mtime < LOCK_CREATION_SECONDS
-            if not os.access(path, os.W_OK) or settles:
+            is_new = not lock.exists() and age < LOCK_CREATION_SECONDS
+            if not os.access(path, os.W_OK) or is_new:
                 continue
             descriptor = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
             try:
-                if _locked(descriptor):
+                if _try_lock(descriptor):
                     shutil.rmtree(path, ignore_errors=True)
             finally:
                 os.close(descriptor)
 
 
 def _root() -> str:
-    """Where temporary files go, unless the sockets in there would have too long a name."""
+    """Return the system's directory for temporary files, or /tmp if its path is too long."""
     root = tempfile.gettempdir()
-    short = len(os.fsencode(root)) <= MAX_ROOT_BYTES or not os.access("/tmp", os.W_OK)
-    return root if short else "/tmp"
+    is_usable = len(os.fsencode(root)) <= MAX_ROOT_BYTES or not os.access("/tmp", os.W_OK)
+    return root if is_usable else "/tmp"
 
 
-def _locked(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         if sys.platform == "win32":
             import msvcrt

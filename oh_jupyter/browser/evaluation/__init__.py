@@ -1,4 +1,4 @@
-"""Evaluation of agents on tasks: tasks, episodes, and BrowserGym's tasks in its own engine."""
+"""Browser tasks for the evaluation of agents, including BrowserGym's tasks on its own engine."""
 
 from oh_jupyter.browser.evaluation.tasks import TASKS, Task, TaskPage, Verdict
 

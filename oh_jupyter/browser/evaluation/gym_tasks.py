@@ -1,7 +1,7 @@
-"""Tasks of BrowserGym by name: the packages that bring them, and what those need.
+"""BrowserGym tasks by name, their packages and requirements.
 
-Importing them takes seconds and stays in memory, so that it is done in processes of their own:
-the worker that carries a task out, and a short one that lists names.
+Importing the packages takes seconds and a lot of memory. Only child processes do it: the worker
+that runs a task, and a short-lived one that lists names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from oh_jupyter.errors import BrowserError
 
 PREFIX = "browsergym/"
 MINIWOB_VARIABLE = "MINIWOB_URL"
-"""Environment variable with the address of the folder of MiniWoB's pages."""
+"""Environment variable with the URL of the directory of MiniWoB's pages."""
 SITE_VARIABLES = {
     "webarena": tuple(
         f"WA_{site}"
@@ -37,7 +37,7 @@ SITE_VARIABLES = {
         )
     ),
 }  # fmt: skip
-"""Environment variables with the addresses of the sites that a family of tasks is played on."""
+"""Environment variables with the URLs of the sites of a family of tasks."""
 PINNED_REQUIREMENTS = {
     "webarena": (
         "browsergym-webarena==0.13.3 libwebarena==0.0.4",
@@ -50,25 +50,25 @@ PINNED_REQUIREMENTS = {
         "torch transformers",
     ),
 }
-"""Packages that ask for a Playwright of 2023 and work with today's, and what else they import."""
+"""Packages that require a Playwright of 2023 but work with today's, and their other imports."""
 LIST_SCRIPT = (
     "import sys; from oh_jupyter.browser.evaluation.gym_tasks import main; main(sys.argv[1])"
 )
 LIST_TIMEOUT_SECONDS = 180.0
-"""Seconds that importing a family may take."""
+"""Timeout of importing a family and listing its tasks."""
 
 
 def is_gym_task(name: object) -> bool:
-    """Tell whether something names a task of BrowserGym."""
+    """Return whether an object is the name of a BrowserGym task."""
     return isinstance(name, str) and name.startswith(PREFIX)
 
 
 def miniwob_url() -> str | None:
-    """Return the address of MiniWoB's pages, with a final slash; None if there are none."""
-    # The package is only looked up: to import it would bring Selenium along.
-    given = os.environ.get(MINIWOB_VARIABLE)
-    if given:
-        return given if given.endswith("/") else f"{given}/"
+    """Return the URL of MiniWoB's pages, with a trailing slash; None if there are none."""
+    url = os.environ.get(MINIWOB_VARIABLE)
+    if url:
+        return url if url.endswith("/") else f"{url}/"
+    # Importing the package would import Selenium.
     spec = importlib.util.find_spec("miniwob")
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         pages = Path(folder, "html", "miniwob")
@@ -78,7 +78,7 @@ def miniwob_url() -> str | None:
 
 
 def import_tasks(name: str) -> None:
-    """Import the package that registers a task, and check what the task needs."""
+    """Import the package that registers a task, and check the task's requirements."""
     family = _family(name)
     sites = SITE_VARIABLES.get(family, ())
     package = "browsergym.core" if family == "openended" else f"browsergym.{family}"
@@ -91,93 +91,93 @@ def import_tasks(name: str) -> None:
             f"{_install_hint(family, distribution)} ({_first_line(error)})"
         ) from error
     except Exception as error:
-        # Some download data while they are imported.
+        # Some packages download data during their import.
         raise BrowserError(
-            f"The package {distribution} is installed and cannot be imported: "
+            f"The package {distribution} is installed but cannot be imported: "
             f"{type(error).__name__}: {_first_line(error)}"
         ) from error
     _set_environment(family)
     known = _registered(family)
     if not set(name) & set("*?[") and name not in known:
-        near = get_close_matches(name, known, cutoff=0.3)
-        raise BrowserError(f"There is no task {name!r}. Near it: {', '.join(near) or 'none'}.")
+        matches = get_close_matches(name, known, cutoff=0.3)
+        raise BrowserError(
+            f"There is no task {name!r}. Similar names: {', '.join(matches) or 'none'}."
+        )
     missing = [variable for variable in sites if not os.environ.get(variable)]
     if missing and name in known:
         raise BrowserError(
-            f"{name} is played on sites of its own. Set the environment variables "
-            f"{', '.join(missing)} to their addresses, and restart the kernel."
+            f"{name} needs its own websites. Set the environment variables "
+            f"{', '.join(missing)} to their URLs, and restart the kernel."
         )
 
 
 def list_tasks(pattern: str) -> list[str]:
-    """List the tasks of BrowserGym that a pattern matches."""
+    """List the BrowserGym tasks that match a pattern."""
     _family(pattern)
     root = str(Path(__file__).resolve().parents[3])
     search = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
-        outcome = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", LIST_SCRIPT, pattern],
             env={**os.environ, "PYTHONPATH": search},
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIST_TIMEOUT_SECONDS,
         )  # fmt: skip
-        answer = json.loads(outcome.stdout.splitlines()[-1])
+        result = json.loads(process.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
         raise BrowserError(
             f"The tasks {pattern} were not listed within {LIST_TIMEOUT_SECONDS:g} s."
         ) from None
     except (IndexError, ValueError):
-        said = outcome.stderr.strip().splitlines() or ["nothing"]
+        errors = process.stderr.strip().splitlines() or ["none"]
         raise BrowserError(
-            f"The tasks {pattern} could not be listed; Python said: {said[-1]}"
+            f"The tasks {pattern} could not be listed. Last line of Python's errors: {errors[-1]}"
         ) from None
-    if "error" in answer:
-        raise BrowserError(answer["error"])
-    return list(answer["names"])
+    if "error" in result:
+        raise BrowserError(result["error"])
+    return list(result["names"])
 
 
 def _family(name: str) -> str:
     match = re.match(rf"{PREFIX}([a-z]\w*)", name)
     if match is None:
         raise BrowserError(
-            f"{name!r} is no task of BrowserGym: say which family, as in {PREFIX}miniwob.click-test"
+            f"{name!r} is not a BrowserGym task: name its family, as in {PREFIX}miniwob.click-test"
         )
     return match[1]
 
 
 def _install_hint(family: str, distribution: str) -> str:
-    """Say how a family's package is installed."""
-    ours = "pip install 'oh_jupyter[eval]'"
+    """Return the command that installs a family's package, and its other requirements."""
+    command = "pip install 'oh_jupyter[eval]'"
     if family in PINNED_REQUIREMENTS:
         packages, others = PINNED_REQUIREMENTS[family]
         return (
-            f"{PREFIX}{family} needs the package {distribution}, which asks for an old Playwright "
-            f"and does not need it: {ours} {others} && pip install --no-deps {packages}. It also "
-            f"needs the addresses of its sites in {', '.join(SITE_VARIABLES[family])}."
+            f"{PREFIX}{family} needs the package {distribution}, which requires an old Playwright "
+            f"but works with new ones: {command} {others} && pip install --no-deps {packages}. It "
+            f"also needs the URLs of its sites in {', '.join(SITE_VARIABLES[family])}."
         )
     more = "" if family in ("openended", "miniwob") else f" {distribution}"
-    return f"{PREFIX}{family} needs the package {distribution}: {ours}{more}."
+    return f"{PREFIX}{family} needs the package {distribution}: {command}{more}."
 
 
 def _set_environment(family: str) -> None:
-    """Put into the environment what a family reads from it."""
+    """Set the environment variables that a family reads."""
     if family != "miniwob":
         return
     url = miniwob_url()
     if url is None:
         raise BrowserError(
             f"The pages of MiniWoB are missing: pip install miniwob, or set {MINIWOB_VARIABLE} to "
-            "the address of their folder."
+            "the URL of their directory."
         )
     os.environ[MINIWOB_VARIABLE] = url
 
 
 def _registered(family: str) -> list[str]:
     gymnasium: Any = importlib.import_module("gymnasium")
-    beginnings = (f"{PREFIX}{family}.", f"{PREFIX}{family}")
+    prefix = f"{PREFIX}{family}"
     return sorted(
-        name
-        for name in gymnasium.registry
-        if name.startswith(beginnings[0]) or name == beginnings[1]
+        name for name in gymnasium.registry if name.startswith(f"{prefix}.") or name == prefix
     )
 
 
@@ -186,18 +186,16 @@ def _first_line(error: BaseException) -> str:
 
 
 def main(pattern: str) -> None:
-    """Print the names that a pattern matches, or why there are none, as one line of JSON."""
-    answer: dict[str, Any]
+    """Print the names that match a pattern, or an error, as one line of JSON."""
+    result: dict[str, Any]
     try:
         import_tasks(pattern)
         known = _registered(_family(pattern))
         names = [name for name in known if fnmatchcase(name, pattern)]
-        answer = {"names": names}
+        result = {"names": names}
         if not names:
-            near = get_close_matches(pattern, known, cutoff=0.3)
-            answer = {
-                "error": f"No task matches {pattern!r}. Near it: {', '.join(near) or 'none'}."
-            }
+            matches = ", ".join(get_close_matches(pattern, known, cutoff=0.3)) or "none"
+            result = {"error": f"No task matches {pattern!r}. Similar names: {matches}."}
     except BrowserError as error:
-        answer = {"error": str(error)}
-    print(json.dumps(answer))
+        result = {"error": str(error)}
+    print(json.dumps(result))

@@ -1,8 +1,7 @@
-"""The worker for tasks of BrowserGym: its own engine, behind the same pipe.
+"""Worker for BrowserGym tasks, with BrowserGym's engine behind the same pipe.
 
-Its tasks bring pages up and judge them with Playwright's blocking interface, on the engine
-that their published results were measured with; so it is that one which runs here, and only
-here. Needs the extra ``eval``.
+BrowserGym's tasks use Playwright's blocking interface, and their published results were measured
+on BrowserGym's engine. That is why this worker, and no other, uses it. Needs the extra ``eval``.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from oh_jupyter.browser.channel.protocol import (
     LaunchSettings,
 )
 from oh_jupyter.browser.evaluation.gym_tasks import import_tasks
-from oh_jupyter.browser.evaluation.tasks import answer_as_observation
+from oh_jupyter.browser.evaluation.tasks import text_observation
 from oh_jupyter.browser.worker.marks import draw_marks
 from oh_jupyter.browser.worker.page_text import to_text
 from oh_jupyter.browser.worker.snapshot import documents_of
@@ -34,30 +33,30 @@ PLAYWRIGHT_TIMEOUT_MS = 100_000
 
 
 class BrowserStartError(Exception):
-    """The browser did not start, which another attempt may change."""
+    """Failure to start the browser, which another attempt may not repeat."""
 
 
 def force_executable(executable: str, sandbox: bool) -> None:
-    """Let every browser of this process be that one; BrowserGym names only one of its two."""
+    """Use this executable for every browser; BrowserGym sets it for only one of its two."""
     from playwright.sync_api import BrowserType
 
     launch: Any = BrowserType.launch
-    how = {"executable_path": executable, "chromium_sandbox": sandbox, "handle_sigint": False}
+    forced = {"executable_path": executable, "chromium_sandbox": sandbox, "handle_sigint": False}
 
-    def launch_that(self: BrowserType, **options: Any) -> Any:
+    def launch_forced(self: BrowserType, **options: Any) -> Any:
         try:
-            return launch(self, **{**options, **how})
+            return launch(self, **{**options, **forced})
         except Exception as error:
             raise BrowserStartError(str(error)) from error
 
-    BrowserType.launch = launch_that  # type: ignore[method-assign]
+    BrowserType.launch = launch_forced  # type: ignore[method-assign]
 
 
 class GymEpisode:
-    """A task that is being carried out; another one can follow it."""
+    """Episode of a BrowserGym task; another one can follow."""
 
     def __init__(self, settings: LaunchSettings) -> None:
-        """Make the environment and set the task up."""
+        """Create the environment and set up the task."""
         self.rewards: list[float] = []
         self._task = ""
         self._env: Any = None
@@ -67,7 +66,7 @@ class GymEpisode:
         self.begin(settings.task, settings.seed)
 
     def begin(self, task: str, seed: int | None) -> None:
-        """Begin with a task anew, or with another one."""
+        """Start an episode of the same task or of another one."""
         if task != self._task:
             import_tasks(task)
             self.close()
@@ -86,7 +85,7 @@ class GymEpisode:
             observation, _ = self._env.reset(seed=seed)
         except BrowserStartError:
             raise
-        except Exception as error:  # whatever a task does
+        except Exception as error:  # tasks can raise anything
             raise BrowserError(
                 f"The task {task} could not be set up: {first_line(error)}"
             ) from error
@@ -98,18 +97,18 @@ class GymEpisode:
         self._images = [url["url"] if isinstance(url, dict) else url for url in urls]
 
     def is_alive(self) -> bool:
-        """Tell whether the browser is still there."""
+        """Return whether the browser is running."""
         browser = self._env.unwrapped.browser
         return browser is not None and bool(browser.is_connected())
 
     def step(self, action: str, include: list[str]) -> dict[str, Any]:
-        """Carry out an action."""
+        """Run an action."""
         for part in set(include) & set(RECORDS):
-            raise BrowserError(f"{part} is not available with a task of BrowserGym.")
+            raise BrowserError(f"{part} is not available with a BrowserGym task.")
         if action.strip() == GET_GOAL:
-            return answer_as_observation(action, self._goal, self._images)
+            return text_observation(action, self._goal, self._images)
         if action.strip() == GET_REWARDS:
-            return answer_as_observation(action, json.dumps(self.rewards))
+            return text_observation(action, json.dumps(self.rewards))
         observation, reward, terminated, _, _ = self._env.step(action)
         self.rewards.append(float(reward))
         return {
@@ -119,13 +118,13 @@ class GymEpisode:
         }
 
     def close(self) -> None:
-        """End the task and its browser."""
+        """Close the task and its browser."""
         if self._env is not None:
             self._env.close()
 
 
 def _to_observation(observation: dict[str, Any]) -> dict[str, Any]:
-    """Turn an observation of BrowserGym into one of ours."""
+    """Convert an observation of BrowserGym's engine to the one of a step."""
     from PIL import Image
 
     picture = io.BytesIO()
@@ -157,7 +156,7 @@ def _to_observation(observation: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_json(value: Any) -> Any:
-    """Say a value of numpy in JSON."""
+    """Convert a NumPy value or another iterable for JSON."""
     return value.tolist() if hasattr(value, "tolist") else list(value)
 
 
@@ -168,11 +167,11 @@ def _serve(parent: WorkerEnd) -> int:
     try:
         episode = GymEpisode(settings)
     except Exception as error:
-        # Of anything but a browser that did not start, another attempt would be of no use.
+        # Another attempt helps only if the browser did not start.
         parent.refused(first_line(error), is_final=not isinstance(error, BrowserStartError))
         return 1
     parent.started()
-    # Playwright's blocking interface belongs to the thread that started it.
+    # Playwright's blocking interface works only in the thread that started it.
     requests: queue.Queue[dict[str, Any] | None] = queue.Queue()
     parent.listen(requests.put)
     while (request := requests.get()) is not None:

@@ -1,7 +1,7 @@
-"""Small pages with one goal each, in the manner of MiniWoB, made from random numbers.
+"""Generators of small random task pages, similar to MiniWoB's.
 
-Each function returns the goal and the page. The page calls ``finish(right)`` when the task is
-over, and may have a function ``hear(text)`` for what the agent says.
+Each function returns the goal and the page. The page calls ``finish(right)`` when the task ends.
+It may define a function ``hear(text)`` that receives the agent's messages.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _page(goal: str, body: str, script: str = "") -> tuple[str, str]:
 
 
 def click_button(numbers: Random) -> tuple[str, str]:
-    """Click the button of a name, among others."""
+    """Click one of several named buttons."""
     names = numbers.sample(WORDS, 5)
     wanted = numbers.choice(names)
     buttons = "".join(
@@ -55,7 +55,7 @@ def enter_text(numbers: Random) -> tuple[str, str]:
 
 
 def choose_option(numbers: Random) -> tuple[str, str]:
-    """Choose an option of a list and submit it."""
+    """Choose an option from a list and submit it."""
     names = numbers.sample(WORDS, 8)
     wanted = numbers.choice(names[1:])
     options = "".join(f"<option>{name}</option>" for name in names)
@@ -94,7 +94,7 @@ def log_in(numbers: Random) -> tuple[str, str]:
 
 
 def find_in_table(numbers: Random) -> tuple[str, str]:
-    """Find a figure in a table and enter it."""
+    """Find a price in a table and enter it."""
     names = numbers.sample(WORDS, 6)
     prices = {name: numbers.randrange(10, 99) for name in names}
     wanted = numbers.choice(names)
@@ -119,7 +119,7 @@ def add_numbers(numbers: Random) -> tuple[str, str]:
 
 
 def open_section(numbers: Random) -> tuple[str, str]:
-    """Open the section that holds a link, and follow the link."""
+    """Open the section that contains a link, and click the link."""
     names = numbers.sample(WORDS, 9)
     wanted = numbers.choice(names)
     sections = ""
@@ -133,7 +133,7 @@ def open_section(numbers: Random) -> tuple[str, str]:
 
 
 def drag_to_place(numbers: Random) -> tuple[str, str]:
-    """Drag a thing to a place."""
+    """Drag an item into a box."""
     names = numbers.sample(WORDS, 3)
     wanted = numbers.choice(names)
     things = "".join(
@@ -150,7 +150,7 @@ def drag_to_place(numbers: Random) -> tuple[str, str]:
 
 
 def wait_for_it(numbers: Random) -> tuple[str, str]:
-    """Start something that takes a while, and confirm it then."""
+    """Start an action that takes some time, then confirm it."""
     wait = numbers.randrange(150, 350)
     body = "<button onclick=begin()>Start</button><div id=later></div>"
     script = f"""const begin = () => setTimeout(() => {{
@@ -160,7 +160,7 @@ def wait_for_it(numbers: Random) -> tuple[str, str]:
 
 
 def answer_question(numbers: Random) -> tuple[str, str]:
-    """Count, and say the number to the user."""
+    """Count list entries, and tell the user the number."""
     names = [numbers.choice(WORDS[:4]) for _ in range(12)]
     wanted = numbers.choice(names)
     body = "<ul>" + "".join(f"<li>{name}</li>" for name in names) + "</ul>"
@@ -183,4 +183,4 @@ PAGES = (
     tick_boxes,
     wait_for_it,
 )
-"""Makers of all pages."""
+"""Generators of all pages."""

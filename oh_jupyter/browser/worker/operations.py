@@ -103,7 +103,7 @@ async def _is_explained(error: str, session: BrowserSession) -> bool:
         return True
     await session.saver.finish_step(DOWNLOAD_TIMEOUT_SECONDS)
     # The error may arrive before the download's own event.
-    is_download = "Download is starting" in error or session.saver.goes_on
+    is_download = "Download is starting" in error or session.saver.is_unfinished
     return bool(session.saver.saved) or (is_download and not session.saver.has_failed)
 
 
