@@ -114,6 +114,27 @@ describe('KernelEvents', () => {
     assert.deepEqual(ids(), [0]);
   });
 
+  it('handles a restart that another window asked for', async () => {
+    server.events = [action(0)];
+    await events.refresh();
+    events.onServerRestart('other');
+    assert.equal(events.state, 'ready');
+    events.onServerRestart('k');
+    const card = events.entries[0];
+    assert.ok(card && isCard(card) && card.lost);
+    assert.equal(events.state, 'unknown');
+  });
+
+  it('handles a restart once if the status and the server report it', async () => {
+    session.statusChanged.emit('restarting');
+    session.connectionStatusChanged.emit('connected');
+    session.publish(action(0));
+    events.onServerRestart('k');
+    const card = events.entries.find(isCard);
+    assert.ok(card && !card.lost);
+    assert.equal(events.state, 'ready');
+  });
+
   it('drops a response of a runtime that ended meanwhile', async () => {
     server.events = [action(0)];
     const refreshed = events.refresh();

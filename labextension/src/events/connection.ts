@@ -299,14 +299,34 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
     void this._confirmations.look();
   }
 
+  /** Handle a restart that the server reports: only the window that asked for it sees a status. */
+  onServerRestart(kernelId: string): void {
+    if (kernelId !== this._kernelId) {
+      return;
+    }
+    if (this._sawRestart) {
+      this._sawRestart = false;
+      return;
+    }
+    this._startOver();
+    this._refreshIfWatched();
+    void this._confirmations.look();
+  }
+
+  /** End the log of the previous process. */
+  private _startOver(): void {
+    this._log.end();
+    this._state = 'unknown';
+    this._restarts += 1;
+    this._refreshWhenIdle = true;
+    this.changed.emit();
+  }
+
   private _onStatus(_: unknown, status: Kernel.Status): void {
     if (status === 'restarting' || status === 'autorestarting') {
-      this._log.end();
-      this._state = 'unknown';
-      this._restarts += 1;
       this._isRestarting = true;
-      this._refreshWhenIdle = true;
-      this.changed.emit();
+      this._sawRestart = true;
+      this._startOver();
     } else if (status === 'dead') {
       this._log.end();
       this.changed.emit();
@@ -346,5 +366,7 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
   private _restarts = 0;
   /** From a restart until JupyterLab connects to the new process. */
   private _isRestarting = false;
+  /** From a restart of this window's until the server reports it. */
+  private _sawRestart = false;
   private _refreshWhenIdle = false;
 }

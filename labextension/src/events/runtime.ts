@@ -2,7 +2,7 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { IConsoleTracker } from '@jupyterlab/console';
 import type { INotebookTracker } from '@jupyterlab/notebook';
-import type { Session } from '@jupyterlab/services';
+import type { Event, Session } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 
 import type {
@@ -14,7 +14,10 @@ import type {
 import type { EventsApi } from './api.js';
 import { KernelEvents } from './connection.js';
 import { FleetEvents, fleetsOf } from './fleet.js';
-import type { IEventMessage } from './wire.js';
+import { text, type IEventMessage } from './wire.js';
+
+const KERNEL_EVENT =
+  'https://events.jupyter.org/jupyter_server/kernel_actions/v1';
 
 type NotebookEvents = KernelEvents<ISessionContext>;
 
@@ -25,8 +28,10 @@ export class OhRuntime implements IOhRuntime {
     private readonly _notebooks: INotebookTracker,
     private readonly _consoles: IConsoleTracker | null,
     private readonly _sessions: Session.IManager,
-    private readonly _api: EventsApi
+    private readonly _api: EventsApi,
+    serverEvents: Event.Stream
   ) {
+    serverEvents.connect((_, event) => this._onServerEvent(event));
     this._notebooks.currentChanged.connect(this._follow, this);
     this._consoles?.currentChanged.connect(this._follow, this);
     // Returning from a console does not change the notebook tracker's current widget.
@@ -80,6 +85,18 @@ export class OhRuntime implements IOhRuntime {
       this.currentChanged.emit(current);
       if (!this._fleet) {
         this.shownChanged.emit(current);
+      }
+    }
+  }
+
+  private _onServerEvent(event: Event.Emission): void {
+    const isRestart =
+      event.schema_id === KERNEL_EVENT &&
+      text(event, 'action') === 'restart' &&
+      text(event, 'status') === 'success';
+    if (isRestart) {
+      for (const events of this._known.values()) {
+        events.onServerRestart(text(event, 'kernel_id'));
       }
     }
   }

@@ -23,8 +23,15 @@ export const eventsPlugin: JupyterFrontEndPlugin<IOhRuntime> = {
     notebooks: INotebookTracker,
     consoles: IConsoleTracker | null
   ): IOhRuntime => {
-    const { serverSettings, sessions } = app.serviceManager;
+    const { events, serverSettings, sessions } = app.serviceManager;
     const api = new EventsApi(serverSettings);
-    return new OhRuntime(app.shell, notebooks, consoles, sessions, api);
+    return new OhRuntime(
+      app.shell,
+      notebooks,
+      consoles,
+      sessions,
+      api,
+      events.stream
+    );
   }
 };
