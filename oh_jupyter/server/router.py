@@ -57,6 +57,8 @@ class Router:
         self._being_restarted: set[str] = set()
         self._unwanted: set[str] = set()
         self._given_up: set[str] = set()
+        self._watched: set[str] = set()
+        self._deaths: dict[str, str] = {}  # of kernels without a link
         self._starting = asyncio.Lock()
         event_logger.add_listener(schema_id=KERNEL_EVENTS, listener=self._kernel_event)
 
@@ -72,14 +74,20 @@ class Router:
         if link is None:
             link = self._links[kernel_id] = self._connected(kernel_id)
             link.concurrency = self._limits.concurrency_limit()
-            # Links to a gateway report deaths themselves.
-            manager = self._kernels.get_kernel(kernel_id)
-            for event in ("restart", "dead"):
-                self._kernels.add_restart_callback(
-                    kernel_id, partial(self._died, kernel_id, manager, event == "dead"), event
-                )
+            self._watch(kernel_id)
         self._touch(kernel_id)
         return link
+
+    def _watch(self, kernel_id: str) -> None:
+        """Get notified of a kernel's death; links to a gateway report it themselves."""
+        if kernel_id in self._watched or kernel_id not in self._kernels:
+            return
+        self._watched.add(kernel_id)
+        manager = self._kernels.get_kernel(kernel_id)
+        for event in ("restart", "dead"):
+            self._kernels.add_restart_callback(
+                kernel_id, partial(self._died, kernel_id, manager, event == "dead"), event
+            )
 
     def is_linked(self, kernel_id: str | None) -> bool:
         """Return whether a kernel, None for the default one, ever got a request.
@@ -130,7 +138,11 @@ class Router:
         """Return the link to the default kernel, which may not have replied to anything yet."""
         async with self._starting:
             if self._default.id is None or self._default.id not in self._kernels:
-                await self._default.start(retry=retry)
+                kernel_id = await self._default.start(retry=retry)
+                if kernel_id in self._deaths:
+                    error = self._default.failed(self._deaths.pop(kernel_id))
+                    self._discard(kernel_id)
+                    raise error
             link = self.link(str(self._default.id))
             try:
                 await link.open()
@@ -161,14 +173,13 @@ class Router:
             self._being_restarted.add(kernel_id)  # an event will report the restart
         self._kernel_gone()
         link = self._links.get(kernel_id)
-        if link is None:
-            return
         how = _how_it_ended(manager)
+        if link is None:
+            self._deaths[kernel_id] = how
+            return
         if kernel_id == self._default.id and not link.answered:
             self._drop(kernel_id, self._default.failed(how))
-            self._unwanted.add(kernel_id)
-            if kernel_id not in self._being_restarted:
-                self._end(kernel_id)
+            self._discard(kernel_id)
             return
         lost = f"Kernel {kernel_id} {how} before it answered; the state of its runtime is lost"
         if given_up:
@@ -182,6 +193,12 @@ class Router:
             self._drop(kernel_id, KernelDiedError(f"{lost}. {often}. {advice}"))
         else:
             link.kernel_ended(KernelDiedError(f"{lost}. The next request finds a fresh one"))
+
+    def _discard(self, kernel_id: str) -> None:
+        """Shut down a kernel, as soon as Jupyter has restarted it if it does so now."""
+        self._unwanted.add(kernel_id)
+        if kernel_id not in self._being_restarted:
+            self._end(kernel_id)
 
     def _end(self, kernel_id: str) -> None:
         """Shut down a kernel that dies at its start, before Jupyter restarts it again."""
@@ -202,7 +219,9 @@ class Router:
             return
         if data.get("action") in ("restart", "shutdown"):
             self._kernel_gone()
-        if data.get("action") == "restart":
+        if data.get("action") == "start":
+            self._watch(kernel_id)  # before the first request, which may find it dead
+        elif data.get("action") == "restart":
             if kernel_id not in self._being_restarted:
                 self._fail_pending(kernel_id)
             self._being_restarted.discard(kernel_id)
@@ -214,6 +233,8 @@ class Router:
             requested = {"requested": link.kernel_clock()}
             run_in_background(link.request("interrupt", requested, load=False))
         elif data.get("action") == "shutdown":
+            self._watched.discard(kernel_id)
+            self._deaths.pop(kernel_id, None)
             self._drop(kernel_id)
 
     def _fail_pending(self, kernel_id: str) -> None:
