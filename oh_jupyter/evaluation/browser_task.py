@@ -1,4 +1,4 @@
-"""Episodes in a browser: tasks of ours, of the user, and of BrowserGym."""
+"""Episodes in a browser: built-in tasks, the user's tasks, and those of BrowserGym."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRACE_FILE = "trace.zip"
 
 
 class Browsers:
-    """One browser for all tasks of ours and one for all of BrowserGym's: starting takes long."""
+    """One browser for tasks of this package and one for BrowserGym's, since a start is slow."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = options
@@ -26,7 +26,7 @@ class Browsers:
         self._gym: BrowserEnv | None = None
 
     def begin(self, task: str | Task, seed: int) -> BrowserEnv:
-        """Set a task up; a task's name is one of BrowserGym's."""
+        """Set up a task; a string is the name of a BrowserGym task."""
         if isinstance(task, str):
             if self._gym is None:
                 self._gym = BrowserEnv(task, seed=seed, **self._options)
@@ -39,7 +39,7 @@ class Browsers:
         return self._ours
 
     def close(self) -> None:
-        """End the browsers."""
+        """Close the browsers."""
         for env in (self._ours, self._gym):
             if env is not None:
                 env.close()
@@ -48,19 +48,21 @@ class Browsers:
 def play_in_browser(
     env: BrowserEnv, agent: Agent, *, steps: int, log: EpisodeLog | None, trace: bool
 ) -> Outcome:
-    """Let an agent try the task that was begun."""
+    """Let an agent try the task that has been set up."""
     is_traced = trace and log is not None and env.evaluation is not None
     with env.trace(log.path(TRACE_FILE)) if is_traced and log else nullcontext():
         goal = env.step(GET_GOAL)
         observation = env.step("noop(0)")
-        taken, problem = 0, ""
-        _keep(log, observation, taken)
+        taken, error_text = 0, ""
+        _record(log, observation, taken)
         while taken < steps and not _is_done(env, observation):
             observation["goal"] = observation["goal"] or goal["text_content"]
             try:
                 action = agent(observation)
-            except Exception as error:  # whatever an agent does; the next episode is another one
-                problem = f"{type(error).__name__}: {error}"
+            except (
+                Exception
+            ) as error:  # an agent may fail in any way; the next episode is unaffected
+                error_text = f"{type(error).__name__}: {error}"
                 break
             if not action:
                 break
@@ -68,30 +70,30 @@ def play_in_browser(
                 log.event(BrowseInteractiveAction(action))
             observation = env.step(action)
             taken += 1
-            _keep(log, observation, taken)
-            problem = observation["last_action_error"].partition("\n")[0]
+            _record(log, observation, taken)
+            error_text = observation["last_action_error"].partition("\n")[0]
         rewards = json.loads(env.step(GET_REWARDS)["text_content"])
-    return Outcome(sum(rewards), taken, problem)
+    return Outcome(sum(rewards), taken, error_text)
 
 
 def _is_done(env: BrowserEnv, observation: Mapping[str, Any]) -> bool:
     return env.evaluation.done if env.evaluation is not None else observation.get("done", False)
 
 
-def _keep(log: EpisodeLog | None, seen: Mapping[str, Any], number: int) -> None:
-    """Write down what was seen: the picture as a file, of the rest what tells the story."""
+def _record(log: EpisodeLog | None, observation: Mapping[str, Any], number: int) -> None:
+    """Record an observation: the screenshot as a file, the rest as an event."""
     if log is None:
         return
     picture = log.path(f"{number:03}.png")
-    picture.write_bytes(base64.b64decode(seen["screenshot"].partition(",")[2]))
+    picture.write_bytes(base64.b64decode(observation["screenshot"].partition(",")[2]))
     log.event(
         BrowserOutputObservation(
-            content=seen["text_content"],
-            url=seen["url"],
+            content=observation["text_content"],
+            url=observation["url"],
             trigger_by_action="browse_interactive",
             screenshot_path=picture.name,
-            error=bool(seen["last_action_error"]),
-            last_browser_action=seen["last_action"],
-            last_browser_action_error=seen["last_action_error"],
+            error=bool(observation["last_action_error"]),
+            last_browser_action=observation["last_action"],
+            last_browser_action_error=observation["last_action_error"],
         )
     )

@@ -1,7 +1,7 @@
 """The process of one episode: ``python -m oh_jupyter.evaluation.child FOLDER``.
 
-It finds its request in the folder, writes what comes of it there, and is ended by whoever
-started it once its time is up.
+It reads its request from the folder and writes the outcome there. Its parent ends it at the
+deadline.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from oh_jupyter.errors import BrowserError, BrowserNotFoundError, EvaluationErro
 from oh_jupyter.evaluation.episode import Agent, EpisodeLog, Outcome, PlayedTask
 
 REQUEST, OUTCOME, FILES = "request.pickle", "outcome.json", "files"
-"""What is in the folder: what to do, what came of it, and the files that are kept."""
+"""Names in the folder: the request, the outcome, and the files to store."""
 
 
 @dataclass(frozen=True)
 class Player:
-    """How an agent plays: what all episodes of a run have in common."""
+    """The agent with the settings that all episodes of a run share."""
 
     agent: Agent
     steps: int
@@ -31,7 +31,7 @@ class Player:
     options: Mapping[str, Any]
 
     def play(self, task: Any, seed: int, log: EpisodeLog | None, browsers: Any) -> Outcome:
-        """Carry out an episode."""
+        """Run an episode."""
         if isinstance(task, PlayedTask):
             return task.play(self.agent, seed=seed, steps=self.steps, log=log)
         from oh_jupyter.evaluation.browser_task import play_in_browser
@@ -46,7 +46,7 @@ class Player:
 
 
 def main(folder: Path) -> None:
-    """Carry out the episode, and write its outcome, or why it could not be tried."""
+    """Run the episode and write its outcome, or the reason why it could not start."""
     try:
         outcome: dict[str, Any] = _outcome(folder)._asdict()
     except OhJupyterError as error:
@@ -62,7 +62,7 @@ def _outcome(folder: Path) -> Outcome:
     try:
         request = pickle.loads((folder / REQUEST).read_bytes())
         task, player = pickle.loads(request["play"])
-    except Exception as error:  # whatever the modules do that it names
+    except Exception as error:  # importing the modules that it names may fail in any way
         raise EvaluationError(
             f"The task or the agent cannot be loaded in a process of its own: "
             f"{type(error).__name__}: {error}. Define it in the notebook, or in a module that is "

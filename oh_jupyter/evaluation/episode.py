@@ -1,4 +1,4 @@
-"""An episode: one agent at one task with one seed, what it leaves behind, and its result."""
+"""An episode: one agent, one task, one seed; its files and its result."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.wire import to_wire
 
 Agent = Callable[[dict[str, Any]], Any]
-"""Gets an observation, with ``goal``, and returns the next action; "" or None to give up."""
+"""Maps an observation, with ``goal``, to the next action; "" or None gives up."""
 
 EVENTS_FILE = "events.jsonl"
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of one episode.
+    """Result of one episode.
 
     Attributes:
         task: The task's name.
-        seed: What its random choices began with.
+        seed: Seed of its random choices.
         reward: The sum of the rewards.
-        steps: How many actions were taken.
-        seconds: How long it took.
-        error: Why it ended early, or the last action's error, or "".
-        ended: ``finished``, whatever its reward; ``deadline``, as it took too long and was ended;
-            ``died``, as its process or the worker below it did.
-        finished_at: When, as ISO 8601 in UTC.
+        steps: Number of actions.
+        seconds: Duration.
+        error: Why it ended early, the last action's error, or "".
+        ended: ``finished``, with any reward; ``deadline`` if it was stopped at its deadline;
+            ``died`` if its process or its worker died.
+        finished_at: Time of the end, as ISO 8601 in UTC.
     """
 
     task: str
@@ -46,12 +46,12 @@ class Trial:
 
     @property
     def solved(self) -> bool:
-        """Whether the task was worth anything in the end."""
+        """Whether the reward is positive."""
         return self.reward > 0
 
 
 class Outcome(NamedTuple):
-    """What a task says at the end of an episode: its reward, the steps, and what went wrong."""
+    """A task's verdict on an episode: reward, number of steps, and error."""
 
     reward: float
     steps: int
@@ -59,7 +59,7 @@ class Outcome(NamedTuple):
 
 
 class EpisodeLog:
-    """Files of an episode in a folder of its own; what is in it survives the episode's end."""
+    """Folder of an episode's files, which are stored at its end."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -70,37 +70,37 @@ class EpisodeLog:
             file.write(encode_json(to_wire(event)) + b"\n")
 
     def path(self, name: str) -> Path:
-        """Where a file of that name belongs."""
+        """Return the path of a file in the folder."""
         return self.folder / name
 
 
 @runtime_checkable
 class PlayedTask(Protocol):
-    """A task that needs no browser: it carries its episodes out itself."""
+    """A task without a browser, which runs its episodes itself."""
 
     @property
     def name(self) -> str:
-        """What it is called in tables."""
+        """Name in tables."""
 
     def play(self, agent: Agent, *, seed: int, steps: int, log: EpisodeLog | None) -> Outcome:
-        """Let an agent try.
+        """Let an agent try the task.
 
         Args:
             agent: The agent.
-            seed: The same seed makes the same task.
-            steps: Actions that the agent may take.
-            log: Where events and files of the episode go; None if nobody keeps them.
+            seed: Seed of the task's random choices.
+            steps: Maximum number of actions.
+            log: Receives events and files of the episode; None to drop them.
 
         Returns:
-            What came of it.
+            The outcome.
         """
 
 
 class AgentLabAgent:
-    """An agent of AgentLab, made anew for each episode's process."""
+    """An agent of AgentLab, created in each episode's process."""
 
     def __init__(self, agent_args: Any) -> None:
-        """Wrap it; it is made at the first observation.
+        """Wrap an agent, which is created at the first observation.
 
         Args:
             agent_args: An ``AgentArgs`` of AgentLab, such as ``GenericAgentArgs(…)``.
@@ -118,12 +118,12 @@ class AgentLabAgent:
         return action or ""
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is sent to an episode's process: how to make it."""
+        """Return the arguments that create the agent in an episode's process."""
         return {"agent_args": self.agent_args, "_agent": None}
 
 
 def _pixels(data_url: str) -> Any:
-    """A screenshot as BrowserGym gives it."""
+    """Return a screenshot as an array of pixels, as in BrowserGym."""
     import numpy
     from PIL import Image
 

@@ -1,4 +1,4 @@
-"""Tasks in repositories, in SWE-bench's form: an issue is to be solved, hidden tests judge."""
+"""Repository tasks in SWE-bench's form: the agent resolves an issue, and hidden tests judge."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ IDENTITY = ("-c", "user.name=oh_jupyter", "-c", "user.email=oh_jupyter@localhost
 class RepositoryTask:
     """An instance of a benchmark in SWE-bench's form.
 
-    Each episode has a workspace and a runtime of its own: shell, editor, and their log. The agent
-    gets ``goal``, ``workspace`` and the last ``observation``; it returns an Action, or a text,
-    which is a command for the shell.
+    Each episode has its own workspace and runtime: shell, editor, and their log. The agent gets
+    ``goal``, ``workspace`` and the last ``observation``, and returns an Action, or a command for
+    the shell as a text.
 
     Attributes:
-        name: What it is called in tables.
-        problem_statement: What the agent is asked for.
-        test_patch: A patch that brings the hidden tests.
-        fail_to_pass: Tests that fail before, and have to pass.
-        pass_to_pass: Tests that have to pass still.
+        name: Name in tables.
+        problem_statement: The prompt.
+        test_patch: A patch that adds the hidden tests.
+        fail_to_pass: Tests that fail before the change and must pass after it.
+        pass_to_pass: Tests that must still pass.
         patch: A solution.
         repo: Address or path for ``git clone``; "" for ``files``.
-        base_commit: Where the agent begins.
-        files: Contents by path, for a repository that is small enough to be said here.
-        test_command: How tests are run, whose names follow; ``{python}`` is this Python.
+        base_commit: Commit at which the agent starts.
+        files: Contents by path, instead of ``repo``, for a small repository.
+        test_command: Command that runs the tests whose names follow; ``{python}`` is this Python.
     """
 
     name: str
@@ -59,7 +59,7 @@ class RepositoryTask:
 
     @classmethod
     def from_instance(cls, instance: Mapping[str, Any]) -> RepositoryTask:
-        """Read an instance with SWE-bench's keys; ``files`` and ``test_command`` may be there.
+        """Read an instance with SWE-bench's keys, and optionally ``files`` and ``test_command``.
 
         Args:
             instance: The instance.
@@ -90,24 +90,24 @@ class RepositoryTask:
             raise EvaluationError(f"An instance in SWE-bench's form has a key {error}.") from None
 
     def play(self, agent: Agent, *, seed: int, steps: int, log: EpisodeLog | None) -> Outcome:
-        """Let an agent try; the patch that it made is kept as ``model.patch``."""
-        with tempfile.TemporaryDirectory(prefix="oh_jupyter-repository-") as place:
-            workspace = Path(place, "workspace")
+        """Let an agent try the task; its patch is stored as ``model.patch``."""
+        with tempfile.TemporaryDirectory(prefix="oh_jupyter-repository-") as temp_dir:
+            workspace = Path(temp_dir, "workspace")
             self._check_out(workspace)
             base = _git(workspace, "rev-parse", "HEAD").strip()
             taken, error = self._work(workspace, agent, steps, log)
             _git(workspace, "add", "--all")
             patch = _git(workspace, "diff", "--cached", "--binary", base)
-            passed, said = self._judge(workspace, base)
+            passed, test_output = self._judge(workspace, base)
         if log is not None:
             log.path(PATCH_FILE).write_text(patch, "utf-8")
-            log.path(TESTS_FILE).write_text(said, "utf-8")
+            log.path(TESTS_FILE).write_text(test_output, "utf-8")
         return Outcome(float(passed), taken, error)
 
     def _work(
         self, workspace: Path, agent: Agent, steps: int, log: EpisodeLog | None
     ) -> tuple[int, str]:
-        """Let the agent act in a runtime; how many steps, and what went wrong."""
+        """Let the agent act in a runtime; return the number of steps and the error."""
         from oh_jupyter.config import Settings
         from oh_jupyter.events import CmdRunAction
         from oh_jupyter.runtime import Runtime
@@ -123,7 +123,7 @@ class RepositoryTask:
             for taken in range(steps):
                 try:
                     action = agent(seen)
-                except Exception as error:  # whatever an agent does
+                except Exception as error:  # an agent may fail in any way
                     return taken, f"{type(error).__name__}: {error}"
                 if not action:
                     return taken, ""
@@ -151,7 +151,7 @@ class RepositoryTask:
         _git(workspace, *IDENTITY, "commit", "--quiet", "--message", "Begin")
 
     def _judge(self, workspace: Path, base: str) -> tuple[bool, str]:
-        """Bring the hidden tests, whatever was done to their files, and run them."""
+        """Restore the hidden tests and run them; return whether they passed, and the output."""
         for name in re.findall(r"^\+\+\+ b/(.+)$", self.test_patch, re.MULTILINE):
             (workspace / name).unlink(missing_ok=True)
             if _git(workspace, "ls-tree", "--name-only", base, "--", name):
@@ -182,25 +182,25 @@ def load_instances(path: str | os.PathLike[str]) -> list[RepositoryTask]:
         The tasks.
 
     Raises:
-        EvaluationError: A line is no instance.
+        EvaluationError: A line is not an instance.
     """
-    found = []
+    tasks = []
     for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), 1):
         try:
-            found.append(RepositoryTask.from_instance(json.loads(line)))
+            tasks.append(RepositoryTask.from_instance(json.loads(line)))
         except (ValueError, TypeError, AttributeError, EvaluationError) as error:
             raise EvaluationError(f"{path}, line {number}: {error}") from error
-    return found
+    return tasks
 
 
 def match_repository_tasks(pattern: str) -> Iterable[RepositoryTask]:
-    """The small tasks that come along and that a pattern such as ``repository/*`` matches."""
-    known = _small_tasks()
-    found = [task for task in known if fnmatchcase(task.name, pattern)]
-    if not found:
-        names = ", ".join(task.name for task in known)
+    """Return the built-in tasks that match a pattern such as ``repository/*``."""
+    tasks = _small_tasks()
+    matches = [task for task in tasks if fnmatchcase(task.name, pattern)]
+    if not matches:
+        names = ", ".join(task.name for task in tasks)
         raise EvaluationError(f"No task matches {pattern!r}. Tasks: {names}")
-    return found
+    return matches
 
 
 @cache
@@ -209,12 +209,12 @@ def _small_tasks() -> list[RepositoryTask]:
 
 
 def _names(tests: Any) -> tuple[str, ...]:
-    """Names of tests, which SWE-bench's files have as JSON within JSON."""
+    """Return names of tests, which SWE-bench's files nest as JSON within JSON."""
     return tuple(json.loads(tests) if isinstance(tests, str) else tests)
 
 
 def _git(workspace: Path | None, *arguments: str, stdin: str = "") -> str:
-    """Run git, whoever's settings there are; an EvaluationError says what it said."""
+    """Run git; raise EvaluationError with its message if it fails."""
     where = [] if workspace is None else ["-C", str(workspace)]
     try:
         done = subprocess.run(

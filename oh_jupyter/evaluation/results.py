@@ -17,19 +17,19 @@ from oh_jupyter.evaluation.episode import EVENTS_FILE, Trial
 from oh_jupyter.storage import FileStore, get_file_store
 
 LINES_INTERVAL_SECONDS = 1.0
-"""The file of all results is written as a whole, so not for each of many that come at once."""
+"""Minimum interval between two writes of the file of all results, which is written whole."""
 
 
 class Results:
-    """The results below ``NAME.jsonl``, which is for people and their tools.
+    """Results below ``NAME.jsonl``, a file for people and their tools.
 
-    An episode's own file is what counts: it is created once, whoever tries it again.
+    The file of each episode is authoritative: it is created once, even if the episode is repeated.
     """
 
     def __init__(self, out: str | os.PathLike[str]) -> None:
-        """Open them; nothing needs to be there."""
+        """Open the results, which may not exist yet."""
         self._is_url = "://" in os.fspath(out)
-        # Workers have a current directory of their own.
+        # Workers have their own current directory.
         self.out = os.fspath(out) if self._is_url else os.path.abspath(os.path.expanduser(out))
         self._folder, self.name = os.path.split(self.out)
         if not self.name.endswith(".jsonl"):
@@ -40,37 +40,37 @@ class Results:
 
     @cached_property
     def store(self) -> FileStore:
-        """Where they are; a folder of this machine is made if it is missing."""
+        """The store of the results; a missing local folder is created."""
         if self._is_url:
             return get_file_store(self._folder)
         return get_file_store("local", self._folder)
 
     @property
     def _existing_store(self) -> FileStore:
-        """Where they are; a FileNotFoundError if that is a folder that is missing."""
+        """The store of the results; FileNotFoundError if it is a missing local folder."""
         if not self._is_url:
             os.stat(self._folder)
         return self.store
 
     def read(self) -> dict[tuple[str, int], Trial]:
-        """The results that there are, in the order in which they came."""
+        """Return the existing results in the order of their completion."""
         try:
             paths = self._existing_store.list(f"{self._root}/trials")
         except FileNotFoundError:
             return {}
-        found = map(_from_json, self.store.read_many(paths).values())
-        self._trials = sorted(found, key=lambda trial: trial.finished_at)
+        trials = map(_from_json, self.store.read_many(paths).values())
+        self._trials = sorted(trials, key=lambda trial: trial.finished_at)
         return {(trial.task, trial.seed): trial for trial in self._trials}
 
     def find(self, task: str, seed: int) -> Trial | None:
-        """The result of an episode, if it has one."""
+        """Return the result of an episode, or None."""
         try:
             return _from_json(self._existing_store.read_bytes(self._trial_path(task, seed)))
         except FileNotFoundError:
             return None
 
     def record(self, trial: Trial, files: Path | None = None) -> Trial:
-        """Keep an episode's files and its result; the one that is there, if another was first."""
+        """Store an episode's files and result; return the earlier result if there is one."""
         paths = [path for path in files.rglob("*") if path.is_file()] if files else []
         if files is not None:
             names = {self.file_path(trial, path.relative_to(files).as_posix()): path
@@ -83,7 +83,7 @@ class Results:
         return trial
 
     def append(self, trial: Trial) -> None:
-        """Add a result that was recorded to the JSON lines."""
+        """Add a recorded result to the JSON lines."""
         self._trials.append(trial)
         if time.monotonic() - self._written_at > LINES_INTERVAL_SECONDS:
             self.write_lines()
@@ -94,7 +94,7 @@ class Results:
         self._written_at = time.monotonic()
 
     def events(self, trial: Trial) -> Iterable[dict[str, Any]]:
-        """The log of an episode, in the protocol's form."""
+        """Yield the log of an episode, in the protocol's form."""
         try:
             lines = self._existing_store.read(self.file_path(trial, EVENTS_FILE)).splitlines()
         except FileNotFoundError:
@@ -103,14 +103,14 @@ class Results:
             yield json.loads(line)
 
     def files(self, trial: Trial) -> list[str]:
-        """Where the files of an episode are in the store."""
+        """Return the paths of an episode's files in the store."""
         try:
             return self._existing_store.list(self.file_path(trial, ""))
         except FileNotFoundError:
             return []
 
     def file_path(self, trial: Trial, name: str) -> str:
-        """Where a file of an episode is in the store."""
+        """Return the path of an episode's file in the store."""
         return f"{self._root}/episodes/{quote(trial.task, safe='')}/{trial.seed}/{name}"
 
     def _trial_path(self, task: str, seed: int) -> str:

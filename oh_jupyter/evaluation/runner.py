@@ -1,4 +1,4 @@
-"""An agent's trials on a set of tasks, here or wherever an executor runs them."""
+"""Trials of an agent on a set of tasks, in this process or through an executor."""
 
 from __future__ import annotations
 
@@ -48,30 +48,30 @@ def run_trials(
 ) -> Generator[Trial, None, None]:
     """Let an agent try tasks.
 
-    With ``workers`` or an ``executor`` each episode has a process of its own, which is ended at
-    the deadline; agent and task are pickled for it. Without both, one follows the other in this
-    process, in one browser, without a deadline; the agent may then be anything.
+    With ``workers`` or an ``executor`` each episode has its own process, which is stopped at the
+    deadline; agent and task are pickled for it. Without both, episodes run one after the other in
+    this process, in one browser, without a deadline; the agent may then be any callable.
 
     Args:
         tasks: Names, patterns such as ``browsergym/miniwob.*``, or task objects.
         agent: The agent.
-        seeds: How many episodes of each task, with the seeds 0, 1, …
-        steps: Actions that an episode may take.
-        workers: How many episodes at a time on this machine.
-        executor: Where they run instead, such as dask.distributed's ``client.get_executor()``.
-        out: A file or URL that ends in ``.jsonl`` and that all workers can write. It gets the
-            results, a folder beside it what each episode left; episodes that have a result
-            there are not tried again.
-        timeout: Seconds after which an episode is ended.
-        trace: Record each episode in a browser for Playwright's trace viewer, too.
+        seeds: Number of episodes of each task, with the seeds 0, 1, …
+        steps: Maximum number of actions of an episode.
+        workers: Number of simultaneous episodes on this machine.
+        executor: Runs them instead, such as dask.distributed's ``client.get_executor()``.
+        out: A file or URL that ends in ``.jsonl`` and that all workers can write. It receives the
+            results, a folder beside it the files of each episode; episodes that have a result
+            there are skipped.
+        timeout: Seconds after which an episode is stopped.
+        trace: Also record episodes in a browser for Playwright's trace viewer.
         options: Arguments for :class:`~oh_jupyter.browser.BrowserEnv`.
 
     Returns:
-        The result of each episode: first those that were there, then each as it ends.
+        The result of each episode: first the existing ones, then each as it ends.
 
     Raises:
-        EvaluationError: An argument cannot be used, or while the results are taken: it cannot
-            go on; what has ended is kept in ``out``.
+        EvaluationError: An argument is invalid, or, while iterating, the evaluation cannot
+            continue; finished episodes are in ``out``.
     """
     _check(agent, executor, timeout, seeds=seeds, steps=steps, workers=workers)
     wanted = [(task, seed) for task in find_tasks(tasks) for seed in range(seeds)]
@@ -81,7 +81,7 @@ def run_trials(
 
 
 def _check(agent: Agent, executor: Executor | None, timeout: float, **counts: int | None) -> None:
-    """Refuse what no episode could begin with."""
+    """Raise EvaluationError for arguments with which no episode can start."""
     if not callable(agent):
         raise EvaluationError(
             f"The agent is {agent!r}, which cannot be called. It is a function that gets an "
@@ -109,11 +109,11 @@ def _trials(
     executor: Executor | None,
     timeout: float,
 ) -> Generator[Trial, None, None]:
-    found = results.read() if results is not None else {}
+    earlier = results.read() if results is not None else {}
     missing = []
     for task, seed in wanted:
-        if (_name(task), seed) in found:
-            yield found[_name(task), seed]
+        if (_name(task), seed) in earlier:
+            yield earlier[_name(task), seed]
         else:
             missing.append((task, seed))
     if workers is None and executor is None:
@@ -133,21 +133,21 @@ def _trials(
 
 
 def find_tasks(tasks: Iterable[str | Task | PlayedTask]) -> list[Any]:
-    """Task objects by their names; those of BrowserGym stay names."""
-    found: list[Any] = []
+    """Return task objects by their names; those of BrowserGym stay names."""
+    objects: list[Any] = []
     for task in tasks:
         if isinstance(task, Task | PlayedTask):
-            found.append(task)
+            objects.append(task)
         elif not isinstance(task, str):
             raise EvaluationError(
-                f"{task!r} is no task: it is a name, a pattern, or an object with name and play"
+                f"{task!r} is not a task: give a name, a pattern, or an object with name and play"
             )
         elif task.startswith(PREFIX):
-            found += match_repository_tasks(task)
+            objects += match_repository_tasks(task)
         else:
             names = match_tasks([task])
-            found += [n if n.startswith("browsergym/") else find_task(n) for n in names]
-    return found
+            objects += [n if n.startswith("browsergym/") else find_task(n) for n in names]
+    return objects
 
 
 def _name(task: Any) -> str:
@@ -185,7 +185,7 @@ def _requests(
     for task, seed in missing:
         try:
             play = cloudpickle.dumps((task, player))
-        except Exception as error:  # whatever an object's own pickling does
+        except Exception as error:  # an object's own pickling may fail in any way
             raise EvaluationError(
                 f"The agent or the task {_name(task)} cannot be sent to another process: "
                 f"{type(error).__name__}: {error}. Make what cannot be sent at the first call."
@@ -217,7 +217,7 @@ def _in_children(
 
 
 def _result(future: Future[Trial], request: EpisodeRequest, results: Results | None) -> Trial:
-    """What an executor says of an episode; a worker's death is its result, too."""
+    """Return the result that an executor has; a worker's death is a result as well."""
     try:
         return future.result()
     except OhJupyterError:
@@ -227,6 +227,6 @@ def _result(future: Future[Trial], request: EpisodeRequest, results: Results | N
             f"The executor ended ({type(error).__name__}). With out= what has a result is kept: "
             "the same call with a new executor does the rest."
         ) from error
-    except Exception as error:  # whatever an engine says of a worker that died
+    except Exception as error:  # engines report a dead worker in various ways
         trial = make_trial(request, ended="died", error=f"{type(error).__name__}: {error}")
         return trial if results is None else results.record(trial)

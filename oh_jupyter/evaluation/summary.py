@@ -1,4 +1,4 @@
-"""Results of many episodes in figures: for each task, how often it was solved, and how sure."""
+"""Statistics of many episodes: success rate of each task with a confidence interval."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class TaskSummary:
-    """The episodes of a task.
+    """Statistics of a task.
 
     Attributes:
         task: Its name, or ``all`` for those of all tasks together.
-        trials: How many there were.
-        solved: How many of them were worth anything.
-        low: Lower end of the 95 % confidence interval of the share that is solved (Wilson).
+        trials: Number of episodes.
+        solved: Number of episodes with a positive reward.
+        low: Lower end of the 95 % confidence interval of the success rate (Wilson).
         high: Upper end.
         steps: Mean number of actions.
         seconds: Mean duration.
-        unfinished: How many were ended at the deadline or died.
+        unfinished: Number of episodes that were stopped at the deadline or died.
     """
 
     task: str
@@ -41,12 +41,12 @@ class TaskSummary:
 
     @property
     def rate(self) -> float:
-        """The share that is solved."""
+        """Success rate, 0 to 1."""
         return self.solved / self.trials
 
 
 def wilson_interval(solved: int, trials: int) -> tuple[float, float]:
-    """The confidence interval of a share, by Wilson's score, which holds for few trials, too."""
+    """Return the confidence interval of a rate by Wilson's score, which fits few trials too."""
     z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     rate, spread = solved / trials, z * z / trials
     middle = (rate + spread / 2) / (1 + spread)
@@ -58,7 +58,7 @@ def summarize(trials: Iterable[Trial]) -> list[TaskSummary]:
     """Summarize results.
 
     Args:
-        trials: Of any tasks, in any order.
+        trials: Results of any tasks, in any order.
 
     Returns:
         One summary for each task, by name, and if there are several tasks one for all.
@@ -66,10 +66,12 @@ def summarize(trials: Iterable[Trial]) -> list[TaskSummary]:
     by_task: dict[str, list[Trial]] = {}
     for trial in trials:
         by_task.setdefault(trial.task, []).append(trial)
-    found = [_summary(task, by_task[task]) for task in sorted(by_task)]
-    if len(found) > 1:
-        found.append(_summary(ALL, [trial for of_task in by_task.values() for trial in of_task]))
-    return found
+    summaries = [_summary(task, by_task[task]) for task in sorted(by_task)]
+    if len(summaries) > 1:
+        summaries.append(
+            _summary(ALL, [trial for of_task in by_task.values() for trial in of_task])
+        )
+    return summaries
 
 
 def _summary(task: str, trials: Sequence[Trial]) -> TaskSummary:
@@ -86,11 +88,11 @@ def _summary(task: str, trials: Sequence[Trial]) -> TaskSummary:
 
 
 def plot_success(trials: Iterable[Trial], axes: Any = None) -> Any:
-    """Plot how often each task was solved, with confidence intervals.
+    """Plot the success rate of each task with its confidence interval.
 
     Args:
         trials: The results.
-        axes: Where to draw; None for a new figure.
+        axes: Axes to draw on; None for a new figure.
 
     Returns:
         Matplotlib's axes.

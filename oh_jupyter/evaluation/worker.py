@@ -1,4 +1,4 @@
-"""One episode as an engine's worker carries it out: in a child that is ended by us."""
+"""An episode in an engine's worker: it runs in a child process with a deadline."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from oh_jupyter.evaluation.episode import Trial
 from oh_jupyter.evaluation.results import Results
 from oh_jupyter.process import Child, spawn
 
-MAX_SAID_CHARS = 200
+MAX_OUTPUT_CHARS = 200
 
 
 @dataclass(frozen=True)
 class EpisodeRequest:
-    """What a worker is sent: ``play`` is task and Player, pickled; ``out`` is "" for nowhere."""
+    """Request to a worker: ``play`` is the pickled task and Player; ``out`` may be ""."""
 
     task: str
     seed: int
@@ -38,7 +38,7 @@ class EpisodeRequest:
 
 
 class Children:
-    """The running children of a run in this process, which all end when it is given up."""
+    """Running child processes of a run, which all end when the run is cancelled."""
 
     def __init__(self) -> None:
         self._running: set[Child] = set()
@@ -47,7 +47,7 @@ class Children:
 
     @contextmanager
     def guarding(self, child: Child) -> Iterator[None]:
-        """End a child and what is below it at the end; a CancelledError if all were given up."""
+        """End a child and its descendants on exit; CancelledError if the run was cancelled."""
         with self._lock:
             self._running.add(child)
         try:
@@ -64,7 +64,7 @@ class Children:
             raise CancelledError
 
     def close(self) -> None:
-        """End them all."""
+        """End all children."""
         with self._lock:
             self._closed = True
             running = list(self._running)
@@ -73,22 +73,22 @@ class Children:
 
 
 def make_trial(request: EpisodeRequest, seconds: float = 0.0, **values: Any) -> Trial:
-    """The result of an episode that ends now."""
+    """Return the result of an episode that ends now."""
     values = {"reward": 0.0, "steps": 0, **values}
     now = datetime.now(UTC).isoformat()
     return Trial(request.task, request.seed, seconds=round(seconds, 3), finished_at=now, **values)
 
 
 def run_episode(request: EpisodeRequest, children: Children | None = None) -> Trial:
-    """Carry out an episode and keep its result, unless it has one: engines repeat work."""
+    """Run an episode and store its result, unless it has one, since engines repeat work."""
     results = Results(request.out) if request.out else None
     earlier = results.find(request.task, request.seed) if results is not None else None
     if earlier is not None:
         return earlier
     with tempfile.TemporaryDirectory(
         prefix="oh_jupyter-episode-", ignore_cleanup_errors=True
-    ) as place:
-        folder = Path(place)
+    ) as temp_dir:
+        folder = Path(temp_dir)
         start = time.monotonic()
         ended, status = _run_child(request, folder, children or Children())
         trial = make_trial(request, time.monotonic() - start, **_values(folder, ended, status))
@@ -96,7 +96,7 @@ def run_episode(request: EpisodeRequest, children: Children | None = None) -> Tr
 
 
 def _run_child(request: EpisodeRequest, folder: Path, children: Children) -> tuple[str, int]:
-    """Let a child carry it out; how it ended, and with which status."""
+    """Run the episode in a child; return how it ended, and its exit status."""
     (folder / FILES).mkdir()
     (folder / "tmp").mkdir()
     (folder / REQUEST).write_bytes(pickle.dumps({"play": request.play, "seed": request.seed}))
@@ -116,14 +116,14 @@ def _run_child(request: EpisodeRequest, folder: Path, children: Children) -> tup
 
 
 def _values(folder: Path, ended: str, status: int) -> dict[str, Any]:
-    """What a child left of its outcome, or what became of the child."""
+    """Return the outcome that a child wrote, or else how the child ended."""
     try:
         outcome: dict[str, Any] = json.loads((folder / OUTCOME).read_text("utf-8"))
     except FileNotFoundError:
         if ended == "deadline":
-            return {"ended": ended, "error": "It was not over at its deadline, and was ended."}
-        said = (folder / FILES / "output.txt").read_text("utf-8", "replace").strip().splitlines()
-        last = f": {said[-1][:MAX_SAID_CHARS]}" if said else ""
+            return {"ended": ended, "error": "It was stopped at its deadline."}
+        lines = (folder / FILES / "output.txt").read_text("utf-8", "replace").strip().splitlines()
+        last = f": {lines[-1][:MAX_OUTPUT_CHARS]}" if lines else ""
         return {"ended": "died", "error": f"Its process ended with status {status}{last}"}
     if "refused" in outcome:
         raise EvaluationError(outcome["refused"])
