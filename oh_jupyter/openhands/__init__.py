@@ -1,8 +1,8 @@
-"""OpenHands' SDK (V1) on the runtime: its tools, and the loop of an agent beside the kernel.
+"""OpenHands' SDK (V1) on the runtime: its tools, and an agent's loop beside the kernel.
 
 Importing it registers the tools under the SDK's own names, so that a stock agent works in a
-kernel of ``oh_jupyter``: in this process, if it is a kernel that has loaded the extension, else in
-the one that ``OH_URL`` and ``OH_TOKEN`` name. ::
+kernel of ``oh_jupyter``: in this process if it is a kernel that has loaded the extension, otherwise
+in the one that ``OH_URL`` and ``OH_TOKEN`` name. ::
 
     import oh_jupyter.openhands
     from openhands.sdk import LLM, Agent, Conversation, Tool

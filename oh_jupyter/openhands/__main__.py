@@ -1,7 +1,7 @@
-"""An agent of OpenHands' SDK that speaks the Agent Client Protocol: ``%oh_agent openhands``.
+"""Agent of OpenHands' SDK that speaks the Agent Client Protocol: ``%oh_agent openhands``.
 
 The loop runs in this process, on the tools of the kernel whose MCP server the client names. The
-model is that of the SDK's own variables: ``LLM_MODEL``, ``LLM_API_KEY``, ``LLM_BASE_URL``.
+SDK's own variables choose the model: ``LLM_MODEL``, ``LLM_API_KEY``, ``LLM_BASE_URL``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MAIN_ARGUMENTS = ("command", "code", "url", "path", "text")
 
 
 class SdkAgent:
-    """The agent's side of the protocol; each session is a conversation of the SDK."""
+    """Agent side of the protocol; each session is a conversation of the SDK."""
 
     def __init__(self) -> None:
         self._conversations: dict[str, LocalConversation] = {}
@@ -56,7 +56,7 @@ class SdkAgent:
         self._telling: asyncio.Task[None] | None = None
 
     def on_connect(self, connection: Any) -> None:
-        """Keep the connection to the client."""
+        """Store the connection to the client."""
         self._client = connection
         self._telling = asyncio.create_task(self._tell())
 
@@ -69,7 +69,7 @@ class SdkAgent:
                 self._updates.task_done()
 
     async def initialize(self, protocol_version: int, **kwargs: Any) -> InitializeResponse:
-        """Say what this agent can."""
+        """Return the capabilities of this agent."""
         mcp = McpCapabilities(http=True)
         return InitializeResponse(
             protocol_version=acp.PROTOCOL_VERSION,
@@ -79,7 +79,7 @@ class SdkAgent:
     async def new_session(
         self, cwd: str, mcp_servers: list[Any] | None = None, **kwargs: Any
     ) -> NewSessionResponse:
-        """Begin a conversation on the kernel whose MCP server is the first that is named."""
+        """Start a conversation on the kernel of the first MCP server in the request."""
         if not os.environ.get(MODEL_VARIABLE):
             raise acp.RequestError.invalid_params(
                 {
@@ -103,38 +103,38 @@ class SdkAgent:
         import oh_jupyter.openhands.browser_tools
         import oh_jupyter.openhands.tools  # noqa: F401
 
-        def told(event: Any) -> None:
+        def report(event: Any) -> None:
             for update in updates_of_event(event):
                 self._loop.call_soon_threadsafe(self._updates.put_nowait, (session_id, update))
 
         agent = Agent(llm=LLM.load_from_env(), tools=[Tool(name=name) for name in TOOLS])
         conversation: LocalConversation = Conversation(
-            agent=agent, workspace=cwd, callbacks=[told], visualizer=None
+            agent=agent, workspace=cwd, callbacks=[report], visualizer=None
         )
         return conversation
 
     async def prompt(self, session_id: str, prompt: list[Any], **kwargs: Any) -> PromptResponse:
-        """Carry out a prompt."""
+        """Run a prompt to its end."""
         conversation = self._conversations[session_id]
         text = "\n".join(block.text for block in prompt if isinstance(block, TextContentBlock))
         await asyncio.to_thread(conversation.send_message, text)
         try:
             await conversation.arun()
-        except Exception as problem:
-            raise acp.RequestError.internal_error({"details": str(problem)}) from problem
-        await asyncio.sleep(0)  # the last events are put into the queue
+        except Exception as error:
+            raise acp.RequestError.internal_error({"details": str(error)}) from error
+        await asyncio.sleep(0)  # until the last events are in the queue
         await self._updates.join()
         paused = conversation.state.execution_status.value == "paused"
         return PromptResponse(stop_reason="cancelled" if paused else "end_turn")
 
     async def cancel(self, session_id: str, **kwargs: Any) -> None:
-        """Stop in the middle of a prompt."""
+        """Cancel the running prompt."""
         if session_id in self._conversations:
             self._conversations[session_id].interrupt()
 
 
 def updates_of_event(event: Any) -> Iterator[Any]:
-    """What a client is told of an event; nothing of most."""
+    """Yield the updates that a client gets for an event; most events have none."""
     match event:
         case ActionEvent(tool_name=name) if name == FINISH:
             message = getattr(event.action, "message", "")
@@ -143,14 +143,14 @@ def updates_of_event(event: Any) -> Iterator[Any]:
         case ActionEvent():
             if thought := _text(event.thought):
                 yield acp.update_agent_message_text(f"{thought}\n\n")
-            arguments = {} if event.action is None else event.action.model_dump(exclude={"kind"})
-            given = {name: value for name, value in arguments.items() if value is not None}
+            fields = {} if event.action is None else event.action.model_dump(exclude={"kind"})
+            arguments = {name: value for name, value in fields.items() if value is not None}
             yield acp.start_tool_call(
                 event.tool_call_id,
-                _title(event, given),
+                _title(event, arguments),
                 kind=_KINDS.get(event.tool_name, "other"),  # type: ignore[arg-type]
                 status="in_progress",
-                raw_input=given,
+                raw_input=arguments,
             )
         case ObservationEvent(tool_name=name) if name != FINISH:
             text = _text(event.observation.to_llm_content)
@@ -167,8 +167,8 @@ def updates_of_event(event: Any) -> Iterator[Any]:
 
 
 def _title(event: Any, arguments: dict[str, Any]) -> str:
-    told = [str(arguments[name]) for name in _MAIN_ARGUMENTS if arguments.get(name)]
-    return event.summary or f"{event.tool_name} {told[0] if told else ''}".strip()
+    values = [str(arguments[name]) for name in _MAIN_ARGUMENTS if arguments.get(name)]
+    return event.summary or f"{event.tool_name} {values[0] if values else ''}".strip()
 
 
 def _ended(id: str, text: str, *, failed: bool) -> Any:
@@ -181,7 +181,7 @@ def _text(content: Any) -> str:
 
 
 async def main() -> None:
-    """Speak the protocol on standard output; whatever else is printed goes to standard error."""
+    """Speak the protocol on standard output; redirect other output to standard error."""
     sys.stdout = protocol_output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     reader, writer = await acp.stdio_streams()

@@ -35,7 +35,7 @@ _TOOLS = (
 
 
 class _BrowserExecutor(RuntimeExecutor[sdk.BrowserAction, sdk.BrowserObservation]):
-    """One Action of the SDK as calls on the page; elements are numbered by their bids."""
+    """Executor of the SDK's browser Actions; elements are numbered by their bids."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,23 +43,25 @@ class _BrowserExecutor(RuntimeExecutor[sdk.BrowserAction, sdk.BrowserObservation
 
     def __call__(self, action: sdk.BrowserAction, conversation: Any = None) -> Any:
         wants_text = isinstance(action, sdk.BrowserGetContentAction)
-        found = self.runtime.execute(
+        observation = self.runtime.execute(
             BrowseInteractiveAction(self._calls(action), return_axtree=wants_text)
         )
-        if not isinstance(found, BrowserOutputObservation):
-            return sdk.BrowserObservation(content=contents(found.content), is_error=failed(found))
-        if failed(found):
-            problem = found.last_browser_action_error or found.content
-            return sdk.BrowserObservation(content=contents(problem), is_error=True)
+        if not isinstance(observation, BrowserOutputObservation):
+            return sdk.BrowserObservation(
+                content=contents(observation.content), is_error=failed(observation)
+            )
+        if failed(observation):
+            error = observation.last_browser_action_error or observation.content
+            return sdk.BrowserObservation(content=contents(error), is_error=True)
         screenshot = None
         if isinstance(action, sdk.BrowserGetStateAction) and action.include_screenshot:
-            screenshot = found.screenshot.partition(",")[2] or None
+            screenshot = observation.screenshot.partition(",")[2] or None
         return sdk.BrowserObservation(
-            content=contents(self._told(action, found)), screenshot_data=screenshot
+            content=contents(self._page_text_after(action, observation)), screenshot_data=screenshot
         )
 
     def _calls(self, action: sdk.BrowserAction) -> str:
-        """What an Action is in the browser's action language."""
+        """Return an Action in the browser's action language."""
         match action:
             case sdk.BrowserNavigateAction(url=url, new_tab=new_tab):
                 return f"new_tab()\ngoto({url!r})" if new_tab else f"goto({url!r})"
@@ -79,31 +81,38 @@ class _BrowserExecutor(RuntimeExecutor[sdk.BrowserAction, sdk.BrowserObservation
             case _:
                 return "noop(0)"
 
-    def _told(self, action: sdk.BrowserAction, found: BrowserOutputObservation) -> str:
-        """What the model reads of the page after an Action."""
+    def _page_text_after(
+        self, action: sdk.BrowserAction, observation: BrowserOutputObservation
+    ) -> str:
+        """Return the text about the page that the model reads after an Action."""
         if isinstance(action, sdk.BrowserGetStateAction):
-            return self._numbered(found.content)
+            return self._numbered(observation.content)
         if isinstance(action, sdk.BrowserGetContentAction):
-            text = page_text(found.axtree_object, action.extract_links)
+            text = page_text(observation.axtree_object, action.extract_links)
             part = text[action.start_from_char :][:MAX_CONTENT_CHARS]
             end = action.start_from_char + len(part)
             more = (
-                f"\n[Go on with start_from_char={end} of {len(text)}.]" if end < len(text) else ""
+                f"\n[Continue with start_from_char={end} of {len(text)}.]"
+                if end < len(text)
+                else ""
             )
             return f"{part}{more}" or "(The page has no text.)"
         if isinstance(action, sdk.BrowserListTabsAction):
             return "\n".join(
-                f"{index:04}: {url}" + (" (active)" if index == found.active_page_index else "")
-                for index, url in enumerate(found.open_pages_urls)
+                f"{index:04}: {url}"
+                + (" (active)" if index == observation.active_page_index else "")
+                for index, url in enumerate(observation.open_pages_urls)
             )
-        return f"Done. The page is {found.url}"
+        return f"Done. The page is {observation.url}"
 
     def _numbered(self, text: str) -> str:
-        """The tree with numbers for the bids of frames, since the SDK's tools take numbers."""
+        """Return the tree with numbers for bids in frames, since the SDK's tools take numbers."""
         self._frame_bids = sorted(set(re.findall(r"(?m)^\s*\[([a-zA-Z]+\d+)\]", text)))
         numbers = {bid: FIRST_FRAME_INDEX + at for at, bid in enumerate(self._frame_bids)}
         return re.sub(
-            r"(?m)^(\s*)\[([a-zA-Z]+\d+)\]", lambda found: f"{found[1]}[{numbers[found[2]]}]", text
+            r"(?m)^(\s*)\[([a-zA-Z]+\d+)\]",
+            lambda match: f"{match[1]}[{numbers[match[2]]}]",
+            text,
         )
 
     def _bid(self, index: int) -> str:
@@ -112,12 +121,12 @@ class _BrowserExecutor(RuntimeExecutor[sdk.BrowserAction, sdk.BrowserObservation
 
 
 def _tab_index(tab_id: str) -> int:
-    """The position of a tab by its id; -1, which the browser refuses, if it is none."""
+    """Return the index of a tab by its id; -1, which the browser rejects, for an invalid id."""
     return int(tab_id) if tab_id.isdecimal() else -1
 
 
 def page_text(tree: Mapping[str, Any], with_links: bool) -> str:
-    """The text of a page by its accessibility tree, headings and links in Markdown."""
+    """Return the text of a page from its AXTree, with headings and links in Markdown."""
     nodes = {str(node.get("nodeId")): node for node in tree.get("nodes", [])}
     children = {child for node in nodes.values() for child in node.get("childIds", [])}
     waiting = [id for id in reversed(nodes) if id not in children]
@@ -141,26 +150,26 @@ def _value(node: Mapping[str, Any], name: str) -> str:
 
 
 def _url(node: Mapping[str, Any]) -> str:
-    found = (part for part in node.get("properties", []) if part.get("name") == "url")
-    return _value(next(found, {}), "value")
+    urls = (part for part in node.get("properties", []) if part.get("name") == "url")
+    return _value(next(urls, {}), "value")
 
 
 class KernelBrowserToolSet(sdk.BrowserToolSet):
     """``browser_tool_set`` on the browser that the person sees.
 
-    Cookies and recordings are the person's: the SDK's four tools for them are not among these.
+    Cookies and recordings belong to the person, so the SDK's four tools for them are left out.
     """
 
     name = sdk.BrowserToolSet.name
 
     @classmethod
     def is_usable(cls) -> bool:
-        """The browser is the runtime's affair, which says so if there is none."""
+        """Return True: the runtime reports a missing browser."""
         return True
 
     @classmethod
     def create(cls, conv_state: ConversationState, **params: Any) -> list[ToolDefinition]:
-        """Make the tools; parameters of the SDK's own browser mean nothing here."""
+        """Make the tools; parameters of the SDK's own browser are ignored."""
         executor = _BrowserExecutor()
         guidance = {"prompt_guidance": sdk.BROWSER_PROMPT_GUIDANCE}
         made = [tool for one in _TOOLS for tool in one.create(executor)]

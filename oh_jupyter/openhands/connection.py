@@ -19,25 +19,25 @@ CANCELLED = "The action was cancelled."
 
 
 class Connection(Protocol):
-    """A way to have Actions carried out as an agent's."""
+    """A runtime that executes Actions as an agent's."""
 
     def execute(
         self, action: Action, started: Callable[[Future[Observation]], None]
     ) -> Observation:
-        """Carry out an Action; cancelling the future that ``started`` is told cancels it."""
+        """Execute an Action; ``started`` receives a future whose cancellation cancels it."""
         ...
 
     def export(self, variables: Mapping[str, str]) -> None:
-        """Set variables of the shell, which the log does not show (AgentError, ShellError)."""
+        """Set variables of the shell without logging them; raise AgentError or ShellError."""
         ...
 
     def end_shell(self) -> None:
-        """End the shell with all that runs in it; the next command starts one (AgentError)."""
+        """End the shell and its processes; the next command starts another; raise AgentError."""
         ...
 
 
 class KernelConnection:
-    """The runtime of the kernel that this process is."""
+    """The runtime of this process, which is a kernel."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -45,7 +45,7 @@ class KernelConnection:
     def execute(
         self, action: Action, started: Callable[[Future[Observation]], None]
     ) -> Observation:
-        """Carry out an Action, whose cells this thread runs meanwhile if it is the main one."""
+        """Execute an Action; the main thread runs its cells meanwhile."""
         from oh_jupyter.kernel.cells.main_thread import MainThreadWait
 
         def start(coroutine: Coroutine[Any, Any, Observation]) -> Future[Observation]:
@@ -59,11 +59,11 @@ class KernelConnection:
         return start(coroutine).result()
 
     def export(self, variables: Mapping[str, str]) -> None:
-        """Set variables of the shell, which the log does not show (ShellError)."""
+        """Set variables of the shell without logging them; raise ShellError."""
         self._runtime.submit(self._runtime.executor.set_env(variables, cells=False)).result()
 
     def end_shell(self) -> None:
-        """End the shell with all that runs in it; the next command starts one."""
+        """End the shell and its processes; the next command starts another."""
         self._runtime.submit(self._runtime.executor.end_shell()).result()
 
 
@@ -82,7 +82,7 @@ class ServerConnection:
     def execute(
         self, action: Action, started: Callable[[Future[Observation]], None]
     ) -> Observation:
-        """Carry out an Action; an interrupt takes it back."""
+        """Execute an Action; an interrupt cancels it."""
         future: Future[Observation] = self._portal.start_task_soon(self._client.execute, action)
         started(future)
         try:
@@ -92,21 +92,21 @@ class ServerConnection:
             raise
 
     def export(self, variables: Mapping[str, str]) -> None:
-        """Refuse it: the log of the runtime would show the values (AgentError)."""
+        """Raise AgentError: the runtime's log would show the values."""
         raise AgentError(
             f"{', '.join(variables)} cannot be set in a shell behind a Jupyter server. Set it in "
             "the notebook with oh.set_env, or run the agent in the notebook's kernel."
         )
 
     def end_shell(self) -> None:
-        """Refuse it (AgentError)."""
+        """Raise AgentError."""
         raise AgentError(
             "A shell behind a Jupyter server cannot be replaced from here. A person can end it in "
             "JupyterLab, under Running."
         )
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._portal.call(self._client.close)
         self._opened.__exit__(None, None, None)
 
@@ -115,7 +115,7 @@ _connected: Connection | None = None
 
 
 def connect(url: str, token: str = "", kernel_id: str | None = None) -> ServerConnection:
-    """Let the tools of all later conversations of this process work on a kernel elsewhere.
+    """Use a kernel elsewhere for the tools of all later conversations of this process.
 
     Args:
         url: The Jupyter server's address, or that of the extension or of a kernel on it.
@@ -123,15 +123,15 @@ def connect(url: str, token: str = "", kernel_id: str | None = None) -> ServerCo
         kernel_id: An open kernel; None for the default one.
 
     Returns:
-        The connection, to be closed at the end.
+        The connection; close it at the end.
     """
     global _connected
-    _connected = found = ServerConnection(url, token, kernel_id)
-    return found
+    _connected = server = ServerConnection(url, token, kernel_id)
+    return server
 
 
 def connection() -> Connection:
-    """The connection that was made, this kernel's, or that of OH_URL; an AgentError if none is."""
+    """Return the open connection, this kernel's, or OH_URL's; raise AgentError without any."""
     global _connected
     if _connected is None:
         _connected = _of_this_kernel() or _of_environment()
@@ -158,7 +158,7 @@ def _of_environment() -> Connection:
 
 
 class Interruptible:
-    """Actions under way on a connection, which can be cancelled from another thread."""
+    """Running Actions of a connection, which another thread can cancel."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -167,7 +167,7 @@ class Interruptible:
         self._lock = threading.Lock()
 
     def execute(self, action: Action) -> Observation:
-        """Carry out an Action; an interrupt and an error of ours are Observations, too."""
+        """Execute an Action; interrupts and errors become Observations."""
         mine: list[Future[Observation]] = []
 
         def started(future: Future[Observation]) -> None:
@@ -177,8 +177,8 @@ class Interruptible:
 
         try:
             return self.connection.execute(action, started)
-        except OhJupyterError as problem:
-            return ErrorObservation(str(problem))
+        except OhJupyterError as error:
+            return ErrorObservation(str(error))
         except (CancelledError, KeyboardInterrupt):
             if not self._interrupted & set(mine):
                 raise
@@ -189,7 +189,7 @@ class Interruptible:
                 self._interrupted -= set(mine)
 
     def interrupt(self) -> None:
-        """Cancel what is under way; from any thread."""
+        """Cancel running Actions, from any thread."""
         with self._lock:
             running = list(self._running)
             self._interrupted |= self._running

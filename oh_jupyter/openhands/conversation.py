@@ -1,4 +1,4 @@
-"""The loop of an agent beside the kernel's main thread, which its cells need."""
+"""Agent loop in another thread, so that the kernel's main thread can run its cells."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 def run(conversation: LocalConversation) -> None:
     """Run a conversation until the agent is done, and let the main thread run the agent's cells.
 
-    An interrupt of the cell cancels what the agent has under way and leaves the conversation
-    paused; it goes on with the next call.
+    An interrupt of the cell cancels the agent's running Actions and pauses the conversation; the
+    next call continues it.
 
     Args:
-        conversation: The conversation, with the messages that were sent to it.
+        conversation: The conversation, with the messages sent to it.
 
     Raises:
         KeyboardInterrupt: The cell was interrupted.
@@ -31,8 +31,8 @@ def run(conversation: LocalConversation) -> None:
     def work() -> None:
         try:
             asyncio.run(conversation.arun())
-        except BaseException as problem:
-            done.set_exception(problem)
+        except BaseException as error:
+            done.set_exception(error)
         else:
             done.set_result(None)
 
@@ -48,13 +48,13 @@ def run(conversation: LocalConversation) -> None:
 
 
 def _wait(done: Future[None]) -> None:
-    """Wait for a result; on the main thread cells can run meanwhile."""
+    """Wait for a result; the main thread runs cells meanwhile."""
     if threading.current_thread() is not threading.main_thread():
         return done.result()
     from oh_jupyter.kernel.cells.main_thread import MainThreadWait
 
     async def nothing() -> None:
-        """Stand for the loop, which another thread runs."""
+        """Do nothing: another thread runs the loop."""
 
     def start(coroutine: Any) -> Future[None]:
         coroutine.close()

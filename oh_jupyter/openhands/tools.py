@@ -49,18 +49,18 @@ ObservationT = TypeVar("ObservationT", bound=Observation)
 
 
 class RuntimeExecutor(ToolExecutor, Generic[ActionT, ObservationT]):
-    """Base of the executors: an Action of the SDK becomes one of ours, and back."""
+    """Base of the executors, which translate the SDK's Actions into the runtime's and back."""
 
     def __init__(self) -> None:
         self.runtime = Interruptible(connection())
 
     def interrupt(self) -> None:
-        """Cancel what the tool has under way."""
+        """Cancel the tool's running Actions."""
         self.runtime.interrupt()
 
 
 def register(*tools: type[ToolDefinition]) -> None:
-    """Register tools by their names; that they take the place of the SDK's own is meant."""
+    """Register tools by name, in place of the SDK's own."""
     logger = logging.getLogger(register_tool.__module__)
     before, logger.disabled = logger.disabled, True
     try:
@@ -71,7 +71,7 @@ def register(*tools: type[ToolDefinition]) -> None:
 
 
 def failed(observation: events.Observation) -> bool:
-    """Whether nothing came of an Action: it was refused, rejected, cancelled, or went wrong."""
+    """Return whether an Action was rejected, cancelled, or failed."""
     if isinstance(observation, events.ErrorObservation | events.UserRejectObservation):
         return True
     if isinstance(observation, events.BrowserOutputObservation):
@@ -81,13 +81,13 @@ def failed(observation: events.Observation) -> bool:
 
 
 def contents(text: str, image_urls: Sequence[str] | None = None) -> list[Any]:
-    """Text and images of an Observation as the SDK's content."""
-    found: list[Any] = [TextContent(text=text)]
-    return [*found, ImageContent(image_urls=list(image_urls))] if image_urls else found
+    """Return text and images of an Observation as the SDK's content."""
+    texts: list[Any] = [TextContent(text=text)]
+    return [*texts, ImageContent(image_urls=list(image_urls))] if image_urls else texts
 
 
 _INTERRUPT_SECONDS = 5.0
-"""How long a command gets to end by Ctrl-C before a reset replaces the shell."""
+"""Seconds that a command has to end by Ctrl-C before a reset replaces the shell."""
 
 _NOTHING_RUNS = "ERROR: No previous running command to interact with."
 _COMPLETED = re.compile(r"\n\[The command completed with exit code [^\]]*\]")
@@ -123,12 +123,12 @@ class _TerminalExecutor(RuntimeExecutor[TerminalAction, TerminalObservation]):
         return _without_secrets(self._run(action, note), registry)
 
     def _reset(self) -> str:
-        """Interrupt what runs, or replace a shell that does not end it; explain which."""
+        """Interrupt the running command, or replace a shell that hangs; explain which."""
         interrupt = events.CmdRunAction("C-c", is_input=True)
         interrupt.set_hard_timeout(_INTERRUPT_SECONDS)
-        found = self.runtime.execute(interrupt)
-        metadata = getattr(found, "metadata", None)
-        is_idle = found.content == _NOTHING_RUNS
+        observation = self.runtime.execute(interrupt)
+        metadata = getattr(observation, "metadata", None)
+        is_idle = observation.content == _NOTHING_RUNS
         if is_idle or (metadata is not None and metadata.exit_code != -1):
             return _INTERRUPTED
         self.runtime.connection.end_shell()
@@ -140,7 +140,7 @@ class _TerminalExecutor(RuntimeExecutor[TerminalAction, TerminalObservation]):
             self.runtime.connection.export(self._env)
 
     def _export_secrets(self, action: TerminalAction, registry: Any) -> None:
-        """Set those secrets of the conversation as variables that a command names."""
+        """Export the conversation's secrets that a command names."""
         if registry is None or action.is_input or not action.command.strip():
             return
         if secrets := registry.get_secrets_as_env_vars(action.command):
@@ -150,17 +150,17 @@ class _TerminalExecutor(RuntimeExecutor[TerminalAction, TerminalObservation]):
         ours = events.CmdRunAction(action.command, is_input=action.is_input)
         if action.timeout is not None:
             ours.set_hard_timeout(action.timeout)
-        found = self.runtime.execute(ours)
-        metadata = getattr(found, "metadata", events.CmdOutputMetadata())
-        suffix = _COMPLETED.sub("", metadata.suffix)  # the SDK says that itself
+        observation = self.runtime.execute(ours)
+        metadata = getattr(observation, "metadata", events.CmdOutputMetadata())
+        suffix = _COMPLETED.sub("", metadata.suffix)  # the SDK adds it itself
         suffix = suffix.replace(RUNNING_HINT, TIMEOUT_MESSAGE_TEMPLATE)
         metadata = replace(metadata, suffix=suffix)
         return TerminalObservation(
-            content=contents(note + found.content),
-            is_error=failed(found),
+            content=contents(note + observation.content),
+            is_error=failed(observation),
             command=action.command,
             exit_code=metadata.exit_code,
-            timeout=metadata.exit_code == -1 and not failed(found),
+            timeout=metadata.exit_code == -1 and not failed(observation),
             metadata=CmdOutputMetadata(**asdict(metadata)),
         )
 
@@ -198,11 +198,11 @@ class KernelTerminalTool(TerminalTool):
         env: Mapping[str, str] | None = None,
         **params: Any,
     ) -> Sequence[TerminalTool]:
-        """Make the tool; other parameters of the SDK's own terminals mean nothing here.
+        """Make the tool; other parameters of the SDK's own terminals are ignored.
 
         Args:
             conv_state: The state of the conversation.
-            env: Variables to set in the shell, for all who use it.
+            env: Variables to set in the shell, for all of its users.
             params: Ignored.
 
         Raises:
@@ -213,20 +213,20 @@ class KernelTerminalTool(TerminalTool):
         return tools
 
     def declared_resources(self, action: Action) -> DeclaredResources:
-        """There is one shell, so one command at a time."""
+        """Declare the shell, which runs one command at a time."""
         return DeclaredResources(keys=("terminal:session",), declared=True)
 
 
 class _FileEditorExecutor(RuntimeExecutor[FileEditorAction, FileEditorObservation]):
     def __call__(self, action: FileEditorAction, conversation: Any = None) -> FileEditorObservation:
         if action.command == "view":
-            found = self.runtime.execute(
+            observation = self.runtime.execute(
                 events.FileReadAction(
                     action.path, impl_source="oh_aci", view_range=action.view_range
                 )
             )
         else:
-            found = self.runtime.execute(
+            observation = self.runtime.execute(
                 events.FileEditAction(
                     action.path,
                     command=action.command,
@@ -236,16 +236,16 @@ class _FileEditorExecutor(RuntimeExecutor[FileEditorAction, FileEditorObservatio
                     insert_line=action.insert_line,
                 )
             )
-        text = found.content.removeprefix("ERROR:\n")
+        text = observation.content.removeprefix("ERROR:\n")
         image = text.startswith("data:image/")
         return FileEditorObservation(
             content=contents(action.path, [text]) if image else contents(text),
-            is_error=failed(found),
+            is_error=failed(observation),
             command=action.command,
             path=action.path,
             prev_exist=action.command != "create",
-            old_content=getattr(found, "old_content", None),
-            new_content=getattr(found, "new_content", None),
+            old_content=getattr(observation, "old_content", None),
+            new_content=getattr(observation, "new_content", None),
         )
 
 
@@ -270,7 +270,7 @@ class IPythonAction(Action):
 
 
 class IPythonObservation(Observation):
-    """What a cell printed, returned and drew."""
+    """Output of a cell: texts and pictures."""
 
 
 class _IPythonExecutor(RuntimeExecutor[IPythonAction, IPythonObservation]):
@@ -281,13 +281,13 @@ class _IPythonExecutor(RuntimeExecutor[IPythonAction, IPythonObservation]):
 def _run_cell(runtime: Interruptible, code: str, timeout: float | None) -> dict[str, Any]:
     ours = events.IPythonRunCellAction(code)
     ours.timeout = timeout
-    found = runtime.execute(ours)
-    images = getattr(found, "image_urls", None)
-    return {"content": contents(found.content, images), "is_error": failed(found)}
+    observation = runtime.execute(ours)
+    images = getattr(observation, "image_urls", None)
+    return {"content": contents(observation.content, images), "is_error": failed(observation)}
 
 
 class IPythonTool(ToolDefinition):
-    """``ipython``: cells in the notebook's kernel, on the person's variables."""
+    """``ipython``: runs cells in the notebook's kernel, on the person's variables."""
 
     name = "ipython"
     catalog_description: ClassVar[str] = "Run cells on the variables of the open notebook."
@@ -310,7 +310,7 @@ class IPythonTool(ToolDefinition):
 
 
 class NotebookAction(Action):
-    """Something to be done with the cells of a notebook file."""
+    """An operation on the cells of a notebook file."""
 
     command: Literal["view", "insert", "replace", "delete", "move", "run"] = Field(
         description="view shows all cells; insert adds one after `cell`, at the beginning without "
@@ -328,7 +328,7 @@ class NotebookAction(Action):
 
 
 class NotebookObservation(Observation):
-    """The cells of a notebook, what was changed, or what a cell put out."""
+    """Cells of a notebook, a change, or the output of a cell."""
 
 
 class _NotebookExecutor(RuntimeExecutor[NotebookAction, NotebookObservation]):
@@ -347,9 +347,9 @@ class _NotebookExecutor(RuntimeExecutor[NotebookAction, NotebookObservation]):
                 cell_type=action.cell_type,
                 to=action.to,
             )
-        found = self.runtime.execute(ours)
-        text = found.content.removeprefix("ERROR:\n")
-        return NotebookObservation(content=contents(text), is_error=failed(found))
+        observation = self.runtime.execute(ours)
+        text = observation.content.removeprefix("ERROR:\n")
+        return NotebookObservation(content=contents(text), is_error=failed(observation))
 
     def _run(self, action: NotebookAction) -> NotebookObservation:
         read = self.runtime.execute(events.FileReadAction(action.path))
@@ -360,24 +360,24 @@ class _NotebookExecutor(RuntimeExecutor[NotebookAction, NotebookObservation]):
             cell for index, cell in enumerate(cells) if action.cell in (index, cell.get("id"))
         ]
         if not chosen or chosen[0].get("cell_type") != "code":
-            problem = f"{action.path} has no code cell {action.cell!r}; it has {len(cells)} cells"
-            return NotebookObservation(content=contents(problem), is_error=True)
+            error = f"{action.path} has no code cell {action.cell!r}; it has {len(cells)} cells"
+            return NotebookObservation(content=contents(error), is_error=True)
         source = chosen[0].get("source", "")
         code = source if isinstance(source, str) else "".join(source)
         return NotebookObservation(**_run_cell(self.runtime, code, None))
 
 
 def _cells(text: str) -> list[dict[str, Any]]:
-    """The cells in the text of a notebook file; none if it is none."""
+    """Return the cells in the text of a notebook file; none for an invalid one."""
     try:
-        found = json.loads(text)["cells"]
+        cells = json.loads(text)["cells"]
     except (ValueError, LookupError, TypeError, RecursionError):
         return []
-    return [cell for cell in found if isinstance(cell, dict)] if isinstance(found, list) else []
+    return [cell for cell in cells if isinstance(cell, dict)] if isinstance(cells, list) else []
 
 
 class NotebookTool(ToolDefinition):
-    """``notebook``: the cells of a notebook file, edited with undo, run in the kernel."""
+    """``notebook``: edits the cells of a notebook file, with undo, and runs them in the kernel."""
 
     name = "notebook"
     catalog_description: ClassVar[str] = "Read, edit and run cells of a notebook."
