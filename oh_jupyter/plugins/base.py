@@ -1,4 +1,4 @@
-"""What a plugin is: a part of the runtime with a name, which starts once."""
+"""Plugins: named parts of the runtime, each started once."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class PluginRequirement:
-    """Asks for a plugin by name, as an agent's configuration does.
+    """Requirement of a plugin by name, as in an agent's configuration.
 
     Attributes:
         name: The plugin's name in ``ALL_PLUGINS``.
-        documentation: What an agent is told about it.
+        documentation: Text about the plugin for agents.
     """
 
     name: str
@@ -30,12 +30,12 @@ class Plugin(ABC):
         """Start the plugin.
 
         Args:
-            username: The user that the runtime works for.
+            username: Name of the runtime's user.
 
         Raises:
             PluginError: It cannot start here.
         """
 
     async def close(self) -> None:
-        """Stop what was started. The default has nothing to stop."""
+        """Stop the plugin; does nothing by default."""
         return None

@@ -1,4 +1,4 @@
-"""``run_ipython``: cells in a kernel, with the footers of OpenHands' protocol."""
+"""Plugin for ``run_ipython``: cells in a kernel, with the footers of OpenHands' protocol."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JupyterRequirement(PluginRequirement):
-    """Asks for the plugin that runs cells."""
+    """Requirement of the plugin that runs cells."""
 
     name: str = "jupyter"
 
@@ -46,8 +46,8 @@ class JupyterPlugin(Plugin):
         """Make the plugin.
 
         Args:
-            cells: Runs the cells. The kernel extension hands in one for its own shell;
-                without one, the plugin starts a kernel of its own.
+            cells: Runs the cells. The kernel extension passes one for its own shell; by default
+                the plugin starts its own kernel.
             kernel: A kernel to start or to connect to instead.
             output_limit: Characters of text that an Observation holds.
         """
@@ -59,7 +59,7 @@ class JupyterPlugin(Plugin):
         self.python_interpreter_path = sys.executable
 
     async def initialize(self, username: str) -> None:
-        """Start or reach a kernel, unless there is one to run cells in."""
+        """Start or connect to a kernel, unless there is a runner already."""
         if self._cells is None:
             if self._kernel is None:
                 from oh_jupyter.cells.subprocess_kernel import SubprocessKernel
@@ -70,41 +70,41 @@ class JupyterPlugin(Plugin):
             self._cells = self._kernel
 
     async def close(self) -> None:
-        """Shut the kernel down, if it is the plugin's own."""
+        """Shut down the kernel if the plugin started it."""
         if self._kernel is not None:
             await self._kernel.close()
 
     async def queue_hidden(self, code: str) -> None:
-        """Have code run before the next cell, seen by nobody, and do not wait for it."""
+        """Queue code to run silently before the next cell, without waiting for it."""
         # The person's cell may keep the kernel busy for long, and the time limit of the
         # Action that comes next must not start only after that.
         task = asyncio.ensure_future(self._runner.run_cell(code, silent=True))
         self._queued.add(task)
         task.add_done_callback(self._queued.discard)
-        # Let it take its place in the queue, in front of the cell that follows.
+        # Enqueue it before the cell that follows.
         await asyncio.sleep(0)
 
     async def sync_directory(self, directory: str) -> None:
-        """Take the kernel along when the shell has moved; the first directory is only noted."""
+        """Change the kernel's directory after the shell's; the first directory is only recorded."""
         moved = self._synced_directory is not None and directory != self._synced_directory
         self._synced_directory = directory
         if moved:
             await self.queue_hidden(f"import os; os.chdir({directory!r})")
 
     async def queue_startup(self, code: str) -> None:
-        """Have code run before all cells, also in a kernel that replaces a dead one."""
+        """Queue code to run before all cells, also in a kernel that replaces a dead one."""
         await self.queue_hidden(code)
         startup_cells = getattr(self._kernel, "startup_cells", None)
         if startup_cells is not None:
             startup_cells.append(code)
 
     async def set_env(self, variables: Mapping[str, str]) -> None:
-        """Set environment variables in a kernel of its own; another has ours."""
+        """Set environment variables in the plugin's own kernel; another shares ours."""
         if self._kernel is not None:
             await self.queue_hidden(f"import os; os.environ.update({dict(variables)!r})")
 
     async def run(self, action: IPythonRunCellAction) -> IPythonRunCellObservation:
-        """Run a cell, which its ``timeout`` interrupts; the footer is left to the caller."""
+        """Run a cell, which its ``timeout`` interrupts; the caller adds the footer."""
         output = await self._runner.run_cell(action.code, timeout=action.timeout)
         captured = captured_outputs.get()
         if captured is not None:
@@ -120,12 +120,12 @@ class JupyterPlugin(Plugin):
         )
 
     def peek(self, max_lines: int = 3) -> str:
-        """The last lines of the cell that runs, where its runner can tell."""
+        """Return the last lines of the running cell, if its runner reports them."""
         look: Callable[[int], str] | None = getattr(self._cells, "peek", None)
         return "" if look is None else look(max_lines)
 
     def footer(self, directory: str) -> str:
-        """The two lines that OpenHands appends to a cell's output, each after a newline."""
+        """Return the two lines that OpenHands appends to a cell's output, each after a newline."""
         return (
             f"\n[Jupyter current working directory: {directory}]"
             f"\n[Jupyter Python interpreter: {self.python_interpreter_path}]"

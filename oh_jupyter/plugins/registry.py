@@ -21,7 +21,7 @@ def _skills_documentation() -> str:
 
 @dataclass(frozen=True)
 class AgentSkillsRequirement(PluginRequirement):
-    """Asks for the agent skills; its documentation is generated from those available."""
+    """Requirement of the agent skills, documented by those available."""
 
     name: str = "agent_skills"
     documentation: str = field(default_factory=_skills_documentation)
@@ -31,8 +31,8 @@ class AgentSkillsPlugin(Plugin):
     """Makes the skills available to cells.
 
     Attributes:
-        cell_code: The cell that brings them in. A name that the person already uses
-            stays as it is: the kernel is shared, and %who lists what is the person's.
+        cell_code: The cell that imports them. Names that the person already uses stay, since the
+            kernel is shared, and %who lists the person's names.
     """
 
     name: ClassVar[str] = "agent_skills"
@@ -46,7 +46,7 @@ class AgentSkillsPlugin(Plugin):
     )
 
     async def initialize(self, username: str) -> None:
-        """Nothing to start: the executor runs ``cell_code`` once both plugins are there."""
+        """Do nothing: the executor runs ``cell_code`` once both plugins have started."""
 
 
 ENTRY_POINT_GROUP = "oh_jupyter.plugins"
@@ -61,7 +61,7 @@ ALL_PLUGINS: dict[str, type[Plugin]] = {
 def make_plugins(
     names: Iterable[str], ready: Mapping[str, Plugin] | None = None
 ) -> dict[str, Plugin]:
-    """Make the plugins that were asked for.
+    """Make the required plugins.
 
     Args:
         names: Requirement names, in any order.
@@ -71,7 +71,7 @@ def make_plugins(
         Plugins by name, in the order of ``ALL_PLUGINS``; those of other packages last.
 
     Raises:
-        PluginError: There is no plugin of that name, or it cannot be made.
+        PluginError: A plugin does not exist or cannot be made.
     """
     wanted = list(dict.fromkeys(names))
     built_in = [name for name in ALL_PLUGINS if name in wanted]
@@ -88,13 +88,12 @@ def _make(name: str) -> Plugin:
         return plugin_class()
     except PluginError:
         raise
-    except Exception as problem:
-        raise PluginError(f"The plugin {name!r} cannot be loaded: {problem}") from problem
+    except Exception as error:
+        raise PluginError(f"The plugin {name!r} cannot be loaded: {error}") from error
 
 
 def _from_entry_point(name: str) -> type[Plugin]:
-    found = entry_points(group=ENTRY_POINT_GROUP, name=name)
-    for entry in found:
+    for entry in entry_points(group=ENTRY_POINT_GROUP, name=name):
         plugin_class: type[Plugin] = entry.load()
         return plugin_class
     raise PluginError(

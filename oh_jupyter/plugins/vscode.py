@@ -42,18 +42,18 @@ INSTALL_HINT = (
 
 @dataclass(frozen=True)
 class VSCodeRequirement(PluginRequirement):
-    """Asks for VS Code in the browser."""
+    """Requirement of VS Code in the browser."""
 
     name: str = "vscode"
 
 
 class VSCodePlugin(Plugin):
-    """Starts VS Code and knows where it is.
+    """VS Code server and its address.
 
     Attributes:
-        vscode_port: Port on loopback; None while it does not run.
-        vscode_connection_token: What a browser has to show; None while it does not run.
-        workspace_dir: The folder that it opens.
+        vscode_port: Port on loopback; None while it is stopped.
+        vscode_connection_token: Token that a browser must send; None while it is stopped.
+        workspace_dir: Folder that it opens.
     """
 
     name: ClassVar[str] = "vscode"
@@ -68,10 +68,10 @@ class VSCodePlugin(Plugin):
         """Make the plugin.
 
         Args:
-            workspace_dir: The folder to open; the working directory when not given.
-            path: The program; looked for on the PATH when not given.
-            base_url: Where the Jupyter server is as browsers see it, such as ``/user/ann/``;
-                JupyterHub's prefix, or ``/``, when not given.
+            workspace_dir: Folder to open; the working directory by default.
+            path: The program; searched on the PATH by default.
+            base_url: Path of the Jupyter server for browsers, such as ``/user/ann/``; by default
+                JupyterHub's prefix, or ``/``.
         """
         self.workspace_dir = workspace_dir or os.getcwd()
         self.vscode_port: int | None = None
@@ -83,11 +83,11 @@ class VSCodePlugin(Plugin):
         self._is_code_server = False
 
     async def initialize(self, username: str) -> None:
-        """Start the editor and wait until it answers (PluginError: it is missing, or ended)."""
+        """Start the editor and wait until it responds; raise PluginError if it fails."""
         program = _find_program(self._path)
         port = _port()
         token = str(uuid.uuid4())
-        # code-server answers under any address; the other one must know its own.
+        # openvscode-server needs its own path; code-server works under any.
         self._is_code_server = os.path.basename(program).startswith("code-server")
         self._temp_dir = tempfile.mkdtemp(prefix="oh_jupyter-vscode-")
         try:
@@ -101,9 +101,9 @@ class VSCodePlugin(Plugin):
 
     def _start(self, program: str, port: int, token: str) -> None:
         assert self._temp_dir is not None
-        # By a file: everybody on the machine can read command lines.
+        # In a file, since all users of the machine can read command lines.
         if self._is_code_server:
-            # A configuration of its own, too: a person's may have another password in it.
+            # Its own configuration, since the person's may contain another password.
             secret = self._secret_file("config.yaml", f"auth: password\npassword: {token}\n")
             arguments = [
                 "--config", secret, "--bind-addr", f"127.0.0.1:{port}",
@@ -138,12 +138,12 @@ class VSCodePlugin(Plugin):
         return str(path)
 
     def _socket_arguments(self) -> list[str]:
-        """Where code-server listens for its terminals; it would take that of another kernel's."""
+        """Return arguments for code-server's own terminal socket, since kernels would share one."""
         path = os.path.join(str(self._temp_dir), "session.sock")
         return ["--session-socket", path] if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES else []
 
     async def _wait_until_ready(self, port: int) -> None:
-        """Connect until it is accepted; the plugin set limits how long that may take."""
+        """Connect until the server accepts; the plugin set limits the time."""
         assert self._child is not None
         while True:
             if self._child.poll() is not None:
@@ -162,7 +162,7 @@ class VSCodePlugin(Plugin):
             return
 
     def url(self) -> str | None:
-        """Path such as ``/proxy/8080/?folder=...`` for a browser; None while it does not run."""
+        """Return the path for a browser, e.g. ``/proxy/8080/?folder=...``; None while stopped."""
         if self.vscode_port is None or self.vscode_connection_token is None:
             return None
         query = {"tkn": self.vscode_connection_token, "folder": self.workspace_dir}
@@ -182,11 +182,11 @@ class VSCodePlugin(Plugin):
         return " ".join(text.split("\n")[-6:]).strip()
 
     async def close(self) -> None:
-        """End the editor and everything that it has started."""
+        """End the editor and its processes."""
         self.vscode_port = self.vscode_connection_token = None
         child, self._child = self._child, None
         temp_dir, self._temp_dir = self._temp_dir, None
-        # At interpreter exit no pool takes work any more: this blocks.
+        # At interpreter exit pools accept no work, so this blocks.
         if child is not None:
             child.terminate()
         if temp_dir is not None:
@@ -195,21 +195,21 @@ class VSCodePlugin(Plugin):
 
 def _find_program(path: str | None) -> str:
     if path is not None:
-        found = shutil.which(os.path.expanduser(path))
-        if found is None:
+        program = shutil.which(os.path.expanduser(path))
+        if program is None:
             raise PluginError(
                 f"There is no program {path!r}, which vscode_path names. {INSTALL_HINT}"
             )
-        return found
+        return program
     for name in PROGRAMS:
-        found = shutil.which(name)
-        if found is not None:
-            return found
+        program = shutil.which(name)
+        if program is not None:
+            return program
     raise PluginError(f"Neither of {' and '.join(PROGRAMS)} is on the PATH. {INSTALL_HINT}")
 
 
 def _port() -> int:
-    """$VSCODE_PORT, as OpenHands sets it, or any that is free."""
+    """Return $VSCODE_PORT, as OpenHands sets it, or any free port."""
     wanted = os.environ.get("VSCODE_PORT", "")
     if wanted and not wanted.isdecimal():
         raise PluginError(f"VSCODE_PORT must be the number of a port, not {wanted!r}")
@@ -217,9 +217,9 @@ def _port() -> int:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", int(wanted or 0)))
-        except (OSError, OverflowError) as problem:
+        except (OSError, OverflowError) as error:
             raise PluginError(
-                f"Port {wanted} of VSCODE_PORT cannot be used: {problem}. Choose another, or unset "
+                f"Port {wanted} of VSCODE_PORT cannot be used: {error}. Choose another, or unset "
                 "the variable for any free one"
-            ) from problem
+            ) from error
         return int(probe.getsockname()[1])
