@@ -122,7 +122,9 @@ class BrowserSession:
 
     def begin_video(self, path: Path) -> None:
         """Record a video of the active tab until the browser closes."""
-        self._video = asyncio.ensure_future(record_video(self.screencast, open_video(path)))
+        viewport = self.page.viewport_size
+        size = (viewport["width"], viewport["height"]) if viewport else None
+        self._video = asyncio.ensure_future(record_video(self.screencast, open_video(path), size))
         self._video.add_done_callback(self._video_ended)
 
     def _video_ended(self, video: asyncio.Task[None]) -> None:

@@ -56,10 +56,12 @@ def open_video(path: Path) -> BinaryIO:
         ) from error
 
 
-async def record_video(screencast: Screencast, file: BinaryIO) -> None:
-    """Write each new picture to a file, until cancelled."""
+async def record_video(
+    screencast: Screencast, file: BinaryIO, size: tuple[int, int] | None
+) -> None:
+    """Write each new picture to a file, until cancelled; ``size`` is the viewport's, if fixed."""
     known, start = 0, time.monotonic()
-    writer = VideoWriter(file)
+    writer = VideoWriter(file, size)
     writing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     writing.set_result(None)
 
@@ -86,11 +88,12 @@ async def record_video(screencast: Screencast, file: BinaryIO) -> None:
 
 
 class VideoWriter:
-    """Writer of a video file; all pictures get the size of the first."""
+    """Writer of a video file; all pictures get one size, by default that of the first."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, size: tuple[int, int] | None = None) -> None:
         self._file = file
-        self._size: tuple[int, int] = (0, 0)
+        # The first picture may show the page before its viewport was set.
+        self._size = size
         self._duration_at = 0
 
     def add(self, picture: str, milliseconds: int) -> None:
@@ -99,10 +102,10 @@ class VideoWriter:
 
         with Image.open(io.BytesIO(base64.b64decode(picture))) as image:
             if not self._duration_at:
-                self._size = image.size
-                self._begin()
+                self._size = self._size or image.size
+                self._begin(*self._size)
             frame = io.BytesIO()
-            image.resize(self._size).save(frame, "WEBP", quality=QUALITY, method=0)
+            image.resize(self._size or image.size).save(frame, "WEBP", quality=QUALITY, method=0)
         # The VP8 frame follows the headers of the WebP file and of its only chunk.
         block = KEY_FRAME_OF_TRACK_1 + frame.getvalue()[20:]
         self._file.write(element(CLUSTER, element(TIME, milliseconds) + element(BLOCK, block)))
@@ -114,7 +117,7 @@ class VideoWriter:
             self._file.write(element(DURATION, struct.pack(">d", milliseconds)))
         self._file.close()
 
-    def _begin(self) -> None:
+    def _begin(self, width: int, height: int) -> None:
         kind: dict[int, bytes | int | str] = {
             0x4286: 1,
             0x42F7: 1,
@@ -129,7 +132,7 @@ class VideoWriter:
             0x4D80: "oh_jupyter",
             0x5741: "oh_jupyter",
         }
-        size: dict[int, bytes | int | str] = {0xB0: self._size[0], 0xBA: self._size[1]}
+        size: dict[int, bytes | int | str] = {0xB0: width, 0xBA: height}
         track: dict[int, bytes | int | str] = {
             0xD7: 1,
             0x73C5: 1,
