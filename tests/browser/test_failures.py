@@ -127,7 +127,7 @@ def test_each_part_of_the_chain_is_killed_during_a_step(env: BrowserEnv, site, p
     action = f'goto("{site.url("/never")}")'
     seen = env.step(action, timeout=700)
     assert seen["last_action"] == action
-    assert "ended unexpectedly" in seen["last_action_error"]
+    assert "exited unexpectedly" in seen["last_action_error"]
     assert "not repeated" in seen["last_action_error"]
     assert env.step("noop(0)")["last_action_error"] == ""
 
