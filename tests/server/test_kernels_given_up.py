@@ -122,6 +122,31 @@ async def test_one_that_ends_at_once_is_named_and_not_started_again_and_again(
     assert (status, observation["content"]) == (200, "mended")
 
 
+async def test_one_that_ends_before_its_first_request_is_named(
+    act, spec, jp_serverapp, tmp_path, monkeypatch
+) -> None:
+    starts = tmp_path / "starts"
+    spec(sys.executable, "-c", f"open({str(starts)!r}, 'a').write('x'); raise SystemExit(3)")
+    start_kernel = jp_serverapp.kernel_manager.start_kernel
+
+    async def start_and_die(**arguments: Any) -> str:
+        """Return only after Jupyter has noticed the death and started the kernel again."""
+        known = len(starts.read_text()) if starts.exists() else 0
+        kernel_id: str = await start_kernel(**arguments)
+        async with asyncio.timeout(60):
+            while len(starts.read_text() if starts.exists() else "") < known + 2:
+                await asyncio.sleep(0.01)
+        return kernel_id
+
+    monkeypatch.setattr(jp_serverapp.kernel_manager, "start_kernel", start_and_die)
+    status, answer = await act("run", command="true")
+    assert (status, answer["error"]) == (503, "KernelDiedError")
+    assert answer["detail"].startswith("The default kernel (mine) ended with exit code 3 ")
+    async with asyncio.timeout(60):
+        while list(jp_serverapp.kernel_manager.list_kernel_ids()):
+            await asyncio.sleep(0.01)
+
+
 async def test_one_that_ends_only_at_its_first_start_is_started_again(act, spec, tmp_path) -> None:
     first = tmp_path / "first"
     code = (
