@@ -21,6 +21,7 @@ from oh_jupyter.browser import BrowserEnv, flatten_axtree
 from oh_jupyter.browser.channel.addresses import OriginFilter
 from oh_jupyter.browser.channel.protocol import PARTS, RECORDS
 from oh_jupyter.browser.tables import read_elements, read_forms, read_links, read_tables
+from oh_jupyter.browser.worker.video import VideoWriter
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.testing import descendants, wait_until
 
@@ -382,6 +383,20 @@ def test_a_video_of_what_is_done(env: BrowserEnv, site, tmp_path: Path):
     assert played["seconds"] > 0
     assert played["error"] is None
     assert is_blue(played["last"])
+
+
+def test_a_video_has_its_size_from_the_start(env: BrowserEnv, site, tmp_path: Path):
+    path = tmp_path / "resized.webm"
+    writer = VideoWriter(path.open("wb"), (320, 240))
+    for milliseconds, height in ((0, 202), (100, 240)):
+        picture = io.BytesIO()
+        Image.new("RGB", (320, height), "blue").save(picture, "JPEG")
+        writer.add(base64.b64encode(picture.getvalue()).decode(), milliseconds)
+    writer.close(200)
+    video = base64.b64encode(path.read_bytes()).decode()
+    env.step(f'goto("{site.put("/resized", "<canvas id=canvas></canvas>")}")', include=[])
+    played = env.evaluate(PLAY_SCRIPT, f"data:video/webm;base64,{video}")
+    assert (played["size"], played["error"]) == ([320, 240], None)
 
 
 def test_a_video_that_cannot_be_written(tmp_path: Path):
