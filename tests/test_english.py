@@ -1,7 +1,7 @@
 """Docstrings, comments, messages, names and pages use plain words.
 
 The list holds words of a dialect that the project once had and that no reader of the field
-speaks. Sentences that clients match on literally are in ``PINNED``.
+speaks.
 """
 
 from __future__ import annotations
@@ -33,9 +33,6 @@ DIALECT = re.compile(
 )
 CLAUSE = re.compile(r"(What|Who|Whoever|Whose|Where|How|Look whether)\b")
 DIALECT_NAMES = {"found", "told", "said", "given", "meant", "kept", "going_on", "whoever", "place"}
-
-# Literal sentences of OpenHands and of BrowserGym, which agents match on.
-PINNED: tuple[str, ...] = ()
 
 
 def where(path: Path, line: int) -> str:
@@ -79,9 +76,7 @@ def error_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def dialect(text: str) -> str | None:
-    """Return the first word of the list in a text, pinned sentences left out."""
-    for sentence in PINNED:
-        text = text.replace(sentence, "")
+    """Return the first word of the list in a text."""
     match = DIALECT.search(" ".join(text.split()))
     return match[0] if match else None
 
