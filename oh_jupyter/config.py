@@ -158,11 +158,6 @@ class Settings:
         "Seconds without an action after which a browser is closed until the next one, which "
         "restores its tabs, cookies and local storage; 0 for never.",
     )
-    browser_freeze_seconds: float = _setting(
-        0.0,
-        "Seconds without an action or a watcher after which the pages of a headless browser "
-        "freeze, as on a sleeping machine, until the next one; 0 for never.",
-    )
     browser_cdp_url: str | None = _setting(
         None,
         "DevTools address of a running browser to use instead of starting one.",

@@ -6,13 +6,11 @@ import atexit
 import os
 import threading
 import weakref
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from oh_jupyter.browser.channel.addresses import OriginFilter
 from oh_jupyter.browser.channel.protocol import PARTS, RECORDS, LaunchSettings
 from oh_jupyter.browser.evaluation.gym_tasks import is_gym_task
 from oh_jupyter.browser.evaluation.tasks import Evaluation, RemoteTaskPage, Task, find_task
@@ -27,7 +25,6 @@ WORKER_MODULE, GYM_WORKER_MODULE = (
 )
 OPERATION_TIMEOUT_SECONDS = 60.0
 """Timeout of all requests except steps."""
-MAX_RECORDED_ACTIONS = 1000
 PERSON_NOTICE = "A person has used the browser since the last step; the page may have changed."
 
 
@@ -59,7 +56,6 @@ class BrowserEnv:
         blocked_origins: Iterable[str] = (),
         secrets: Iterable[str] = (),
         idle_seconds: float | None = None,
-        freeze_seconds: float | None = None,
     ) -> None:
         """Prepare a browser.
 
@@ -91,10 +87,6 @@ class BrowserEnv:
             secrets: Texts to hide in all observations and errors.
             idle_seconds: Seconds without a step after which the browser closes. The next step
                 restores its tabs, cookies and local storage. None for never.
-            freeze_seconds: Seconds without use after which the pages of a headless browser are
-                frozen until the next use; None for never.
-
-        Raises:
             BrowserError: A task, origin, storage state or number of seconds is invalid.
         """
         settings = LaunchSettings(
@@ -108,13 +100,12 @@ class BrowserEnv:
             device=device or "",
             har_path=os.path.abspath(har_path) if har_path else "",
             video_path=os.path.abspath(video_path) if video_path else "",
-            freeze_seconds=checked_seconds("freeze_seconds", freeze_seconds),
             cdp_url=cdp_url or "",
             allowed_origins=tuple(allowed_origins),
             blocked_origins=tuple(blocked_origins),
             seed=seed,
         )
-        OriginFilter(settings.allowed_origins, settings.blocked_origins)
+        _ = settings.origins  # raises BrowserError for an invalid one
         task, module = browsergym_eval_env, WORKER_MODULE
         self._is_gym = False
         self._evaluation: Evaluation | None = None
@@ -135,7 +126,6 @@ class BrowserEnv:
         self._cancelled_token: object = None
         self._person_notice = ""
         self._idle = IdleTimer(checked_seconds("idle_seconds", idle_seconds), self._suspend)
-        self._recorded: deque[str] = deque(maxlen=MAX_RECORDED_ACTIONS)
         _living.add(self)
 
     def __enter__(self) -> BrowserEnv:
@@ -204,7 +194,6 @@ class BrowserEnv:
             )
         with self._step_lock:
             self._current_token = token
-            self._recorded.append(action)
             try:
                 if token is not None and token is self._cancelled_token:
                     raise BrowserError("The step was cancelled.")
@@ -284,7 +273,6 @@ class BrowserEnv:
         Raises:
             BrowserError: The browser does not start or respond.
         """
-        self._recorded.append(action)
         details = {"action": action, "limit": timeout, "cwd": os.getcwd()}
         self._person_notice = PERSON_NOTICE
         return self._masker.masked_text(str(self._request("act", **details)))
@@ -333,28 +321,6 @@ class BrowserEnv:
         self.start()
         backend_id = self._supervisor.ask_aside({"op": "pick"}, timeout)
         return str(self._request("bid_of", backend_id=backend_id))
-
-    def start_script(self) -> None:
-        """Start to record all actions in the pages, by agents and people.
-
-        Raises:
-            BrowserError: A recording is already running.
-        """
-        self._request("start_script")
-        self._recorded.clear()
-
-    def script(self, *, stop: bool = True) -> tuple[str, str]:
-        """Return the recorded actions.
-
-        Args:
-            stop: Stop recording.
-
-        Returns:
-            A Playwright script, and the actions as calls of the action language.
-        """
-        script = str(self._request("read_script", stop=stop))
-        calls = "\n".join(self._recorded)
-        return self._masker.masked_text(script), self._masker.masked_text(calls)
 
     def check_alive(self, timeout: float = 60) -> bool:
         """Check that the browser responds, even while a step is running.

@@ -125,7 +125,6 @@ class BrowserPool:
             user_data_dir=profile,
             device=settings.browser_device,
             idle_seconds=settings.browser_idle_seconds or None,
-            freeze_seconds=settings.browser_freeze_seconds or None,
             har_path=record_path(settings.browser_har, name),
             video_path=record_path(settings.browser_video, name),
             cdp_url=settings.browser_cdp_url,

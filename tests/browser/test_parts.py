@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 
 from oh_jupyter.browser.channel.pipe import read_frame, write_frame
 from oh_jupyter.browser.tree_text import flatten_axtree
-from oh_jupyter.browser.worker.bids import FrameBids, frame_letters
+from oh_jupyter.browser.worker.bids import BidRegistry, FrameBids, frame_letters
 from oh_jupyter.browser.worker.marks import MARK_COLOUR, draw_marks, mark_elements, png_bytes
 
 
@@ -36,6 +36,19 @@ def test_a_new_document_counts_anew():
     assert frame.assign(8, False) == "a1"
     frame.renew(("F", 2))
     assert frame.assign(8, False) == "a0"
+
+
+def test_a_navigation_drops_the_bids_of_the_frame_and_of_those_in_it():
+    root = FrameBids("", None, None, None, "root")
+    frame = FrameBids("a", root, 1, None, "first")
+    nested = FrameBids("aa", frame, 2, None, "nested")
+    sibling = FrameBids("aA", root, 3, None, "sibling 27")
+    bids = BidRegistry()
+    bids.replace((each, {5: f"{each.prefix}0"}) for each in (root, frame, nested, sibling))
+    bids.show()
+    bids.forget("first")
+    remaining = [bid for bid in ("0", "a0", "aa0", "aA0") if bids.find(bid)]
+    assert remaining == ["0", "aA0"]
 
 
 def test_marks_follow_the_rules():

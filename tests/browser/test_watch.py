@@ -14,8 +14,6 @@ from PIL import Image
 
 from oh_jupyter.browser import BrowserEnv
 from oh_jupyter.browser.worker.screencast import Screencast
-from oh_jupyter.errors import BrowserError
-from oh_jupyter.testing import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -137,26 +135,3 @@ def test_a_person_points_at_an_element(env, show, bid) -> None:
         while not picked.done():  # the clicks before it waits reach the page
             env.act("mouse_move(50, 50)\nmouse_click(52, 52)")
     assert picked.result() == bid(seen, "button 'here'")
-
-
-def test_what_is_done_becomes_a_script(env, show, site) -> None:
-    show("<button>first</button>", path="/first")
-    second = site.put("/second", "<!doctype html><input style='height:80px' aria-label=Name>")
-    env.start_script()
-    (button,) = env.marks()
-    env.step(f'click("{button["bid"]}")', include=())
-    wait_until(lambda: "get_by_role" in env.script(stop=False)[0], what="the click")
-    env.step(f'goto("{second}")', include=())
-    env.act('mouse_click(40, 40)\nkeyboard_type("Ada")')
-    wait_until(lambda: 'fill("Ada")' in env.script(stop=False)[0], what="the text")
-    script, calls = env.script()
-    first = script.index(f"    page.goto({site.url('/first')!r})\n")
-    click = script.index('    page.get_by_role("button", name="first").click()\n')
-    goto = script.index(f"    page.goto({second!r})\n")
-    typed = script.index('    page.get_by_role("textbox", name="Name").fill("Ada")\n')
-    assert first < click < goto < typed
-    compile(script, "recorded", "exec")
-    assert f'goto("{second}")' in calls
-    assert 'keyboard_type("Ada")' in calls
-    with pytest.raises(BrowserError, match="is not recording"):
-        env.script()

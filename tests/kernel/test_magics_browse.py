@@ -337,11 +337,5 @@ def test_a_person_logs_in_once(kernel, url: str, tmp_path: Path):
     kernel.execute("%oh_browse close ada")
     kernel.execute(f"%oh_browse session ada\n%oh_browse --no-picture {url}")
     assert kernel.execute("oh.browser.evaluate('document.cookie')") == "'who=ada'"
-    kernel.execute("%oh_browse record")
-    kernel.execute(f"%oh_browse --no-picture {url}")
-    recorded = kernel.execute(f"%oh_browse record stop {tmp_path}/recorded.py")
-    assert (tmp_path / "recorded.py").read_text() in recorded
-    assert f"page.goto('{url}')" in recorded
-    assert "%%oh_browse" in recorded
     kernel.execute("%oh_browse close ada\n%oh_browse session default")
     kernel.execute("del os.environ['XDG_STATE_HOME']")

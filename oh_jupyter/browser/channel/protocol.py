@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from oh_jupyter.browser.channel.addresses import OriginFilter
+
 PARTS = (
     "screenshot",
     "set_of_marks",
@@ -43,12 +45,16 @@ class LaunchSettings:
     device: str = ""
     har_path: str = ""
     video_path: str = ""
-    freeze_seconds: float = 0.0
     cdp_url: str = ""
     allowed_origins: tuple[str, ...] = ()
     blocked_origins: tuple[str, ...] = ()
     task: str = ""
     seed: int | None = None
+
+    @property
+    def origins(self) -> OriginFilter:
+        """Filter of the allowed and blocked origins."""
+        return OriginFilter(self.allowed_origins, self.blocked_origins)
 
     @property
     def close_seconds(self) -> float:

@@ -62,7 +62,8 @@ CAUSE_PATTERNS = (
      "{0}: the server requires a user name and a password (401). Put them into the address, as in "
      "https://name:password@host/, or start the browser with a logged-in storage state"),
     (r"(net::ERR_ABORTED)",
-     "{0}: the server sent no page, as with 204 No Content; the previous page stays"),
+     "{0}: the server sent no page, as with 204 No Content, or the request was cut off; the "
+     "previous page stays"),
     (r"(net::ERR_CERT_\w+)",
      "{0}: the browser does not trust the server's certificate. Check the address; for your own "
      "server use http://, or trust its certificate on this machine"),

@@ -45,6 +45,12 @@ class FrameBids:
     _elements: int = 0
     _frames: int = 0
 
+    def is_within(self, frame_id: str) -> bool:
+        """Return whether this is the frame with an id, or nested in it."""
+        return self.frame_id == frame_id or (
+            self.parent is not None and self.parent.is_within(frame_id)
+        )
+
     def renew(self, document: object) -> None:
         """Restart the numbering if the frame shows another document."""
         if document != self.document:
@@ -94,13 +100,11 @@ class BidRegistry:
 
     def forget(self, frame_id: str) -> None:
         """Remove the elements of a frame that shows another document now."""
-        prefixes = {frame.prefix for frame in self._frames.values() if frame.frame_id == frame_id}
-        for prefix in prefixes:
-            self._elements = {
-                bid: (frame, backend_id)
-                for bid, (frame, backend_id) in self._elements.items()
-                if not frame.prefix.startswith(prefix)
-            }
+        self._elements = {
+            bid: (frame, backend_id)
+            for bid, (frame, backend_id) in self._elements.items()
+            if not frame.is_within(frame_id)
+        }
 
     def bid_of(self, session: Any, backend_id: int) -> str:
         """Return the bid of an element, or "" if the last capture does not contain it."""

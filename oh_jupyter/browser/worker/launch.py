@@ -11,7 +11,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.browser.channel.addresses import OriginFilter
 from oh_jupyter.browser.channel.protocol import LaunchSettings
 from oh_jupyter.errors import BrowserError
 
@@ -120,8 +119,7 @@ async def open_browser(settings: LaunchSettings) -> OpenedBrowser:
         await playwright.stop()
         raise
     opened.records_requests = bool(settings.har_path) and opened.is_ours
-    origins = OriginFilter(settings.allowed_origins, settings.blocked_origins)
-    await origins.install(opened.context)
+    await settings.origins.install(opened.context)
     return opened
 
 
@@ -139,7 +137,6 @@ async def _open(playwright: Playwright, settings: LaunchSettings) -> OpenedBrows
         await _add_cookies(context, settings)
         return OpenedBrowser(playwright, browser, context, is_ours=False)
     options = _context_options(playwright, settings)
-    origins = OriginFilter(settings.allowed_origins, settings.blocked_origins)
     launch_options: dict[str, Any] = {
         "executable_path": settings.executable,
         "headless": settings.headless,
@@ -147,7 +144,7 @@ async def _open(playwright: Playwright, settings: LaunchSettings) -> OpenedBrows
         "handle_sigint": False,
         "handle_sigterm": False,
         "handle_sighup": False,
-        "args": [*CHROMIUM_ARGUMENTS, *origins.arguments()],
+        "args": [*CHROMIUM_ARGUMENTS, *settings.origins.arguments()],
     }
     if settings.user_data_dir:
         folder = Path(settings.user_data_dir).expanduser()

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from oh_jupyter.browser.channel.pipe import WorkerEnd, run_worker
-from oh_jupyter.browser.worker.freeze import IdleFreezer
 from oh_jupyter.browser.worker.launch import limit_driver_memory
 from oh_jupyter.browser.worker.operations import (
     act,
@@ -21,11 +20,9 @@ from oh_jupyter.browser.worker.operations import (
     load,
     marks,
     pick,
-    read_script,
     renew,
     reopen,
     run_step,
-    start_script,
     start_trace,
     stop_trace,
     storage_state,
@@ -43,8 +40,6 @@ OPERATIONS: dict[str, Operation] = {
     "act": act,
     "marks": marks,
     "bid_of": bid_of,
-    "start_script": start_script,
-    "read_script": read_script,
     "evaluate": evaluate,
     "load": load,
     "renew": renew,
@@ -63,7 +58,6 @@ class RequestDispatcher:
     """Dispatcher that runs requests as tasks: pings at once, operations one after the other."""
 
     def __init__(self, session: BrowserSession, parent: WorkerEnd, ended: asyncio.Event) -> None:
-        self.freezer = IdleFreezer(session)
         self._session = session
         self._parent = parent
         self._ended = ended
@@ -98,14 +92,13 @@ class RequestDispatcher:
         return True
 
     async def _operate(self, number: int, request: dict[str, Any]) -> None:
-        with self.freezer.in_use():
-            if request["op"] in ASIDE:
-                await self._answer(number, request)
-                return
-            async with self._operation_lock:
-                await self._answer(number, request)
-                # Hold the lock: a page that collects garbage responds slowly to actions.
-                await self._session.release_resources()
+        if request["op"] in ASIDE:
+            await self._answer(number, request)
+            return
+        async with self._operation_lock:
+            await self._answer(number, request)
+            # Hold the lock: a page that collects garbage responds slowly to actions.
+            await self._session.release_resources()
 
     async def _answer(self, number: int, request: dict[str, Any]) -> None:
         try:
@@ -146,7 +139,7 @@ async def _serve(parent: WorkerEnd) -> int:
     parent.listen(receive)
     parent.started()
     await ended.wait()
-    with contextlib.suppress(TimeoutError), dispatcher.freezer.in_use():
+    with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(session.close(), settings.close_seconds)
     return 0
 

@@ -84,7 +84,6 @@ async def _run_calls(session: BrowserSession, action: str, limit: float) -> str:
                     # The next call acts on the page that the previous one opened or loaded.
                     await session.tracker.navigated(session.page)
                     await session.ensure_page()
-                await session.script.note(call)
                 await _perform_with_watchdog(call, session)
     except BrowserActionError as error:
         return "" if await _is_explained(str(error), session) else str(error)
@@ -235,17 +234,6 @@ async def bid_of(session: BrowserSession, request: dict[str, Any]) -> str:
     await inspector.capture(probe=False, accessibility=False)
     inspector.bids.show()
     return inspector.bids.bid_of(inspector.session, request["backend_id"])
-
-
-async def start_script(session: BrowserSession, request: dict[str, Any]) -> None:
-    """Start to record a Playwright script."""
-    await session.ensure_page()
-    await session.script.start(session.page.url)
-
-
-async def read_script(session: BrowserSession, request: dict[str, Any]) -> str:
-    """Return the recorded script; stop recording if the request says so."""
-    return await session.script.read(request["stop"])
 
 
 async def watch(session: BrowserSession, request: dict[str, Any]) -> dict[str, Any]:

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.browser.channel.addresses import OriginFilter, shortened_url
+from oh_jupyter.browser.channel.addresses import shortened_url
 from oh_jupyter.browser.channel.downloads import DownloadSaver
 from oh_jupyter.browser.channel.protocol import LaunchSettings
 from oh_jupyter.browser.worker.dialogs import Dialogs
 from oh_jupyter.browser.worker.inspector import PageInspector
 from oh_jupyter.browser.worker.launch import OpenedBrowser, open_browser
-from oh_jupyter.browser.worker.recorder import Recorder, ScriptRecorder
+from oh_jupyter.browser.worker.recorder import Recorder
 from oh_jupyter.browser.worker.screencast import Screencast
 from oh_jupyter.browser.worker.settle import ActivityTracker
 from oh_jupyter.browser.worker.video import open_video, record_video
@@ -86,7 +86,6 @@ class BrowserSession:
     def __post_init__(self) -> None:
         """Create the parts that need the other fields."""
         self.screencast = Screencast(self)
-        self.script = ScriptRecorder(self.opened.context)
         self.dialogs = Dialogs(self.settings.accept_dialogs, self.notices, self.losses)
 
     @classmethod
@@ -100,8 +99,7 @@ class BrowserSession:
         notices: list[str] = []
         saver = DownloadSaver(settings.downloads_dir, notices)
         session = cls(settings, opened, watchdog, tracker, Recorder(context), saver, notices)
-        origins = OriginFilter(settings.allowed_origins, settings.blocked_origins)
-        origins.watch(context, session.losses, notices)
+        settings.origins.watch(context, session.losses, notices)
         for page in context.pages:
             session._page_opened(page)
             for frame in page.frames:
@@ -276,8 +274,11 @@ class BrowserSession:
             with contextlib.suppress(Exception), self.dialogs.leaving():
                 # The loop may interrupt this navigation.
                 await self.page.goto("about:blank", timeout=LEAVE_TIMEOUT_MS)
+                self._emptied = self.page
                 break
-        self._emptied = self.page
+        else:
+            self._crashed.add(self.page)
+            await self.ensure_page()
         self.losses.append(f"The page {url}{LEFT_LOOP}")
 
     def note_stopped_script(self) -> None:

@@ -8,7 +8,6 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ DOWNLOADS_DIR = ".downloads"
 
 _CALL = re.compile(r"[A-Za-z_]+\(|GET_EVAL_(GOAL|REWARDS)$")
 _EVAL = re.compile(r"\s*(--?\S+\s+)*eval(\s|$)")
-_WITH_ARGUMENT = {"save", "login", "record", "session", "close", "elements", "eval"}
+_WITH_ARGUMENT = {"save", "login", "session", "close", "elements", "eval"}
 
 
 @magics_class
@@ -55,7 +54,6 @@ class BrowseMagics(OhMagics):
             "console": self._console,
             "save": self._save,
             "login": self._login,
-            "record": lambda line: record(self.oh, line),
             "pick": lambda _: pick(self.oh),
             "session": self._session,
             "status": self._status,
@@ -90,11 +88,10 @@ class BrowseMagics(OhMagics):
         pandas DataFrames; ``console`` and requests of the next moment;
         ``downloads``. ``save FILE`` saves cookies and local storage for later sessions;
         ``login URL --as NAME`` lets you log in, in a window or in JupyterLab's
-        browser, and saves that for the named session; ``record`` and ``record stop
-        [FILE.py]`` make a Playwright script and a magic of the actions; ``pick`` returns the
-        bid of the element that you click; ``session [NAME]`` switches to another
-        browser; ``status``; ``close``. ``eval TASK … --agent FUNCTION`` runs tasks, ``eval
-        show FILE`` shows their results (see ``eval --help``).
+        browser, and saves that for the named session; ``pick`` returns the bid of the element
+        that you click; ``session [NAME]`` switches to another browser; ``status``; ``close``.
+        ``eval TASK … --agent FUNCTION`` runs tasks, ``eval show FILE`` shows their results
+        (see ``eval --help``).
         """
         # The command eval has its own help.
         if not _EVAL.match(line) and wants_help(self.oh_browse, line):
@@ -306,32 +303,6 @@ def _ask(prompt: str) -> None:
         input(prompt)
     except StdinNotImplementedError:
         raise UsageError("no input is possible here; run this in a notebook") from None
-
-
-@dataclass(frozen=True)
-class Recording:
-    """Actions in the pages, as a Playwright script and as a cell."""
-
-    script: str
-    magic: str
-
-    def __repr__(self) -> str:
-        return f"{self.script}\n{self.magic}"
-
-
-def record(oh: Oh, line: str) -> Recording | None:
-    """Start recording, or stop and return the recording; a file gets the script."""
-    word, _, file = line.partition(" ")
-    if not word:
-        oh.call(oh.browser.start_script)
-        print(f"Recording actions {IN_THE_PANEL} and by magics. Stop with %oh_browse record stop")
-        return None
-    if word != "stop":
-        raise UsageError("use %oh_browse record, then %oh_browse record stop [FILE.py]")
-    script, calls = oh.call(oh.browser.script)
-    if file.strip():
-        Path(file.strip().strip("'\"")).expanduser().write_text(script, "utf-8")
-    return Recording(script, f"%%oh_browse\n{calls}\n")
 
 
 def pick(oh: Oh) -> str:
