@@ -16,8 +16,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from oh_jupyter.errors import ConfigError
-from oh_jupyter.messages import (
+from oh_jupyter.control_messages import (
     DECISION_MESSAGE,
     EVENT_MESSAGE,
     KERNEL_INFO_FIELD,
@@ -27,6 +26,7 @@ from oh_jupyter.messages import (
     SILENT_FIELD,
     TURN_MESSAGE,
 )
+from oh_jupyter.errors import ConfigError
 
 __all__ = [
     "DECISION_MESSAGE",

@@ -234,7 +234,7 @@ def _setting_fault(fault: str) -> Check:
 
 def _store(settings: Settings) -> Iterator[Check]:
     """Check that the store can be written and read."""
-    from oh_jupyter.storage.registry import make_file_store
+    from oh_jupyter.storage.factory import make_file_store
 
     name, probe = settings.file_store, "oh_jupyter_doctor.txt"
     where = f"{name} {settings.file_store_path or ''}".strip()

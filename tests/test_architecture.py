@@ -16,7 +16,7 @@ from oh_jupyter import errors
 PACKAGE = Path(oh_jupyter.__file__).parent
 
 ROOMS = {"storage", "editor", "shell", "browser", "skills", "checkpoints"}
-BASE = {"errors", "_version", "ansi", "background", "messages", "schema"}
+BASE = {"errors", "_version", "ansi", "background", "control_messages", "schema"}
 LOW = BASE | {"events", "config", "process", "locks", "edit_lock", "moves"}
 MAY_IMPORT = {
     "errors": set(),
@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "edit_lock": BASE | {"locks"},
     "ansi": set(),
     "background": set(),
-    "messages": set(),
+    "control_messages": set(),
     "schema": set(),
     "events": BASE,
     "config": BASE,
@@ -263,7 +263,7 @@ def where():
 
 sys.meta_path.insert(0, Gate())
 first = threading.Thread(target=importlib.import_module, args=["oh_jupyter.editor"])
-second = threading.Thread(target=importlib.import_module, args=["oh_jupyter.editor.actions"])
+second = threading.Thread(target=importlib.import_module, args=["oh_jupyter.editor.file_actions"])
 first.start()
 assert reached.wait(60)
 second.start()

@@ -37,7 +37,7 @@ PUBLIC = {
         *("PatchError", "Transaction"),
         *("CellChange", "ChangedFile", "HistoryPosition"),
     ],
-    "oh_jupyter.editor.actions": ["edit_file", "read_file", "write_file"],
+    "oh_jupyter.editor.file_actions": ["edit_file", "read_file", "write_file"],
     "oh_jupyter.editor.draft": ["Merged", "Refused", "edit_by_draft", "merge", "read_draft"],
     "oh_jupyter.evaluation": [
         *("AgentLabAgent", "EpisodeLog", "Outcome", "PlayedTask", "RepositoryTask", "Results"),

@@ -1,7 +1,7 @@
 """Coding agents as guests of the runtime, over the Agent Client Protocol."""
 
+from oh_jupyter.agents.commands import ENTRY_POINT_GROUP, AgentCommand, known_agents
 from oh_jupyter.agents.guests import GuestAgents
-from oh_jupyter.agents.registry import ENTRY_POINT_GROUP, AgentCommand, known_agents
 from oh_jupyter.agents.tool_server import ToolServer
 from oh_jupyter.agents.turn import AgentTurn, PlanEntry, ToolCall
 

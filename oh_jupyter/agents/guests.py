@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.agents.registry import AgentCommand, find_agent, known_agents
+from oh_jupyter.agents.commands import AgentCommand, find_agent, known_agents
 from oh_jupyter.agents.tool_server import ToolServer, list_tools
 from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.errors import AgentError, StorageError

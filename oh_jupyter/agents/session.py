@@ -28,15 +28,15 @@ from pydantic import ValidationError
 from oh_jupyter._version import __version__
 from oh_jupyter.agents.acp_client import TOOL_SERVER, AcpClient
 from oh_jupyter.agents.children import END_GRACE_SECONDS, end_child, start_child
+from oh_jupyter.agents.commands import AgentCommand
 from oh_jupyter.agents.failures import advice, failure_message, trouble
-from oh_jupyter.agents.registry import AgentCommand
 from oh_jupyter.agents.tool_server import ToolServer, save_open_documents
 from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.config import environment_without_secrets
+from oh_jupyter.control_messages import GUEST_VARIABLE
 from oh_jupyter.errors import AgentError
 from oh_jupyter.events import EventSource, MessageAction
-from oh_jupyter.messages import GUEST_VARIABLE
 from oh_jupyter.process import PIPE, Child
 from oh_jupyter.runtime.session_changes import turn_changes
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oh_jupyter._version import __version__
+from oh_jupyter.control_messages import GUEST_HEADER
 from oh_jupyter.errors import AgentError
-from oh_jupyter.messages import GUEST_HEADER
 
 TIMEOUT_SECONDS = 30.0
 PROTOCOL_VERSION = "2025-06-18"

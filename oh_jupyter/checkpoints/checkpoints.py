@@ -16,7 +16,7 @@ from typing import Any
 from oh_jupyter.checkpoints.apply import apply
 from oh_jupyter.checkpoints.disk import State, look
 from oh_jupyter.checkpoints.git import Git, GitError, read_blobs
-from oh_jupyter.checkpoints.journal import Checkpoint, Journal, Kind
+from oh_jupyter.checkpoints.journal import Checkpoint, CheckpointJournal, Kind
 from oh_jupyter.checkpoints.rewind import (
     RewindPlan,
     Turn,
@@ -71,7 +71,7 @@ class Checkpoints:
         self.workspace = Path(os.path.realpath(workspace))
         self.directory = Path(directory) if directory else default_directory(self.workspace)
         self.limits = limits or Limits()
-        self._journal = Journal(self.directory / "checkpoints.jsonl")
+        self._journal = CheckpointJournal(self.directory / "checkpoints.jsonl")
         self._owner: Owner | None = None
 
     def close(self) -> None:

@@ -48,7 +48,7 @@ class Checkpoint:
     is_certain: bool = True
 
 
-class Journal:
+class CheckpointJournal:
     """A file of checkpoints; the last line with an id counts."""
 
     def __init__(self, path: Path) -> None:

@@ -15,7 +15,7 @@ from oh_jupyter.editor.history.edit_history import (
     finish_for,
     state_folder,
 )
-from oh_jupyter.editor.history.journal import Journal
+from oh_jupyter.editor.history.journal import EditJournal
 
 _MAX_BYTES = 64 * 1024 * 1024
 
@@ -83,7 +83,7 @@ class EditorState:
     def finish_interrupted(self, *paths: Path) -> None:
         """Finish edits whose process died; usually this only looks into two directories."""
         folder = self._history_dir or state_folder(self.workspace)
-        if Journal(folder).names():
+        if EditJournal(folder).names():
             self.history.finish_all()
         for path in paths:
             holder = find_interrupted(path)

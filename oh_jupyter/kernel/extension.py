@@ -306,7 +306,7 @@ def _check_before_reload(shell: InteractiveShell) -> None:
         _, settings = _read_settings(shell)
         if not _can_start_later(settings):
             from oh_jupyter.runtime.runtime import setting_faults
-            from oh_jupyter.storage.registry import make_file_store
+            from oh_jupyter.storage.factory import make_file_store
 
             for _, fault in setting_faults(settings):
                 raise fault

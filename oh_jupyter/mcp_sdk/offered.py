@@ -12,7 +12,7 @@ import anyio.lowlevel
 
 
 @dataclass(frozen=True)
-class ToolCall:
+class ToolRequest:
     """A call of a tool, with the ASGI scope of its request.
 
     ``report_progress`` takes a growing number and a text; None if the client wants no progress.
@@ -31,11 +31,11 @@ class OfferedTools(Protocol):
         """List the tools; an ``OhJupyterError`` becomes an error of the protocol."""
         ...
 
-    async def call_tool(self, call: ToolCall) -> dict[str, Any]:
+    async def call_tool(self, call: ToolRequest) -> dict[str, Any]:
         """Execute a call and return its ``CallToolResult``."""
         ...
 
-    async def start_task(self, call: ToolCall, delay_seconds: float) -> dict[str, Any]:
+    async def start_task(self, call: ToolRequest, delay_seconds: float) -> dict[str, Any]:
         """Start a call that outlives its client; return its result if it is quick, else its task.
 
         Tasks have the format of the extension io.modelcontextprotocol/tasks.

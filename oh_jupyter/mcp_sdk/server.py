@@ -22,7 +22,7 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
 
-class ToolServer:
+class McpService:
     """Sessions that all see the same tools.
 
     With major 2 of the SDK it also serves the sessionless requests of 2026-07-28; major 1 rejects

@@ -12,7 +12,7 @@ from mcp.shared.exceptions import McpError
 from mcp.shared.message import SessionMessage
 
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, ToolCall
+from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, ToolRequest
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
 """Notification of changed tools."""
@@ -82,7 +82,7 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
             )
 
         arguments, scope = dict(params.arguments or {}), context.request.scope
-        call = ToolCall(params.name, arguments, scope, None if token is None else report)
+        call = ToolRequest(params.name, arguments, scope, None if token is None else report)
         if params.task is not None:
             result = await tools.start_task(call, delay_seconds=0)
             if "taskId" in result:

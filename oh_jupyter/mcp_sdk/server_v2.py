@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, ToolCall
+from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, ToolRequest
 
 TOOLS_CHANGED = ToolsListChanged()
 """The SDK's event for changed tools."""
@@ -53,7 +53,7 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
             await ctx.session.report_progress(progress, None, message)
 
         arguments, scope = dict(params.arguments or {}), ctx.request.scope
-        call = ToolCall(params.name, arguments, scope, report if _wants_progress(ctx) else None)
+        call = ToolRequest(params.name, arguments, scope, report if _wants_progress(ctx) else None)
         if not _supports_tasks(ctx):
             return types.CallToolResult.model_validate(await tools.call_tool(call))
         result = await tools.start_task(call, TASK_DELAY_SECONDS)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CANCELLED = "The action was cancelled."
 
 
-class Connection(Protocol):
+class RuntimeConnection(Protocol):
     """A runtime that executes Actions as an agent's."""
 
     def execute(
@@ -111,7 +111,7 @@ class ServerConnection:
         self._opened.__exit__(None, None, None)
 
 
-_connected: Connection | None = None
+_connected: RuntimeConnection | None = None
 
 
 def connect(url: str, token: str = "", kernel_id: str | None = None) -> ServerConnection:
@@ -130,7 +130,7 @@ def connect(url: str, token: str = "", kernel_id: str | None = None) -> ServerCo
     return server
 
 
-def connection() -> Connection:
+def connection() -> RuntimeConnection:
     """Return the open connection, this kernel's, or OH_URL's; raise AgentError without any."""
     global _connected
     if _connected is None:
@@ -138,7 +138,7 @@ def connection() -> Connection:
     return _connected
 
 
-def _of_this_kernel() -> Connection | None:
+def _of_this_kernel() -> RuntimeConnection | None:
     if "IPython" not in sys.modules:
         return None
     from oh_jupyter.kernel.extension import loaded
@@ -147,7 +147,7 @@ def _of_this_kernel() -> Connection | None:
     return None if extension is None else KernelConnection(extension.runtime)
 
 
-def _of_environment() -> Connection:
+def _of_environment() -> RuntimeConnection:
     url = os.environ.get("OH_URL", "")
     if not url:
         raise AgentError(
@@ -160,7 +160,7 @@ def _of_environment() -> Connection:
 class Interruptible:
     """Running Actions of a connection, which another thread can cancel."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: RuntimeConnection) -> None:
         self.connection = connection
         self._running: set[Future[Observation]] = set()
         self._interrupted: set[Future[Observation]] = set()

@@ -37,8 +37,8 @@ from openhands.tools.terminal.metadata import CmdOutputMetadata
 from pydantic import Field
 
 from oh_jupyter import events
+from oh_jupyter.control_messages import RUNNING_HINT
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.messages import RUNNING_HINT
 from oh_jupyter.openhands.connection import Interruptible, connection
 
 if TYPE_CHECKING:

@@ -294,19 +294,19 @@ class ActionExecutor:
 
     @_execute.register
     async def _read(self, action: FileReadAction) -> Observation:
-        from oh_jupyter.editor.actions import read_file
+        from oh_jupyter.editor.file_actions import read_file
 
         return await self.in_thread(read_file, action, cwd=self.cwd, editor=self.editor)
 
     @_execute.register
     async def _write(self, action: FileWriteAction) -> Observation:
-        from oh_jupyter.editor.actions import write_file
+        from oh_jupyter.editor.file_actions import write_file
 
         return await self.in_thread(write_file, action, cwd=self.cwd, editor=self.editor)
 
     @_execute.register
     async def _edit(self, action: FileEditAction) -> Observation:
-        from oh_jupyter.editor.actions import edit_file
+        from oh_jupyter.editor.file_actions import edit_file
 
         return await self.in_thread(
             edit_file, action, cwd=self.cwd, editor=self.editor, settings=self.settings

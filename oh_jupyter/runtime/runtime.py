@@ -23,7 +23,7 @@ from oh_jupyter.runtime.executor import MIN_SECRET_CHARS, ActionExecutor
 from oh_jupyter.runtime.mcp import parse_servers
 from oh_jupyter.runtime.resources import shell_user
 from oh_jupyter.storage import FileStore
-from oh_jupyter.storage.registry import make_file_store
+from oh_jupyter.storage.factory import make_file_store
 from oh_jupyter.storage.spool import spool_while_unreachable
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ from traitlets import Bool, Float, Int, Unicode
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
 from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings, read_settings
+from oh_jupyter.control_messages import REQUEST_MESSAGE
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.logs import set_up_logging
-from oh_jupyter.messages import REQUEST_MESSAGE
 from oh_jupyter.server.collaboration import SharedDocuments
 from oh_jupyter.server.handlers import HANDLERS
 from oh_jupyter.server.handlers.workspace import WORKSPACE_HANDLERS
-from oh_jupyter.server.limits import Limits, RateLimit
+from oh_jupyter.server.limits import RateLimit, RequestLimits
 from oh_jupyter.server.mcp.endpoints import Endpoints
 from oh_jupyter.server.mcp.notebooks import Notebooks
 from oh_jupyter.server.moves import follow_moves
@@ -110,7 +110,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         explicit.setdefault("confirmation", settings.confirmation or "never")
         if "vscode" in settings.plugins:
             explicit.setdefault("vscode_base_url", server.base_url)
-        limits = Limits(
+        limits = RequestLimits(
             max_body_bytes=int(self.max_body_mb * 1024**2),
             max_upload_bytes=int(settings.max_upload_mb * 1024**2),
             max_concurrent_actions=self.max_concurrent_actions,
@@ -280,7 +280,7 @@ class OutboxDrain:
                 logger.warning("Webhook reports of a kernel stay in its outbox: %s", error)
 
     def _flush(self) -> None:
-        from oh_jupyter.storage.registry import make_file_store
+        from oh_jupyter.storage.factory import make_file_store
 
         if self._store is None:  # it keeps retrying while the receiver is down
             self._store = make_file_store(self._settings)

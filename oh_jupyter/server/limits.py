@@ -99,7 +99,7 @@ class RateLimit:
 
 
 @dataclass
-class Limits:
+class RequestLimits:
     """Limits of a server: sizes of bodies and uploads, simultaneous actions, and rate."""
 
     max_body_bytes: int = 64 * 1024**2

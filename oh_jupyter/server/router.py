@@ -16,7 +16,7 @@ from jupyter_server.gateway.managers import GatewayKernelManager
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import GatewayTimeoutError, KernelDiedError, KernelNotFoundError
 from oh_jupyter.server.default_kernel import DefaultKernel
-from oh_jupyter.server.limits import Limits
+from oh_jupyter.server.limits import RequestLimits
 from oh_jupyter.server.links import GatewayLink, KernelLink, ZmqLink
 from oh_jupyter.server.links.kernel_link import loading_cell
 
@@ -36,7 +36,7 @@ class Router:
         kernel_name: str | None = None,
         settings: Mapping[str, Any] | None = None,
         path: str = "",
-        limits: Limits | None = None,
+        limits: RequestLimits | None = None,
         confirmation: str | None = None,
         kernel_gone: Callable[[], None] = lambda: None,
     ) -> None:
@@ -50,7 +50,7 @@ class Router:
         self._default = DefaultKernel(
             kernel_manager, name=kernel_name, settings=settings, path=path
         )
-        self._limits = limits or Limits()
+        self._limits = limits or RequestLimits()
         self._confirmation = confirmation
         self._kernel_gone = kernel_gone
         self._links: dict[str, KernelLink] = {}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import psutil
 
-from oh_jupyter.server.limits import Limits
+from oh_jupyter.server.limits import RequestLimits
 from oh_jupyter.server.result_store import ResultStore
 from oh_jupyter.server.router import Router
 from oh_jupyter.server.unsaved import UnsavedDocuments
@@ -41,7 +41,7 @@ class ServerState:
     """State of the extension on one server."""
 
     router: Router
-    limits: Limits
+    limits: RequestLimits
     mcp: Endpoints
     wants_vscode: bool
     confirmation_over_rest: bool

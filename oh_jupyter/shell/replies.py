@@ -9,8 +9,8 @@ import re
 import shutil
 from functools import cache
 
+from oh_jupyter.control_messages import RUNNING_HINT
 from oh_jupyter.events import CmdOutputMetadata, CmdOutputObservation
-from oh_jupyter.messages import RUNNING_HINT
 from oh_jupyter.shell.driver import Command, Report
 from oh_jupyter.shell.screen import render
 

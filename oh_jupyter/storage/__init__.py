@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.storage.base import FileInfo, FileStore
-from oh_jupyter.storage.registry import get_file_store
+from oh_jupyter.storage.factory import get_file_store
 
 if TYPE_CHECKING:
     from oh_jupyter.storage.local.store import LocalFileStore

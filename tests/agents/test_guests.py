@@ -14,7 +14,7 @@ from acp.schema import PermissionOption, ToolCallStart, ToolCallUpdate
 from guest_runtime import BROKEN, Guests, command
 
 from oh_jupyter.agents.acp_client import AcpClient
-from oh_jupyter.agents.registry import find_agent
+from oh_jupyter.agents.commands import find_agent
 from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.errors import AgentError, AgentNotFoundError, ConfirmationError
 from oh_jupyter.events import (

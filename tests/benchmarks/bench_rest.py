@@ -59,7 +59,7 @@ def _load_jupyter_server_extension(server):
 
 ECHO_OPERATION = """
 from oh_jupyter.kernel.control.rpc import operation
-from oh_jupyter.messages import Reply
+from oh_jupyter.control_messages import Reply
 
 @operation("echo")
 async def echo(request):

@@ -5,7 +5,7 @@ import pytest
 
 from oh_jupyter.config import Settings
 from oh_jupyter.editor import FileEditor
-from oh_jupyter.editor.actions import edit_file, read_file, write_file
+from oh_jupyter.editor.file_actions import edit_file, read_file, write_file
 from oh_jupyter.events import (
     ErrorObservation,
     FileEditAction,

@@ -16,9 +16,9 @@ import pytest
 
 from oh_jupyter.config import Settings
 from oh_jupyter.editor import FileEditor
-from oh_jupyter.editor.actions import edit_file
 from oh_jupyter.editor.draft.edit import closest_chunks
 from oh_jupyter.editor.draft.model import updated_code
+from oh_jupyter.editor.file_actions import edit_file
 from oh_jupyter.events import ErrorObservation, FileEditAction, FileEditObservation, Observation
 
 CODE = "import os\n\n\ndef first():\n    return 1\n\n\ndef second():\n    return 2\n"

@@ -20,7 +20,7 @@ from oh_jupyter.editor import (
     FileChangedError,
     NoReplacementError,
 )
-from oh_jupyter.editor.actions import edit_file, read_file
+from oh_jupyter.editor.file_actions import edit_file, read_file
 from oh_jupyter.events import FileEditAction, FileReadAction
 
 STREAM = v4.new_output("stream", text="".join(f"line {n}\n" for n in range(30)))

@@ -209,7 +209,7 @@ def overwrite(editor, path):
 
 
 def read_action(editor, path):
-    from oh_jupyter.editor.actions import read_file
+    from oh_jupyter.editor.file_actions import read_file
     from oh_jupyter.events import FileReadAction
 
     content = read_file(FileReadAction(str(path)), cwd="/", editor=editor).content

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oh_jupyter.messages import SILENT_FIELD
+from oh_jupyter.control_messages import SILENT_FIELD
 from oh_jupyter.testing import wait_until
 from oh_jupyter.testing.kernel import REPLY_TIMEOUT_SECONDS
 

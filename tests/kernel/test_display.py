@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oh_jupyter.editor import FileEditor
-from oh_jupyter.editor.actions import edit_file
+from oh_jupyter.editor.file_actions import edit_file
 from oh_jupyter.events import (
     CmdOutputMetadata,
     CmdOutputObservation,

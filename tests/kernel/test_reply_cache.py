@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
+from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import GatewayError
 from oh_jupyter.kernel.control import rpc
 from oh_jupyter.kernel.control.rpc import ReplyCache
-from oh_jupyter.messages import Reply
 
 
 def test_who_asks_again_gets_the_first_reply_before_and_after_it_is_there() -> None:

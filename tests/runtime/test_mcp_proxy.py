@@ -18,7 +18,7 @@ from oh_jupyter.errors import McpError
 from oh_jupyter.events import MCPAction, MCPObservation
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.runtime.mcp import McpServer, proxy
-from oh_jupyter.runtime.mcp.connection import Connection
+from oh_jupyter.runtime.mcp.connection import McpConnection
 from oh_jupyter.testing import wait_until
 
 SCRIPT = str(Path(__file__).parents[1] / "stdio_server.py")
@@ -180,7 +180,7 @@ def test_a_server_that_dies_is_started_again(sync, call) -> None:
 
 
 async def test_a_call_at_once_after_the_end_starts_the_server_again(tmp_path: Path) -> None:
-    connection = Connection(small(), str(tmp_path), asyncio.to_thread, lambda: None)
+    connection = McpConnection(small(), str(tmp_path), asyncio.to_thread, lambda: None)
     try:
         with pytest.raises(McpError, match="'small', tool 'die'"):
             await connection.call("die", {})

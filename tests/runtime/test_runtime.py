@@ -158,7 +158,7 @@ def test_a_defect_inside_is_reported_and_the_runtime_goes_on(runtime, monkeypatc
     def broken(*args, **kwargs):
         raise ZeroDivisionError("inside")
 
-    monkeypatch.setattr("oh_jupyter.editor.actions.read_file", broken)
+    monkeypatch.setattr("oh_jupyter.editor.file_actions.read_file", broken)
     observation = runtime.submit_action(FileReadAction("x")).result(60)
     assert isinstance(observation, ErrorObservation)
     assert "ZeroDivisionError" in observation.content

@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from oh_jupyter.control_messages import RUNNING_HINT as HINT
 from oh_jupyter.errors import ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
-from oh_jupyter.messages import RUNNING_HINT as HINT
 from oh_jupyter.shell import PowerShellSession, ShellSession
 from oh_jupyter.shell import supervisor as supervisor
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from oh_jupyter.control_messages import RUNNING_HINT as HINT
 from oh_jupyter.errors import ConfigError, ShellError
 from oh_jupyter.events import CmdRunAction, ErrorObservation
-from oh_jupyter.messages import RUNNING_HINT as HINT
 from oh_jupyter.shell import BashSession
 from oh_jupyter.shell.replies import DROPPED_INPUT
 from oh_jupyter.testing import wait_until

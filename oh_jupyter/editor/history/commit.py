@@ -14,7 +14,7 @@ from enum import Enum, auto
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.atomic_write import ConcurrentWriteError
 from oh_jupyter.editor.history.file_history import FileHistory, is_torn
-from oh_jupyter.editor.history.journal import Journal, Record
+from oh_jupyter.editor.history.journal import EditJournal, Record
 from oh_jupyter.editor.history.steps import digest_of
 from oh_jupyter.editor.history.timeline import Timeline
 from oh_jupyter.editor.text.line_diff import common_ends
@@ -37,7 +37,7 @@ class PlannedChange:
         object.__setattr__(self, "before", self.history.timeline)
 
 
-def commit(journal: Journal, changes: Sequence[PlannedChange]) -> None:
+def commit(journal: EditJournal, changes: Sequence[PlannedChange]) -> None:
     """Change all files, or none; each file may appear once.
 
     On OSError and ConcurrentWriteError nothing was changed; on EditorError it stopped midway.
@@ -74,7 +74,7 @@ def commit(journal: Journal, changes: Sequence[PlannedChange]) -> None:
     journal.remove(name)
 
 
-def _rollback(journal: Journal, name: str, changes: Sequence[PlannedChange]) -> None:
+def _rollback(journal: EditJournal, name: str, changes: Sequence[PlannedChange]) -> None:
     for change in changes:
         change.history.rollback(change.before)
     journal.remove(name)
@@ -117,7 +117,7 @@ class _Leftover:
     nearer_to_new: bool
 
 
-def recover(journal: Journal, histories: Sequence[FileHistory], transaction: str) -> None:
+def recover(journal: EditJournal, histories: Sequence[FileHistory], transaction: str) -> None:
     """Finish or revert an edit whose process died, while its files are locked.
 
     It is reverted if that had started, or if somebody changed a file that it had not reached.

@@ -20,7 +20,7 @@ from oh_jupyter.config import state_home
 from oh_jupyter.edit_lock import InterruptedEdit, LockHolder, held, is_private
 from oh_jupyter.editor.history.commit import recover
 from oh_jupyter.editor.history.file_history import FileHistory
-from oh_jupyter.editor.history.journal import IncompleteTransaction, Journal
+from oh_jupyter.editor.history.journal import EditJournal, IncompleteTransaction
 from oh_jupyter.editor.history.steps import Blobs, Digests, access
 from oh_jupyter.editor.history.timeline import Timeline, TimelineFiles
 from oh_jupyter.errors import EditorError
@@ -193,7 +193,7 @@ class EditHistory:
         self._digests = Digests()
         self._files = TimelineFiles()
         self._quota = _HistoryQuota(folder, max_bytes, self._files)
-        self.journal = Journal(folder)
+        self.journal = EditJournal(folder)
 
     def has(self, path: Path) -> bool:
         """Return whether a file was edited before."""

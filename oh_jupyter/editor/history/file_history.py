@@ -16,7 +16,7 @@ from typing import Any
 
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.atomic_write import Attributes, ConcurrentWriteError
-from oh_jupyter.editor.history.journal import IncompleteTransaction, Journal
+from oh_jupyter.editor.history.journal import EditJournal, IncompleteTransaction
 from oh_jupyter.editor.history.steps import Blobs, Digests, Step, access, digest_of
 from oh_jupyter.editor.history.timeline import Timeline, TimelineFiles
 from oh_jupyter.editor.text.line_diff import common_ends
@@ -189,7 +189,7 @@ class FileHistory:
         if intended is None:
             return
         transaction = self.intended_by
-        if transaction and Journal(self._folder.parent).has(transaction):
+        if transaction and EditJournal(self._folder.parent).has(transaction):
             raise IncompleteTransaction(transaction)
         self.remove_temporary()
         fingerprint = atomic_write.fingerprint_of(self.path)

@@ -29,13 +29,13 @@ class IncompleteTransaction(Exception):
 
 @dataclass(frozen=True)
 class Record:
-    """Journal record of one edit."""
+    """Record of one edit in the journal."""
 
     files: tuple[tuple[str, int | None], ...]
     forward: bool = True
 
 
-class Journal:
+class EditJournal:
     """One small file for each unfinished edit of several files."""
 
     def __init__(self, history: Path) -> None:

@@ -10,8 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter._version import __version__
+from oh_jupyter.control_messages import (
+    KERNEL_INFO_FIELD,
+    REPLY_MESSAGE,
+    REQUEST_MESSAGE,
+    SILENT_FIELD,
+)
 from oh_jupyter.errors import GenerationChangedError, OhJupyterError
-from oh_jupyter.messages import KERNEL_INFO_FIELD, REPLY_MESSAGE, REQUEST_MESSAGE, SILENT_FIELD
 
 if TYPE_CHECKING:
     from oh_jupyter.kernel.control.handler import ControlHandler

@@ -9,7 +9,12 @@ from typing import Any
 from jupyter_client.session import Session
 
 from oh_jupyter.agents import AgentTurn, ToolCall
-from oh_jupyter.messages import DECISION_MESSAGE, EVENT_MESSAGE, SETTLED_MESSAGE, TURN_MESSAGE
+from oh_jupyter.control_messages import (
+    DECISION_MESSAGE,
+    EVENT_MESSAGE,
+    SETTLED_MESSAGE,
+    TURN_MESSAGE,
+)
 from oh_jupyter.runtime.confirmation import Decision
 
 MAX_CHARS = 4000

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from oh_jupyter.checkpoints import Checkpoint, RewindPlan
+from oh_jupyter.control_messages import Reply
 from oh_jupyter.editor import ChangedFile, FileEditor
 from oh_jupyter.errors import CheckpointError, WireError
 from oh_jupyter.events import Observation
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.rpc import Request, operation
-from oh_jupyter.messages import Reply
 from oh_jupyter.runtime.session_changes import has_edits, rewound_files, session_changes
 from oh_jupyter.runtime.undo import rewind, undo_change
 

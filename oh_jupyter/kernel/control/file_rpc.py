@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import TransferNotFoundError
 from oh_jupyter.kernel.control.rpc import Request, operation
-from oh_jupyter.messages import Reply
 
 if TYPE_CHECKING:
     from oh_jupyter.runtime.transfers import StoreSink

@@ -23,6 +23,7 @@ import oh_jupyter.kernel.control.runtime_rpc
 import oh_jupyter.kernel.control.store_rpc  # noqa: F401 - its operations register
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
+from oh_jupyter.control_messages import RECEIVED_MESSAGE, REPLY_MESSAGE, Reply
 from oh_jupyter.errors import (
     GenerationChangedError,
     KernelError,
@@ -37,7 +38,6 @@ from oh_jupyter.kernel.control.rpc import (
     failure,
     find_operation,
 )
-from oh_jupyter.messages import RECEIVED_MESSAGE, REPLY_MESSAGE, Reply
 from oh_jupyter.runtime import Runtime
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ import base64
 from typing import Any
 
 from oh_jupyter.agents import GuestAgents
+from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import BrowserError, WireError
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.broadcast import turn_fields
 from oh_jupyter.kernel.control.rpc import Request, operation
-from oh_jupyter.messages import Reply
 
 ACT_TIMEOUT_SECONDS = 60.0
 MAX_WATCH_SECONDS = 60.0

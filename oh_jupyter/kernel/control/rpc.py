@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import GatewayError, OhJupyterError, WireError
 from oh_jupyter.events.json import parse_json
-from oh_jupyter.messages import Reply
 from oh_jupyter.runtime import Runtime
 
 if TYPE_CHECKING:

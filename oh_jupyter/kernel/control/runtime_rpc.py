@@ -10,13 +10,13 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from oh_jupyter.background import wait_while
+from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import AgentNotFoundError, EventNotFoundError, WireError
 from oh_jupyter.events import Action, FileEditAction, FileEditObservation, Observation
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.wire import action_from_wire, to_wire
 from oh_jupyter.kernel.control.broadcast import clipped
 from oh_jupyter.kernel.control.rpc import Request, operation
-from oh_jupyter.messages import Reply
 from oh_jupyter.runtime import list_directory
 from oh_jupyter.runtime.confirmation import Decision
 from oh_jupyter.runtime.mcp import McpTool, parse_servers

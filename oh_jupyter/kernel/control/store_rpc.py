@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
+from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import StorePathError, TransferError, TransferNotFoundError, WireError
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.rpc import Request, operation
-from oh_jupyter.messages import Reply
 from oh_jupyter.storage import copy
 from oh_jupyter.storage.base import FileInfo
 from oh_jupyter.storage.paths import path_key

@@ -10,6 +10,7 @@ from typing import Any
 from IPython.display import Image
 
 import oh_jupyter.kernel.display.html as html
+from oh_jupyter.control_messages import RUNNING_HINT
 from oh_jupyter.editor.messages import DRY_RUN
 from oh_jupyter.events import (
     BrowserOutputObservation,
@@ -23,7 +24,6 @@ from oh_jupyter.events import (
     UserRejectObservation,
 )
 from oh_jupyter.kernel.display.unified_diff import LineKind, diff_lines
-from oh_jupyter.messages import RUNNING_HINT
 
 _COLOURS: dict[LineKind, str] = {"header": "2", "place": "2", "added": "32", "removed": "31"}
 """Dim, green, red as ANSI codes."""

@@ -13,7 +13,7 @@ from IPython.core.magic_arguments import argument
 from IPython.display import display
 
 from oh_jupyter.agents import AgentTurn
-from oh_jupyter.agents.registry import similar_name
+from oh_jupyter.agents.commands import similar_name
 from oh_jupyter.errors import AgentNotFoundError
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.live import LiveTurn, turn_bundle

@@ -27,7 +27,7 @@ InThread = Callable[..., Awaitable[Any]]
 logger = logging.getLogger(__name__)
 
 
-class Connection:
+class McpConnection:
     """A server that runs or can be restarted, with its ``tools``."""
 
     def __init__(

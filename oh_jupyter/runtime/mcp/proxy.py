@@ -11,7 +11,7 @@ from typing import Any
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import McpError
-from oh_jupyter.runtime.mcp.connection import Connection, InThread
+from oh_jupyter.runtime.mcp.connection import InThread, McpConnection
 from oh_jupyter.runtime.mcp.servers import McpServer
 from oh_jupyter.runtime.tools import Tool
 
@@ -44,7 +44,7 @@ class McpProxy:
         self._in_thread = in_thread
         self._cwd = cwd
         self._changed = changed
-        self._connections: dict[str, Connection] = {}
+        self._connections: dict[str, McpConnection] = {}
         self._syncing = asyncio.Lock()
 
     async def sync(self, servers: Sequence[McpServer]) -> str:
@@ -62,7 +62,7 @@ class McpProxy:
         # In the requested order, whichever already ran.
         self._connections = {
             name: self._connections.get(name)
-            or Connection(server, self._cwd, self._in_thread, self._changed)
+            or McpConnection(server, self._cwd, self._in_thread, self._changed)
             for name, server in wanted.items()
         }
         problems = await self._start_all()
@@ -140,7 +140,7 @@ class McpProxy:
             if len(self._connections) == 1:
                 yield McpTool(name, *details, call)
 
-    def _each(self) -> Iterator[tuple[Connection, dict[str, Any]]]:
+    def _each(self) -> Iterator[tuple[McpConnection, dict[str, Any]]]:
         for connection in list(self._connections.values()):
             for tool in connection.tools:
                 yield connection, tool
@@ -152,7 +152,7 @@ class McpProxy:
             await asyncio.gather(*(connection.close() for connection in connections.values()))
 
 
-async def _call(connection: Connection, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+async def _call(connection: McpConnection, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """Call a tool; an error becomes its result, as in OpenHands' client."""
     try:
         result = await connection.call(name, arguments)

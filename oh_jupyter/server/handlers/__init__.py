@@ -2,7 +2,7 @@
 
 from tornado import web
 
-from oh_jupyter.server.handlers import actions, events, files, info, mcp, runtime
+from oh_jupyter.server.handlers import events, execute_action, files, info, mcp, runtime
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.routes import READ_ACTIONS, Route, handler_class
 
@@ -21,8 +21,10 @@ NotFoundHandler = handler_class(
     )
 )
 
-SERVER_TABLES = (actions.server_routes, files.server_routes, info.server_routes)
-KERNEL_TABLES = tuple(module.routes for module in (actions, events, files, info, mcp, runtime))
+SERVER_TABLES = (execute_action.server_routes, files.server_routes, info.server_routes)
+KERNEL_TABLES = tuple(
+    module.routes for module in (execute_action, events, files, info, mcp, runtime)
+)
 """Endpoints of one kernel: the default one, or an open notebook's."""
 
 HANDLERS: list[tuple[str, type[OhHandler]]] = [

@@ -19,6 +19,7 @@ from tornado.iostream import StreamClosedError
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.config import SESSION_KEY_VARIABLE
+from oh_jupyter.control_messages import GUEST_HEADER
 from oh_jupyter.errors import (
     CheckpointError,
     ConfirmationError,
@@ -41,7 +42,6 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.events.json import parse_json
-from oh_jupyter.messages import GUEST_HEADER
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.links import KernelLink, KernelTransfer
 from oh_jupyter.server.state import ServerState, state_of

@@ -1,6 +1,6 @@
 """Links to kernels: they carry a request to the runtime in a kernel, and its reply back."""
 
-from oh_jupyter.messages import Reply
+from oh_jupyter.control_messages import Reply
 from oh_jupyter.server.links.gateway import GatewayLink
 from oh_jupyter.server.links.kernel_link import KernelLink, KernelTransfer, current_actor
 from oh_jupyter.server.links.zmq import ZmqLink

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, cast
 from jupyter_client.session import Session
 
 from oh_jupyter.background import run_in_background
+from oh_jupyter.control_messages import KERNEL_INFO_FIELD, REQUEST_MESSAGE, SILENT_FIELD, Reply
 from oh_jupyter.errors import (
     ExtensionMissingError,
     GenerationChangedError,
@@ -28,7 +29,6 @@ from oh_jupyter.errors import (
     RequestExpiredError,
     error_from_fields,
 )
-from oh_jupyter.messages import KERNEL_INFO_FIELD, REQUEST_MESSAGE, SILENT_FIELD, Reply
 from oh_jupyter.server.limits import ConcurrencyLimit, is_input
 from oh_jupyter.server.links.pending import RECEIVED_GRACE_SECONDS, PendingReplies
 

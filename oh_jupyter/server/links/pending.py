@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from oh_jupyter.messages import RECEIVED_MESSAGE
+from oh_jupyter.control_messages import RECEIVED_MESSAGE
 
 PING_INTERVAL_SECONDS = 2.0  # pause between pings while requests are pending
 RECEIVED_GRACE_SECONDS = 30.0  # silence allowed to a kernel that may be executing a request

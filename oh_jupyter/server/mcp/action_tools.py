@@ -20,7 +20,7 @@ from oh_jupyter.events.action import refuse_idle_cwd
 from oh_jupyter.schema import Schema, fields_schema
 from oh_jupyter.server.mcp.kernel import Kernel
 from oh_jupyter.server.mcp.results import Result, of_observation, raised
-from oh_jupyter.server.mcp.toolbox import Caller, Tool
+from oh_jupyter.server.mcp.toolbox import Caller, McpTool
 
 _RISKS = {"low": 0, "medium": 1, "high": 2}
 
@@ -195,12 +195,12 @@ _VIEW_RANGE = {
 """An argument of the Action ``read`` in the protocol."""
 
 
-def action_tools(kernel: Kernel) -> list[Tool]:
+def action_tools(kernel: Kernel) -> list[McpTool]:
     """Return the Actions of a kernel's runtime as tools with the Actions' names."""
     return [_tool(kernel, each) for each in _TOOLS]
 
 
-def _tool(kernel: Kernel, described: ActionTool) -> Tool:
+def _tool(kernel: Kernel, described: ActionTool) -> McpTool:
     kind = described.action.kind
 
     async def call(arguments: dict[str, Any], caller: Caller) -> Result:
@@ -222,7 +222,7 @@ def _tool(kernel: Kernel, described: ActionTool) -> Tool:
     schema = described.schema()
     if described.action is FileEditAction:
         schema["properties"]["view_range"] = _VIEW_RANGE
-    return Tool(kind, described.description, schema, call, described.hints, described.rest)
+    return McpTool(kind, described.description, schema, call, described.hints, described.rest)
 
 
 def _action(kind: str, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -15,7 +15,7 @@ import anyio
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import LimitExceededError
-from oh_jupyter.mcp_sdk.offered import ToolCall
+from oh_jupyter.mcp_sdk.offered import ToolRequest
 from oh_jupyter.server.links import current_actor
 from oh_jupyter.server.mcp.asgi import Asgi, Exchange
 from oh_jupyter.server.mcp.kernel import Kernel, KernelTools, Look, current_looks, state_tools
@@ -27,7 +27,7 @@ from oh_jupyter.server.router import KERNEL_EVENTS, Router
 from oh_jupyter.server.unsaved import UnsavedDocuments
 
 if TYPE_CHECKING:
-    from oh_jupyter.mcp_sdk.server import ToolServer
+    from oh_jupyter.mcp_sdk.server import McpService
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class McpEndpoint:
     """The sessions of one kernel, which all have the same tools."""
 
     def __init__(
-        self, toolbox: Toolbox, tasks: CallTasks, root_path: str, tool_server: type[ToolServer]
+        self, toolbox: Toolbox, tasks: CallTasks, root_path: str, tool_server: type[McpService]
     ) -> None:
         """Make an endpoint below the path that clients see; ``start`` opens it."""
         self._toolbox = toolbox
@@ -130,13 +130,13 @@ class McpEndpoint:
         """List the tools, see ``OfferedTools``."""
         return [tool.to_wire() for tool in await self._toolbox.tools()]
 
-    async def call_tool(self, call: ToolCall) -> Result:
+    async def call_tool(self, call: ToolRequest) -> Result:
         """Execute a call, see ``OfferedTools``."""
         looks: list[Look] = []
         current_looks.set(looks)
         return await _while_connected(call, self._work(call), looks)
 
-    async def start_task(self, call: ToolCall, delay_seconds: float) -> Result:
+    async def start_task(self, call: ToolRequest, delay_seconds: float) -> Result:
         """Start a call that outlives its client, see ``OfferedTools``."""
         try:
             task = self._tasks.start(call.scope[CALLER].principal, self._work(call))
@@ -161,17 +161,17 @@ class McpEndpoint:
         if cancel:
             await task.cancel()
         if wait:
-            await _while_connected(ToolCall("", {}, scope, None), task.wait, [])
+            await _while_connected(ToolRequest("", {}, scope, None), task.wait, [])
         return await task.details()
 
-    def _work(self, call: ToolCall) -> Callable[[], Awaitable[Result]]:
+    def _work(self, call: ToolRequest) -> Callable[[], Awaitable[Result]]:
         caller: Caller = call.scope[CALLER]
         current_actor.set(caller.actor)
         return partial(self._toolbox.call, call.name, call.arguments, caller)
 
 
 async def _report_progress(
-    call: ToolCall, report: Callable[[float, str], Awaitable[None]], looks: list[Look]
+    call: ToolRequest, report: Callable[[float, str], Awaitable[None]], looks: list[Look]
 ) -> None:
     """Report the last lines of output, or why and for how long the call has been silent."""
     started = time.monotonic()
@@ -184,7 +184,7 @@ async def _report_progress(
 
 
 async def _while_connected(
-    call: ToolCall, work: Callable[[], Awaitable[T]], looks: list[Look]
+    call: ToolRequest, work: Callable[[], Awaitable[T]], looks: list[Look]
 ) -> T | Result:
     """Execute a call with progress reports; cancel it when the client disconnects."""
     results: list[T] = []
@@ -273,7 +273,7 @@ class Endpoints:
                 below = "" if kernel_id is None else f"/kernels/{kernel_id}"
                 root_path = f"{base}/oh_jupyter{below}"
                 tools = self.toolbox(kernel_id)
-                endpoint = McpEndpoint(tools, self._tasks, root_path, module.ToolServer)
+                endpoint = McpEndpoint(tools, self._tasks, root_path, module.McpService)
                 await endpoint.start()
                 self._endpoints[kernel_id] = endpoint
             return self._endpoints[kernel_id]

@@ -14,7 +14,7 @@ from typing import Any
 from oh_jupyter.errors import ExtensionMissingError, OhJupyterError
 from oh_jupyter.server.links import KernelLink, Reply
 from oh_jupyter.server.mcp.results import Result, of_observation, result, text, text_alone
-from oh_jupyter.server.mcp.toolbox import Caller, Tool, schema, skills_listed
+from oh_jupyter.server.mcp.toolbox import Caller, McpTool, schema, skills_listed
 from oh_jupyter.server.router import Router
 
 WATCH_INTERVAL_SECONDS = 60.0  # interval in which a watch checks that somebody still listens
@@ -178,7 +178,7 @@ class KernelTools:
     _kernel: Kernel
     _taken: list[str]  # names in use; a tool with one of them is prefixed by its server's name
 
-    async def tools(self, start: bool) -> list[Tool]:
+    async def tools(self, start: bool) -> list[McpTool]:
         """Return the tools; without ``start``, neither start the kernel nor load anything in it."""
         if not (start or self._kernel.is_there):
             self._kernel.note_incomplete_list()
@@ -197,10 +197,10 @@ class KernelTools:
             for wire in json.loads(reply.body or b"[]")
         ]
 
-    def _skill(self, wire: dict[str, Any]) -> Tool:
-        return self._tool(wire, prefix=SKILL_PREFIX, rest=Tool.rest)
+    def _skill(self, wire: dict[str, Any]) -> McpTool:
+        return self._tool(wire, prefix=SKILL_PREFIX, rest=McpTool.rest)
 
-    def _tool(self, wire: dict[str, Any], prefix: str = "", rest: str = "") -> Tool:
+    def _tool(self, wire: dict[str, Any], prefix: str = "", rest: str = "") -> McpTool:
         name = str(wire["name"])
 
         async def call(arguments: dict[str, Any], caller: Caller) -> Result:
@@ -211,14 +211,14 @@ class KernelTools:
 
         # The tool's own server checks its arguments and bounds its results.
         description = str(wire.get("description") or "")
-        return Tool(f"{prefix}{name}", description, {}, call, rest=rest, wire=wire)
+        return McpTool(f"{prefix}{name}", description, {}, call, rest=rest, wire=wire)
 
     def close(self) -> None:
         """Stop background work."""
         self._kernel.close()
 
 
-def state_tools(kernel: Kernel) -> list[Tool]:
+def state_tools(kernel: Kernel) -> list[McpTool]:
     """Return the tools that inspect the runtime."""
 
     async def status(arguments: dict[str, Any], caller: Caller) -> Result:
@@ -236,7 +236,7 @@ def state_tools(kernel: Kernel) -> list[Tool]:
         return result(text("\n".join(lines)))
 
     return [
-        Tool(
+        McpTool(
             "status",
             "Status of the runtime in the kernel: working directory, running commands and cells, "
             "plugins, memory, number of events.",
@@ -244,7 +244,7 @@ def state_tools(kernel: Kernel) -> list[Tool]:
             status,
             {"readOnlyHint": True},
         ),
-        Tool(
+        McpTool(
             "events",
             "Event log of the runtime: actions of the person and of agents with their results, "
             "oldest first. Without start_id, the most recent ones.",

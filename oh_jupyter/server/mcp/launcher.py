@@ -21,8 +21,8 @@ from typing import Any
 import httpx
 
 from oh_jupyter.background import start_thread
+from oh_jupyter.control_messages import GUEST_HEADER, GUEST_VARIABLE
 from oh_jupyter.errors import OhJupyterError, ServerError
-from oh_jupyter.messages import GUEST_HEADER, GUEST_VARIABLE
 from oh_jupyter.server.running import RunningServer, describe_failure, is_local
 
 CONNECT_SECONDS = 30.0  # timeout of a connection to the server

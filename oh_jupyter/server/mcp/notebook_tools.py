@@ -31,7 +31,7 @@ from oh_jupyter.server.mcp.results import (
     result,
     text,
 )
-from oh_jupyter.server.mcp.toolbox import Caller, Tool, schema
+from oh_jupyter.server.mcp.toolbox import Caller, McpTool, schema
 
 _NOTEBOOK = {
     "type": "string",
@@ -48,20 +48,20 @@ _CHANGES = {"destructiveHint": True}
 _ADDS = {"destructiveHint": False}
 
 
-def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
+def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
     """Return the tools on notebooks, for an agent of a kernel."""
     tools = NotebookTools(notebooks, kernel)
     source = {"type": "string", "description": "The text of the cell."}
     index = {"type": "integer", "description": "New position of the cell, counted from 0."}
     return [
-        Tool(
+        McpTool(
             "list_notebooks",
             "List the open notebooks with their kernels and the state of these.",
             schema(),
             tools.list_notebooks,
             _READ_ONLY,
         ),
-        Tool(
+        McpTool(
             "read_cells",
             "Read the current cells of a notebook with outputs; plots are returned as images.",
             schema(
@@ -74,7 +74,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
             _READ_ONLY,
             "Read fewer cells with start and end, or omit their outputs with outputs=false.",
         ),
-        Tool(
+        McpTool(
             "insert_cell",
             "Insert a cell into a notebook, by default at its end. A code cell can be run at once.",
             schema(
@@ -88,7 +88,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
             tools.insert_cell,
             _ADDS,
         ),
-        Tool(
+        McpTool(
             "edit_cell",
             "Change the text of a cell: all of it with source, or one passage with old_str and "
             "new_str. Its outputs stay until it is run. Or move it with index, or delete it. If "
@@ -110,7 +110,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
             tools.edit_cell,
             _CHANGES,
         ),
-        Tool(
+        McpTool(
             "delete_cell",
             "Delete a cell of a notebook.",
             schema("cell", notebook=_NOTEBOOK, cell=_CELL),
@@ -118,7 +118,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
             _CHANGES,
             listed=False,
         ),
-        Tool(
+        McpTool(
             "move_cell",
             "Move a cell of a notebook to another position.",
             schema("cell", "index", notebook=_NOTEBOOK, cell=_CELL, index=index),
@@ -126,7 +126,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
             _CHANGES,
             listed=False,
         ),
-        Tool(
+        McpTool(
             "run_cell",
             "Run a cell of a notebook in the notebook's kernel, where the person sees it, and "
             "store its outputs in the notebook.",
@@ -150,7 +150,7 @@ MAX_DIFF_CHARS = 2000  # characters of the diff in the result of an edit
 
 
 @dataclass(frozen=True)
-class Call:
+class NotebookCall:
     """A call of a tool on a notebook."""
 
     notebook: OpenNotebook
@@ -188,7 +188,7 @@ class Call:
         return result(text(f"{what} of {self.document.path}."))
 
 
-Work = Callable[["NotebookTools", Call], Awaitable[Result]]
+Work = Callable[["NotebookTools", NotebookCall], Awaitable[Result]]
 
 
 def _on_notebook(
@@ -202,7 +202,7 @@ def _on_notebook(
             if not await caller.allowed(action, "contents"):
                 return failure(f"You may not {action} the files of this server.")
             notebook, document = await self.find(arguments.get("notebook"))
-            call = Call(notebook, document, arguments, caller, self._notebooks.seen)
+            call = NotebookCall(notebook, document, arguments, caller, self._notebooks.seen)
             if edit_mode is None:
                 return await work(self, call)
             before = await document.cells()
@@ -229,7 +229,7 @@ class NotebookTools:
         notebook = await self._notebooks.find(name, self._kernel.kernel_id)
         return notebook, await self._notebooks.document(notebook)
 
-    async def _record(self, call: Call, edit_mode: str, before: list[Cell]) -> str:
+    async def _record(self, call: NotebookCall, edit_mode: str, before: list[Cell]) -> str:
         """Record an edit in the log of the notebook's kernel; return its diff."""
         diff = _cell_diff(call.document.path, before, await call.document.cells())
         kernel_id = call.notebook.kernel_id or self._kernel.kernel_id
@@ -280,7 +280,7 @@ class NotebookTools:
         )
 
     @_on_notebook("read")
-    async def read_cells(self, call: Call) -> Result:
+    async def read_cells(self, call: NotebookCall) -> Result:
         """Return cells."""
         arguments, cells = call.arguments, await call.document.cells()
         selected = list(enumerate(cells))[arguments.get("start", 0) : arguments.get("end")]
@@ -291,7 +291,7 @@ class NotebookTools:
         return result(*blocks)
 
     @_on_notebook("write", "insert")
-    async def insert_cell(self, call: Call) -> Result:
+    async def insert_cell(self, call: NotebookCall) -> Result:
         """Insert a cell."""
         arguments, cells = call.arguments, await call.document.cells()
         target = arguments.get("index", len(cells))
@@ -305,7 +305,7 @@ class NotebookTools:
         return call.done(f"Inserted {named(index, inserted)}")
 
     @_on_notebook("write", "replace")
-    async def edit_cell(self, call: Call) -> Result:
+    async def edit_cell(self, call: NotebookCall) -> Result:
         """Change the text of a cell, or move or delete it."""
         arguments, cells = call.arguments, await call.document.cells()
         index = position(cells, arguments["cell"])
@@ -333,11 +333,11 @@ class NotebookTools:
         return done
 
     @_on_notebook("write", "delete")
-    async def delete_cell(self, call: Call) -> Result:
+    async def delete_cell(self, call: NotebookCall) -> Result:
         """Delete a cell."""
         return await self._delete(call)
 
-    async def _delete(self, call: Call) -> Result:
+    async def _delete(self, call: NotebookCall) -> Result:
         reference, cells = call.arguments["cell"], await call.document.cells()
         index = position(cells, reference)
         if conflict := call.conflict(index, cells[index]):
@@ -346,11 +346,11 @@ class NotebookTools:
         return call.done(f"Deleted {named(index, cells[index])}")
 
     @_on_notebook("write", "move")
-    async def move_cell(self, call: Call) -> Result:
+    async def move_cell(self, call: NotebookCall) -> Result:
         """Move a cell."""
         return await self._move(call)
 
-    async def _move(self, call: Call) -> Result:
+    async def _move(self, call: NotebookCall) -> Result:
         reference, cells = call.arguments["cell"], await call.document.cells()
         index = position(cells, call.arguments["index"])
         old = position(cells, reference)
@@ -358,7 +358,7 @@ class NotebookTools:
         return call.done(f"Moved {named(old, cells[old])} to {index}")
 
     @_on_notebook("write")
-    async def run_cell(self, call: Call) -> Result:
+    async def run_cell(self, call: NotebookCall) -> Result:
         """Run a cell and store its outputs."""
         cells = await call.document.cells()
         index = position(cells, call.arguments["cell"])
@@ -366,7 +366,7 @@ class NotebookTools:
             return failure(f"Cell {index} of {call.document.path} is not a code cell.")
         return await self._run(call, cells[index], index)
 
-    async def _run(self, call: Call, cell: Cell, index: int) -> Result:
+    async def _run(self, call: NotebookCall, cell: Cell, index: int) -> Result:
         notebook, document = call.notebook, call.document
         if notebook.kernel_id is None:
             return failure(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oh_jupyter.ansi import strip_ansi
-from oh_jupyter.messages import RUNNING_HINT
+from oh_jupyter.control_messages import RUNNING_HINT
 from oh_jupyter.server.mcp.notebooks import Cell
 
 Result = dict[str, Any]  # A ``CallToolResult`` of the MCP specification, as JSON

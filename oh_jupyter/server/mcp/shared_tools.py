@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from oh_jupyter.server.mcp.results import Result
-from oh_jupyter.server.mcp.toolbox import Tool, Toolbox
+from oh_jupyter.server.mcp.toolbox import McpTool, Toolbox
 from oh_jupyter.server.state import state_of
 
 PREFIX = "oh_"  # prefix of our names: other packages' tools are in the same list
@@ -69,7 +69,7 @@ class _Owner:
         return True
 
 
-def _function(tool: Tool) -> Callable[..., Awaitable[Any]]:
+def _function(tool: McpTool) -> Callable[..., Awaitable[Any]]:
     async def call(kernel_id: str | None = None, **arguments: Any) -> Any:
         present = {name: value for name, value in arguments.items() if value is not None}
         return _content(await _toolbox(kernel_id).call(tool.name, present, _Owner()))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.mcp_sdk.offered import ToolCall
+from oh_jupyter.mcp_sdk.offered import ToolRequest
 from oh_jupyter.server.links import Reply
 from oh_jupyter.server.mcp.kernel import Look, current_looks
 from oh_jupyter.server.mcp.results import Result, failure
@@ -96,7 +96,7 @@ async def look(looks: list[Look]) -> tuple[str, str]:
     return state, "\n".join(text.splitlines()[-MAX_STATUS_LINES:])
 
 
-def for_approval(call: ToolCall) -> str:
+def for_approval(call: ToolRequest) -> str:
     """Return the progress message of a call that waits for approval."""
     argument = next((value for value in call.arguments.values() if isinstance(value, str)), "")
     excerpt = argument[:MAX_ARGUMENT_CHARS]

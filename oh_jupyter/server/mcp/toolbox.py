@@ -43,7 +43,7 @@ class Caller(Protocol):
 
 
 @dataclass(frozen=True)
-class Tool:
+class McpTool:
     """A tool for agents."""
 
     name: str
@@ -71,7 +71,7 @@ class Tool:
 class Source(Protocol):
     """Source of tools that change."""
 
-    async def tools(self, start: bool) -> list[Tool]:
+    async def tools(self, start: bool) -> list[McpTool]:
         """List the current tools; ``start`` what is needed to know them."""
         ...
 
@@ -95,7 +95,7 @@ class Toolbox:
 
     def __init__(
         self,
-        fixed: Iterable[Tool],
+        fixed: Iterable[McpTool],
         source: Source,
         around_call: Callable[[], AbstractAsyncContextManager[None]],
     ) -> None:
@@ -108,7 +108,7 @@ class Toolbox:
         """Stop background work."""
         self._source.close()
 
-    async def tools(self, start: bool = False) -> list[Tool]:
+    async def tools(self, start: bool = False) -> list[McpTool]:
         """Return all tools, fixed ones first; ``start`` what is needed to know them all."""
         tools = {name: tool for name, tool in self.fixed.items() if tool.listed}
         for tool in await self._source.tools(start):
