@@ -70,8 +70,7 @@ def file_extension(path: Path) -> str:
         known = [extension for name, extension in OFFICE_EXTENSIONS.items() if name in names]
         return known[0] if known else path.suffix.lower() or ".zip"
     try:
-        # Zero bytes are no evidence of a type.
-        guesses = [guess for guess in puremagic.magic_file(path) if guess.byte_match.strip(b"\0")]
+        guesses = [guess for guess in puremagic.magic_file(path) if _has_evidence(guess.byte_match)]
     except (ValueError, OSError, puremagic.PureError):
         guesses = []
     for guess in guesses:
@@ -82,6 +81,11 @@ def file_extension(path: Path) -> str:
         if guess.extension.strip():
             return str(guess.extension.strip())
     return path.suffix
+
+
+def _has_evidence(matched: bytes | None) -> bool:
+    """Return whether a match has bytes other than zero; puremagic 2 guesses texts without any."""
+    return matched is not None and any(matched)
 
 
 PDF_VIEWER = "chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/"
