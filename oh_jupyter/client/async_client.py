@@ -1,4 +1,4 @@
-"""The asynchronous client, which implements all methods."""
+"""The asynchronous client, which implements and documents all methods."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from oh_jupyter.events.wire import from_wire, observation_from_wire, to_wire
 
 
 class AsyncRuntimeClient:
-    """`RuntimeClient` for an event loop: the same methods, arguments, results and errors.
+    """A runtime in a Jupyter kernel, reached from an event loop.
 
-    Cancelling a task cancels its Action.
+    It has the methods of ``RuntimeClient``. Cancelling a task cancels its Action.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class AsyncRuntimeClient:
         session_api_key: str | None = None,
         timeout: float = 10.0,
     ) -> None:
-        """See ``RuntimeClient``."""
+        """Take the arguments of ``RuntimeClient``."""
         self.kernel_id = kernel_id
         self._connection = HttpConnection(url, token, kernel_id, session_api_key, timeout)
 
@@ -63,7 +63,18 @@ class AsyncRuntimeClient:
         await self._connection.close()
 
     async def execute(self, action: Action | dict[str, Any]) -> Observation:
-        """Execute an Action."""
+        """Execute an Action.
+
+        Args:
+            action: The Action, or its wire form.
+
+        Returns:
+            Its Observation.
+
+        Raises:
+            OhJupyterError: The server or the kernel rejected it; the error raised there.
+            ServerError: The server cannot be reached.
+        """
         wire = to_wire(action) if isinstance(action, Action) else action
         request_id = new_request_id()
         try:
@@ -76,63 +87,152 @@ class AsyncRuntimeClient:
             raise
         return observation_from_wire(parsed(body))
 
-    async def run(self, command: str, timeout: float | None = None, **args: Any) -> Observation:
-        """Run a command in the shell."""
+    async def run(self, /, command: str, timeout: float | None = None, **args: Any) -> Observation:
+        """Run a command in the shell.
+
+        Args:
+            command: The command.
+            timeout: Hard limit in seconds.
+            **args: Other arguments of ``CmdRunAction``.
+
+        Returns:
+            The Observation.
+        """
         action = CmdRunAction(command, **args)
         if timeout is not None:
             action.set_hard_timeout(timeout)
         return await self.execute(action)
 
     async def run_ipython(self, code: str, timeout: float | None = None) -> Observation:
-        """Run a cell in the kernel."""
+        """Run a cell in the kernel.
+
+        Args:
+            code: The cell.
+            timeout: Seconds after which it is interrupted.
+
+        Returns:
+            The Observation.
+        """
         action = IPythonRunCellAction(code)
         action.timeout = timeout
         return await self.execute(action)
 
-    async def read(self, path: str, **args: Any) -> Observation:
-        """Read a file."""
+    async def read(self, /, path: str, **args: Any) -> Observation:
+        """Read a file.
+
+        Args:
+            path: The file.
+            **args: Other arguments of ``FileReadAction``.
+
+        Returns:
+            The Observation.
+        """
         return await self.execute(FileReadAction(path, **args))
 
-    async def write(self, path: str, content: str, **args: Any) -> Observation:
-        """Write a file."""
+    async def write(self, /, path: str, content: str, **args: Any) -> Observation:
+        """Write a file.
+
+        Args:
+            path: The file.
+            content: Its text.
+            **args: Other arguments of ``FileWriteAction``.
+
+        Returns:
+            The Observation.
+        """
         return await self.execute(FileWriteAction(path, content, **args))
 
-    async def edit(self, command: str, path: str, **args: Any) -> Observation:
-        """Run a command of the editor."""
+    async def edit(self, /, command: str, path: str, **args: Any) -> Observation:
+        """Run a command of the editor.
+
+        Args:
+            command: A command of the editor, such as ``str_replace``.
+            path: The file.
+            **args: Other arguments of ``FileEditAction``.
+
+        Returns:
+            The Observation.
+        """
         return await self.execute(FileEditAction(path, command=command, **args))
 
     async def browse(self, url: str) -> Observation:
-        """Visit a page."""
+        """Visit a page.
+
+        Args:
+            url: Its address.
+
+        Returns:
+            The Observation.
+        """
         return await self.execute(BrowseURLAction(url))
 
     async def interact(self, actions: str, return_axtree: bool = False) -> Observation:
-        """Act on the page."""
+        """Act on the page.
+
+        Args:
+            actions: Browser actions, such as ``click('12')``, one a line.
+            return_axtree: Return the tree as data, too.
+
+        Returns:
+            The Observation.
+        """
         return await self.execute(BrowseInteractiveAction(actions, return_axtree=return_axtree))
 
     async def alive(self) -> bool:
-        """Return whether the server responds and has the kernel; start nothing."""
+        """Return whether the server responds and has the kernel; start nothing.
+
+        Returns:
+            True if both are there.
+        """
         try:
             return bool((await self._get("alive")).get("status") == "ok")
         except (ServerError, KernelNotFoundError):
             return False
 
     async def server_info(self) -> dict[str, Any]:
-        """Return figures of the server and the runtime."""
+        """Return figures of the server and the runtime.
+
+        Returns:
+            Uptime, idle time and resources of the server, and the runtime's own figures.
+        """
         info: dict[str, Any] = await self._get("server_info")
         return info
 
     async def generation(self) -> str:
-        """Return the id of the runtime; it changes when its state is lost."""
+        """Return the id of the runtime; it changes when its state is lost.
+
+        Returns:
+            Its id.
+
+        Raises:
+            ExtensionMissingError: The kernel has none, because it has not been used yet.
+        """
         return str((await self._get("events", limit="0"))["generation"])
 
     async def list_files(self, path: str | None = None) -> list[str]:
-        """List a directory of the kernel's machine."""
+        """List a directory of the kernel's machine.
+
+        Args:
+            path: The directory; None for the workspace.
+
+        Returns:
+            Names; those of directories end in a slash.
+        """
         body = {} if path is None else {"path": path}
         names: list[str] = parsed(await self._connection.send("POST", "list_files", json=body))
         return names
 
     async def upload(self, source: str | os.PathLike[str], destination: str) -> None:
-        """Copy a file or a whole directory to the kernel's machine."""
+        """Copy a file or a whole directory to the kernel's machine.
+
+        Args:
+            source: What to copy.
+            destination: Absolute path of the target directory.
+
+        Raises:
+            TransferError: It cannot be stored there.
+            OSError: The source cannot be read.
+        """
         path = Path(source).resolve()
         recursive = path.is_dir()
         name = f"{path.name}.zip" if recursive else path.name
@@ -145,7 +245,18 @@ class AsyncRuntimeClient:
             )
 
     async def download(self, path: str, target: str | os.PathLike[str]) -> Path:
-        """Fetch a file or directory as a zip file."""
+        """Fetch a file or directory as a zip file.
+
+        Args:
+            path: Absolute path on the kernel's machine.
+            target: The zip file to write.
+
+        Returns:
+            The target.
+
+        Raises:
+            TransferError: The path does not exist, or cannot be read.
+        """
         stream = self._connection.stream("GET", "download_files", params={"path": path})
         async with stream as response:
             with Path(target).open("wb") as sink:
@@ -154,12 +265,32 @@ class AsyncRuntimeClient:
         return Path(target)
 
     async def history(self, start: int = 0, limit: int = 1000) -> list[Event]:
-        """List recorded Actions and Observations."""
+        """List recorded Actions and Observations.
+
+        Args:
+            start: Id of the first.
+            limit: Maximum number.
+
+        Returns:
+            The events.
+        """
         log = await self._get("events", start_id=str(start), limit=str(limit), whole="true")
         return _known_events(log["events"])
 
     async def events(self, start: int = 0) -> AsyncGenerator[Event, None]:
-        """Yield recorded Actions and Observations, then each new one."""
+        """Yield recorded Actions and Observations, then each new one.
+
+        Continues after a broken connection, and with the events of a restarted kernel.
+
+        Args:
+            start: Id of the first.
+
+        Yields:
+            The events.
+
+        Raises:
+            ServerError: The kernel is gone.
+        """
         reader = EventReader()
         params = {"start_id": str(start), "whole": "true"}
         while True:
@@ -176,28 +307,65 @@ class AsyncRuntimeClient:
                 continue
 
     async def skills(self) -> list[dict[str, str]]:
-        """List the agent skills."""
+        """List the agent skills.
+
+        Returns:
+            Name, signature and docstring of each.
+        """
         skills: list[dict[str, str]] = await self._get("skills")
         return skills
 
     async def waiting(self) -> list[dict[str, Any]]:
-        """List the Actions that wait for a person."""
+        """List the Actions that wait for a person.
+
+        Returns:
+            Id, message, reasons, diff of an edit, and remaining seconds of each.
+        """
         waiting: list[dict[str, Any]] = await self._get("confirmations")
         return waiting
 
     async def confirm(
         self, id: int, *, approve: bool = True, why: str = "", for_session: bool = False
     ) -> None:
-        """Decide on a waiting Action."""
+        """Decide on a waiting Action.
+
+        Args:
+            id: Its id.
+            approve: Whether it may start.
+            why: Reason of a rejection, for the agent.
+            for_session: Also approve later Actions of its type that wait for the same reasons.
+
+        Raises:
+            ConfirmationError: It is not waiting.
+            ServerError: 403: approval over REST needs the server's ``confirmation_over_rest``;
+                rejecting is always possible.
+        """
         decision = {"approve": approve, "why": why, "for_session": for_session}
         await self._connection.send("POST", f"confirmations/{id}", json=decision)
 
     async def store_list(self, path: str = "") -> list[str]:
-        """List a directory of the file store."""
+        """List a directory of the file store.
+
+        Args:
+            path: The directory.
+
+        Returns:
+            Paths; those of directories end in a slash.
+        """
         return list((await self._get(f"store/{quote(path)}", list="true"))["entries"])
 
     async def store_read(self, path: str) -> bytes:
-        """Read a file of the store."""
+        """Read a file of the store.
+
+        Args:
+            path: The file.
+
+        Returns:
+            Its contents.
+
+        Raises:
+            TransferNotFoundError: The file does not exist.
+        """
         return await self._connection.send("GET", f"store/{quote(path)}")
 
     async def store_write(self, path: str, contents: bytes) -> None:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any, Self, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from anyio import CancelScope
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from oh_jupyter.client.async_client import AsyncRuntimeClient
 from oh_jupyter.errors import ServerError
-from oh_jupyter.events import Action, Event, Observation
+from oh_jupyter.events import Event
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 def wait_in(
@@ -48,6 +48,18 @@ def wait_in(
         if scopes:
             ended.wait()
         raise
+
+
+def _blocking(
+    method: Callable[Concatenate[AsyncRuntimeClient, P], Awaitable[T]],
+) -> Callable[Concatenate[RuntimeClient, P], T]:
+    """Make the blocking version of a method, with its docstring and signature."""
+
+    @wraps(method)
+    def call(self: RuntimeClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._wait(method, self._client, *args, **kwargs)
+
+    return call
 
 
 class RuntimeClient:
@@ -111,184 +123,28 @@ class RuntimeClient:
         """Call a method of the client and return its result; an interrupt cancels the request."""
         return wait_in(self._running_portal(), work, *args, **options)
 
-    def execute(self, action: Action | dict[str, Any]) -> Observation:
-        """Execute an Action.
-
-        Args:
-            action: The Action, or its wire form.
-
-        Returns:
-            Its Observation.
-
-        Raises:
-            OhJupyterError: The server or the kernel rejected it; the error raised there.
-            ServerError: The server cannot be reached.
-        """
-        return self._wait(self._client.execute, action)
-
-    def run(self, command: str, timeout: float | None = None, **args: Any) -> Observation:
-        """Run a command in the shell.
-
-        Args:
-            command: The command.
-            timeout: Hard limit in seconds.
-            **args: Other arguments of ``CmdRunAction``.
-
-        Returns:
-            The Observation.
-        """
-        return self._wait(self._client.run, command, timeout, **args)
-
-    def run_ipython(self, code: str, timeout: float | None = None) -> Observation:
-        """Run a cell in the kernel.
-
-        Args:
-            code: The cell.
-            timeout: Seconds after which it is interrupted.
-
-        Returns:
-            The Observation.
-        """
-        return self._wait(self._client.run_ipython, code, timeout)
-
-    def read(self, path: str, **args: Any) -> Observation:
-        """Read a file.
-
-        Args:
-            path: The file.
-            **args: Other arguments of ``FileReadAction``.
-
-        Returns:
-            The Observation.
-        """
-        return self._wait(self._client.read, path, **args)
-
-    def write(self, path: str, content: str, **args: Any) -> Observation:
-        """Write a file.
-
-        Args:
-            path: The file.
-            content: Its text.
-            **args: Other arguments of ``FileWriteAction``.
-
-        Returns:
-            The Observation.
-        """
-        return self._wait(self._client.write, path, content, **args)
-
-    def edit(self, command: str, path: str, **args: Any) -> Observation:
-        """Run a command of the editor.
-
-        Args:
-            command: A command of the editor, such as ``str_replace``.
-            path: The file.
-            **args: Other arguments of ``FileEditAction``.
-
-        Returns:
-            The Observation.
-        """
-        return self._wait(self._client.edit, command, path, **args)
-
-    def browse(self, url: str) -> Observation:
-        """Visit a page.
-
-        Args:
-            url: Its address.
-
-        Returns:
-            The Observation.
-        """
-        return self._wait(self._client.browse, url)
-
-    def interact(self, actions: str, return_axtree: bool = False) -> Observation:
-        """Act on the page.
-
-        Args:
-            actions: Browser actions, such as ``click('12')``, one a line.
-            return_axtree: Return the tree as data, too.
-
-        Returns:
-            The Observation.
-        """
-        return self._wait(self._client.interact, actions, return_axtree)
-
-    def alive(self) -> bool:
-        """Return whether the server responds and has the kernel; start nothing.
-
-        Returns:
-            True if both are there.
-        """
-        return self._wait(self._client.alive)
-
-    def server_info(self) -> dict[str, Any]:
-        """Return figures of the server and the runtime.
-
-        Returns:
-            Uptime, idle time and resources of the server, and the runtime's own figures.
-        """
-        return self._wait(self._client.server_info)
-
-    def generation(self) -> str:
-        """Return the id of the runtime; it changes when its state is lost.
-
-        Returns:
-            Its id.
-
-        Raises:
-            ExtensionMissingError: The kernel has none, because it has not been used yet.
-        """
-        return self._wait(self._client.generation)
-
-    def list_files(self, path: str | None = None) -> list[str]:
-        """List a directory of the kernel's machine.
-
-        Args:
-            path: The directory; None for the workspace.
-
-        Returns:
-            Names; those of directories end in a slash.
-        """
-        return self._wait(self._client.list_files, path)
-
-    def upload(self, source: str | os.PathLike[str], destination: str) -> None:
-        """Copy a file or a whole directory to the kernel's machine.
-
-        Args:
-            source: What to copy.
-            destination: Absolute path of the target directory.
-
-        Raises:
-            TransferError: It cannot be stored there.
-            OSError: The source cannot be read.
-        """
-        self._wait(self._client.upload, source, destination)
-
-    def download(self, path: str, target: str | os.PathLike[str]) -> Path:
-        """Fetch a file or directory as a zip file.
-
-        Args:
-            path: Absolute path on the kernel's machine.
-            target: The zip file to write.
-
-        Returns:
-            The target.
-
-        Raises:
-            TransferError: The path does not exist, or cannot be read.
-        """
-        return self._wait(self._client.download, path, target)
-
-    def history(self, start: int = 0, limit: int = 1000) -> list[Event]:
-        """List recorded Actions and Observations.
-
-        Args:
-            start: Id of the first.
-            limit: Maximum number.
-
-        Returns:
-            The events.
-        """
-        return self._wait(self._client.history, start, limit)
+    execute = _blocking(AsyncRuntimeClient.execute)
+    run = _blocking(AsyncRuntimeClient.run)
+    run_ipython = _blocking(AsyncRuntimeClient.run_ipython)
+    read = _blocking(AsyncRuntimeClient.read)
+    write = _blocking(AsyncRuntimeClient.write)
+    edit = _blocking(AsyncRuntimeClient.edit)
+    browse = _blocking(AsyncRuntimeClient.browse)
+    interact = _blocking(AsyncRuntimeClient.interact)
+    alive = _blocking(AsyncRuntimeClient.alive)
+    server_info = _blocking(AsyncRuntimeClient.server_info)
+    generation = _blocking(AsyncRuntimeClient.generation)
+    list_files = _blocking(AsyncRuntimeClient.list_files)
+    upload = _blocking(AsyncRuntimeClient.upload)
+    download = _blocking(AsyncRuntimeClient.download)
+    history = _blocking(AsyncRuntimeClient.history)
+    skills = _blocking(AsyncRuntimeClient.skills)
+    waiting = _blocking(AsyncRuntimeClient.waiting)
+    confirm = _blocking(AsyncRuntimeClient.confirm)
+    store_list = _blocking(AsyncRuntimeClient.store_list)
+    store_read = _blocking(AsyncRuntimeClient.store_read)
+    store_write = _blocking(AsyncRuntimeClient.store_write)
+    store_delete = _blocking(AsyncRuntimeClient.store_delete)
 
     def events(self, start: int = 0) -> Iterator[Event]:
         """Yield recorded Actions and Observations, then each new one.
@@ -310,70 +166,3 @@ class RuntimeClient:
                 yield self._wait(events.__anext__)
         finally:
             self._wait(events.aclose)
-
-    def skills(self) -> list[dict[str, str]]:
-        """List the agent skills.
-
-        Returns:
-            Name, signature and docstring of each.
-        """
-        return self._wait(self._client.skills)
-
-    def waiting(self) -> list[dict[str, Any]]:
-        """List the Actions that wait for a person.
-
-        Returns:
-            Id, message, reasons, diff of an edit, and remaining seconds of each.
-        """
-        return self._wait(self._client.waiting)
-
-    def confirm(
-        self, id: int, *, approve: bool = True, why: str = "", for_session: bool = False
-    ) -> None:
-        """Decide on a waiting Action.
-
-        Args:
-            id: Its id.
-            approve: Whether it may start.
-            why: Reason of a rejection, for the agent.
-            for_session: Also approve later Actions of its type that wait for the same reasons.
-
-        Raises:
-            ConfirmationError: It is not waiting.
-            ServerError: 403: approval over REST needs the server's ``confirmation_over_rest``;
-                rejecting is always possible.
-        """
-        self._wait(self._client.confirm, id, approve=approve, why=why, for_session=for_session)
-
-    def store_list(self, path: str = "") -> list[str]:
-        """List a directory of the file store.
-
-        Args:
-            path: The directory.
-
-        Returns:
-            Paths; those of directories end in a slash.
-        """
-        return self._wait(self._client.store_list, path)
-
-    def store_read(self, path: str) -> bytes:
-        """Read a file of the store.
-
-        Args:
-            path: The file.
-
-        Returns:
-            Its contents.
-
-        Raises:
-            TransferNotFoundError: The file does not exist.
-        """
-        return self._wait(self._client.store_read, path)
-
-    def store_write(self, path: str, contents: bytes) -> None:
-        """Write a file of the store."""
-        self._wait(self._client.store_write, path, contents)
-
-    def store_delete(self, path: str) -> None:
-        """Delete a file or directory of the store."""
-        self._wait(self._client.store_delete, path)
