@@ -233,8 +233,10 @@ def notebook(
 ) -> Iterator[tuple[Page, Ask]]:
     """Open a notebook with a runtime in its kernel: the page, and an agent that asks for things."""
     write_notebook(AGENTS_NOTEBOOK, "%load_ext oh_jupyter")
+    from run_cells import run_all_cells
+
     page = open_notebook(AGENTS_NOTEBOOK)
-    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    run_all_cells(page)
     address = f"oh_jupyter/kernels/{lab.kernel_of(AGENTS_NOTEBOOK)}"
 
     def ask(type_: str = "run", **args: Any) -> Future[Any]:

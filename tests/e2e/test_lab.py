@@ -6,6 +6,7 @@ import json
 
 from pictures import take_picture
 from playwright.sync_api import expect
+from run_cells import run_all_cells
 
 from oh_jupyter.testing import wait_until
 
@@ -75,7 +76,7 @@ def test_an_agent_mends_a_file_and_its_command_waits(
     (lab.root / "tides.py").write_text(CLEAN)
     write_notebook("tides.ipynb", *CELLS)
     page = open_notebook("tides.ipynb")
-    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    run_all_cells(page)
     address = f"oh_jupyter/kernels/{lab.kernel_of('tides.ipynb')}"
 
     def act(kind: str, **args: object) -> dict[str, object]:

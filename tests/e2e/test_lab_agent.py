@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pictures import take_pictures
 from playwright.sync_api import Page, expect
+from run_cells import run_all_cells
 
 import oh_jupyter
 from oh_jupyter.testing import wait_until
@@ -28,7 +29,7 @@ def test_a_conversation_with_steps_and_costs(lab, open_notebook, write_notebook)
     load = f"{setting}\n{patience}\n%load_ext oh_jupyter"
     write_notebook(NAME, load, "%oh_agent scripted prompts")
     page: Page = open_notebook(NAME)
-    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    run_all_cells(page)
     page.evaluate("jupyterapp.commands.execute('oh-jupyter:ask-agent')")
     panel = page.locator("#oh-jupyter-agent")
     turns = panel.locator(".oh-Turn")
@@ -71,7 +72,7 @@ def test_without_an_agent_the_panel_says_how_to_get_one(open_notebook, write_not
     name = "no-agent.ipynb"
     write_notebook(name, "import os; os.environ['PATH'] = '/nowhere'\n%load_ext oh_jupyter")
     page: Page = open_notebook(name)
-    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    run_all_cells(page)
     page.evaluate("jupyterapp.commands.execute('oh-jupyter:ask-agent')")
     agents = page.locator("#oh-jupyter-agent").get_by_role("region", name="Agents")
     command = agents.get_by_role("listitem").first.locator("code").text_content()

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pictures import take_pictures
 from playwright.sync_api import Page, expect
+from run_cells import run_all_cells
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -24,7 +25,7 @@ def test_a_person_takes_over_and_hands_back(lab, open_notebook, write_notebook) 
     write_notebook(NAME, "%load_ext oh_jupyter")
     (lab.root / "form.html").write_text(HTML)
     page: Page = open_notebook(NAME)
-    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    run_all_cells(page)
     page.evaluate("void jupyterapp.commands.execute('oh-jupyter:show-browser')")
     panel = page.locator("#oh-jupyter-browser")
     expect(panel).to_contain_text("No page is open.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from playwright.sync_api import expect
+from run_cells import run_all_cells
 
 ADDED = """() => jupyterapp.shell.currentWidget.model.sharedModel.cells
     .map(cell => cell.toJSON())
@@ -25,7 +26,7 @@ def notebook(lab, open_notebook, write_notebook):
     prose = {"cell_type": "markdown", "id": "prose", "metadata": {}, "source": "long\n\n" * 60}
     write_notebook(name, "%load_ext oh_jupyter", prose)
     page = open_notebook(name)
-    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    run_all_cells(page)
     address = f"oh_jupyter/kernels/{lab.kernel_of(name)}/execute_action"
 
     def run(code: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pictures import take_pictures
 from playwright.sync_api import Page, expect
+from run_cells import run_all_cells
 
 from oh_jupyter.testing import wait_until
 
@@ -44,7 +45,7 @@ def test_changes_are_compared_undone_and_redone(lab, open_notebook, write_notebo
     source.write_text("".join(f"line_{number} = {number}\n" for number in range(40)))
     (lab.root / "by_command.txt").write_text("before\n")
     page: Page = open_notebook(NAME)
-    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    run_all_cells(page)
     address = f"oh_jupyter/kernels/{lab.kernel_of(NAME)}/execute_action"
 
     def act(kind: str, **args: object) -> None:

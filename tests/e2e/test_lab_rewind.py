@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pictures import take_pictures
 from playwright.sync_api import Page, expect
+from run_cells import run_all_cells
 
 from oh_jupyter.testing import wait_until
 
@@ -17,7 +18,7 @@ def test_a_turn_is_undone(lab, open_notebook, write_notebook) -> None:
     write_notebook(NAME, "%load_ext oh_jupyter")
     (lab.root / "mine.txt").write_text("mine\n")
     page: Page = open_notebook(NAME)
-    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    run_all_cells(page)
     command = "echo new > made.txt; echo changed > mine.txt"
     action = {"action": "run", "args": {"command": command}}
     address = f"oh_jupyter/kernels/{lab.kernel_of(NAME)}/execute_action"

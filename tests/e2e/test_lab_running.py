@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pictures import take_pictures
 from playwright.sync_api import APIResponse, Locator, Page, Response, Route, expect
+from run_cells import run_all_cells
 
 from oh_jupyter.testing import wait_until
 
@@ -148,7 +149,7 @@ def test_the_launcher_opens_a_notebook_with_a_runtime_and_tabs_come_back(
 ) -> None:
     write_notebook("first.ipynb", "%load_ext oh_jupyter")
     page: Page = open_notebook("first.ipynb")
-    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    run_all_cells(page)
     # A browser of the store that was open is not where notebooks are made.
     page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-store')")
     files = page.get_by_role("region", name="Files of the store")
@@ -196,7 +197,7 @@ def test_restarts_leave_no_error_in_the_console_or_the_log(
     name = "restart.ipynb"
     write_notebook(name, "%load_ext oh_jupyter")
     page: Page = open_notebook(name)
-    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    run_all_cells(page)
     address = f"oh_jupyter/kernels/{lab.kernel_of(name)}/execute_action"
     page.locator('.lm-TabBar-tab[data-id="jp-running-sessions"]').click()
     errors: list[str] = []

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from pictures import take_pictures
 from playwright.sync_api import Page, expect
+from run_cells import run_all_cells
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -65,7 +66,7 @@ def test_files_of_the_store_and_deliveries(
         "hook.flush()",
     )
     page: Page = open_notebook(NAME)
-    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    run_all_cells(page)
     expect(page.locator("#oh-jupyter-log")).to_contain_text("Nothing has happened yet.")
 
     page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-store')")

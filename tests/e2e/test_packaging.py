@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -18,6 +19,8 @@ BUILT = ROOT / "oh_jupyter" / "labextension" / "package.json"
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    if built := os.environ.get("OH_JUPYTER_TEST_WHEEL"):
+        return zipfile.ZipFile(built)
     if not BUILT.exists():
         pytest.fail("build the JupyterLab extension first: cd labextension && jlpm build:prod")
     target = tmp_path_factory.mktemp("wheel")
