@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from oh_jupyter.agents.commands import AgentCommand, find_agent, known_agents
 from oh_jupyter.agents.tool_server import ToolServer, list_tools
 from oh_jupyter.agents.turn import AgentTurn
-from oh_jupyter.errors import AgentError, StorageError
+from oh_jupyter.background import run_in_background
+from oh_jupyter.errors import AgentError, CheckpointError, StorageError
 
 if TYPE_CHECKING:
     from oh_jupyter.agents.session import AgentSession
@@ -51,6 +52,7 @@ class GuestAgents:
         self._find_tools = find_tools
         self._sessions: dict[str, AgentSession] = {}
         self._starting = asyncio.Lock()
+        executor.turns.on_rewound = self._mark_undone_later
 
     def known(self) -> dict[str, AgentCommand]:
         """Return the available agents by name.
@@ -123,6 +125,7 @@ class GuestAgents:
                 session, remarks = await self._start(command, resume)
                 notices += remarks
             self.current = name
+        await self._mark_undone()
         introduction = context() if session.turns == 0 and not resume else ""
         turn = AgentTurn(name, text, notices=list(notices))
 
@@ -141,6 +144,22 @@ class GuestAgents:
         finally:
             if turn.began:
                 self._on_turn(turn)
+
+    def _mark_undone_later(self) -> None:
+        run_in_background(self._mark_undone())
+
+    async def _mark_undone(self) -> None:
+        """Mark the turns that rewinds have undone, and those that were restored."""
+        turns = [turn for turn in self.turns if turn.checkpoint is not None]
+        if not turns:
+            return
+        with suppress(CheckpointError):  # reported when a checkpoint is needed
+            standing = await self._executor.turns.standing()
+            for turn in turns:
+                undone = turn.checkpoint not in standing
+                if undone != turn.undone:
+                    turn.undone = undone
+                    self._on_turn(turn)
 
     async def _start(
         self, command: AgentCommand, resume: bool

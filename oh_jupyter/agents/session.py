@@ -33,6 +33,7 @@ from oh_jupyter.agents.failures import advice, failure_message, trouble
 from oh_jupyter.agents.tool_server import ToolServer, save_open_documents
 from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.agents.turn import AgentTurn
+from oh_jupyter.agents.undone import UndoneTurns
 from oh_jupyter.config import environment_without_secrets
 from oh_jupyter.control_messages import GUEST_VARIABLE
 from oh_jupyter.errors import AgentError
@@ -74,6 +75,7 @@ class AgentSession:
         self._client = AcpClient(executor, environment)
         self._environment = environment
         self._busy = asyncio.Lock()
+        self._undone = UndoneTurns()
         self._cancelling: asyncio.Task[None] | None = None
         self._request: asyncio.Task[PromptResponse] | None = None
         self._watcher: asyncio.Task[None] | None = None
@@ -259,11 +261,13 @@ class AgentSession:
             self._executor.events.add_event(MessageAction(text), source)
             last_id = self._executor.events.latest_id
             on_begin()
+            self._undone.add(turn)
             turn.checkpoint = await self._executor.turns.begin(text, self.command.name)
             self._client.begin(turn, on_change)
             self._executor.interrupted_guests.discard(self._guest)
             try:
-                await self._take_turn(turn, f"{context}\n\n{text}" if context else text)
+                notice = self._undone.notice()
+                await self._take_turn(turn, "\n\n".join(filter(None, (context, notice, text))))
             finally:
                 self._client.end()
                 self._record(turn)

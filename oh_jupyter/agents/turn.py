@@ -95,6 +95,7 @@ class AgentTurn:
         notices: Remarks about the turn, such as missing tools.
         status: Why the agent makes no progress, such as a retry or silence.
         checkpoint: Id of the checkpoint at its start, for ``oh.rewind``; None without.
+        undone: Whether a rewind has undone its changes.
         began: Start time in seconds since the epoch; 0 before.
     """
 
@@ -114,6 +115,7 @@ class AgentTurn:
     notices: list[str] = field(default_factory=list)
     status: str = ""
     checkpoint: int | None = None
+    undone: bool = False
     began: float = 0.0
     _chars: int = field(default=0, repr=False)
     _calls: dict[str, ToolCall] = field(default_factory=dict, repr=False)

@@ -16,7 +16,7 @@ from typing import Any
 from oh_jupyter.checkpoints.apply import apply
 from oh_jupyter.checkpoints.disk import State, look
 from oh_jupyter.checkpoints.git import Git, GitError, read_blobs
-from oh_jupyter.checkpoints.journal import Checkpoint, CheckpointJournal, Kind
+from oh_jupyter.checkpoints.journal import Checkpoint, CheckpointJournal, Kind, standing_turns
 from oh_jupyter.checkpoints.rewind import (
     RewindPlan,
     Turn,
@@ -193,27 +193,27 @@ class Checkpoints:
             f"No checkpoint {id} in {str(self.workspace)!r}; %oh_rewind lists the existing ones."
         )
 
+    def standing_turns(self) -> list[Checkpoint]:
+        """Return the turns that no rewind has undone, oldest first.
+
+        Raises:
+            CheckpointError: They cannot be read.
+        """
+        return standing_turns(self.entries())
+
     def last_turn(self) -> Checkpoint:
         """Return the last turn that no rewind has undone.
 
         Raises:
             CheckpointError: There is none.
         """
-        entries = self.entries()
-        position = len(entries) - 1
-        while position >= 0 and entries[position].kind != "turn":
-            if entries[position].kind == "rewind":
-                # It undid everything since its target, unless it was for one file.
-                extra = entries[position].extra
-                target = entries[position].id if extra.get("path") else extra["target"]
-                position = sum(entry.id < target for entry in entries)
-            position -= 1
-        if position < 0:
+        turns = self.standing_turns()
+        if not turns:
             raise CheckpointError(
                 f"No turn of an agent in {str(self.workspace)!r} is left to undo; %oh_rewind lists "
                 "the checkpoints."
             )
-        return entries[position]
+        return turns[-1]
 
     def preview(self, id: int, *, everything: bool = False, path: str | None = None) -> RewindPlan:
         """Return what ``rewind`` would do now.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -78,6 +79,20 @@ class CheckpointJournal:
         fresh = self._path.with_suffix(".new")
         fresh.write_text("".join(f"{json.dumps(asdict(entry))}\n" for entry in entries), "utf-8")
         fresh.replace(self._path)
+
+
+def standing_turns(entries: Sequence[Checkpoint]) -> list[Checkpoint]:
+    """Return the turns that no rewind of all files has undone, oldest first."""
+    ids = [entry.id for entry in entries]
+    standing: list[Checkpoint] = []
+    standing_before: list[list[Checkpoint]] = []
+    for entry in entries:
+        standing_before.append(standing)
+        if entry.kind == "turn":
+            standing = [*standing, entry]
+        elif entry.kind == "rewind" and not entry.extra.get("path"):
+            standing = standing_before[bisect_left(ids, entry.extra["target"])]
+    return standing
 
 
 def _parse(fields: dict[str, Any]) -> Checkpoint:

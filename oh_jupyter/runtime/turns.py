@@ -120,6 +120,8 @@ class Turns:
         self.configure(automatic, pause_seconds)
         self.on_settled: Callable[[], None] = lambda: None
         """Called when the changes of a turn so far are recorded."""
+        self.on_rewound: Callable[[], None] = lambda: None
+        """Called after a rewind of all files."""
         self._in_thread = in_thread
         self._workspace_dir = workspace_dir
         self._find_shell = find_shell
@@ -249,6 +251,7 @@ class Turns:
             )
             if preview or path is not None:
                 return plan
+            self.on_rewound()
             return replace(plan, notes=[*plan.notes, *await self._restore_shell(id)])
 
     async def settle(self) -> None:
@@ -256,6 +259,11 @@ class Turns:
         with contextlib.suppress(CheckpointError):  # reported when a checkpoint is needed
             async with self._lock:
                 await self._in_thread(lambda: self.checkpoints.settle())
+
+    async def standing(self) -> frozenset[int]:
+        """Return the ids of the turns that no rewind has undone."""
+        turns: list[Checkpoint] = await self._in_thread(lambda: self.checkpoints.standing_turns())
+        return frozenset(turn.id for turn in turns)
 
     async def entries(self) -> list[Checkpoint]:
         """Return the checkpoints, oldest first."""

@@ -126,6 +126,25 @@ def test_a_turn_begins_at_a_checkpoint(guests: Guests) -> None:
     assert not (guests.folder / "made-by-the-shell.txt").exists()
 
 
+def test_an_agent_is_told_which_turn_was_undone_and_restored(guests: Guests) -> None:
+    turns = guests.runtime.executor.turns
+    shown: list[tuple[str, bool]] = []
+    guests.agents._on_turn = lambda turn: shown.append((turn.prompt, turn.undone))
+    first = guests.prompt("write a.txt: x")
+    assert "Note from" not in guests.prompt("anything").text
+    guests.call(turns.rewind(first.checkpoint, everything=False, preview=False))
+    wait_until(lambda: shown[-2:] == [("write a.txt: x", True), ("anything", True)])
+    said = guests.prompt("hello").text
+    assert f"undid your turn 'write a.txt: x' ({guests.folder / 'a.txt'})" in said
+    assert "undid your turn 'anything'" in said
+    assert said.endswith("hello")
+    assert "Note from" not in guests.prompt("once only").text
+    rewind = next(each for each in turns.checkpoints.entries() if each.kind == "rewind")
+    guests.call(turns.rewind(rewind.id, everything=False, preview=False))
+    assert "restored your turn 'write a.txt: x'" in guests.prompt("again").text
+    assert not first.undone
+
+
 def test_what_a_command_changed_is_in_the_turns_diff(guests: Guests) -> None:
     (guests.folder / "kept.txt").write_text("kept\n")
     (guests.folder / "old.txt").write_text("old\n")

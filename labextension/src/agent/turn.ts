@@ -32,6 +32,8 @@ export interface ITurn {
   readonly cost: number | null;
   readonly currency: string;
   readonly changedFiles: readonly string[];
+  /** Whether a rewind has undone its changes. */
+  readonly undone: boolean;
 }
 
 export interface IAgent {
@@ -92,7 +94,8 @@ export function readTurn(value: unknown): ITurn | null {
     stopReason: text(value, 'stop_reason'),
     cost: typeof value.cost === 'number' ? value.cost : null,
     currency: text(value, 'currency'),
-    changedFiles: list(value.changed_files).map(String)
+    changedFiles: list(value.changed_files).map(String),
+    undone: value.undone === true
   };
 }
 

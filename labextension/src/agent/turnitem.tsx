@@ -111,7 +111,8 @@ function Facts({ turn }: { turn: ITurn }) {
         )
       : '',
     turn.cost === null ? '' : priceLabel(turn.cost, turn.currency),
-    ends[turn.stopReason] ?? turn.stopReason
+    ends[turn.stopReason] ?? turn.stopReason,
+    turn.undone ? trans.__('undone') : ''
   ];
   return <p className="oh-Turn-facts">{facts.filter(Boolean).join(' · ')}</p>;
 }

@@ -115,7 +115,17 @@ class TurnBroadcast:
 
 def turn_fields(turn: AgentTurn) -> dict[str, Any]:
     """Return a turn as JSON; agent and start time identify it."""
-    names = ("agent", "prompt", "began", "thoughts", "stop_reason", "cost", "currency", "usage")
+    names = (
+        "agent",
+        "prompt",
+        "began",
+        "thoughts",
+        "stop_reason",
+        "cost",
+        "currency",
+        "usage",
+        "undone",
+    )
     return {
         **{name: getattr(turn, name) for name in names},
         "notices": [*turn.notices, *([turn.status] if turn.status else [])],

@@ -185,6 +185,8 @@ def _remarks(turn: AgentTurn) -> list[str]:
     remarks = [turn.status] if turn.status else []
     if turn.stop_reason not in ("", "end_turn"):
         remarks.append(f"[{turn.stop_reason}]")
+    if turn.undone:
+        remarks.append("[undone]")
     if turn.truncated:
         remarks.append("[more than is kept]")
     if turn.cost is not None and turn.stop_reason:
