@@ -1,12 +1,12 @@
-# What people run. All may be repeated, as root and as a normal user.
-#   make lab  [ARGS="--no-browser --port 8890"]   JupyterLab on notebooks/
-#   make test                                     everything that is checked; test-all: what is slow, too
-#   make coverage [TESTS=tests/storage]           which lines the tests run; too few in all fail
-#   make pictures                                 what JupyterLab shows in the tests, into screenshots/
-#   make docs                                     the documentation, in docs/_build/html
-#   make bench [ARGS=--short]                     figures of this machine, into docs/figures
-#   make check-release                            wheel and source distribution, built, checked and installed
-#   make test-matrix [ARGS="tests/shell"]         the wheel under each Python that is here
+# Commands for users and developers. Each can be repeated, as root or as a normal user.
+#   make lab  [ARGS="--no-browser --port 8890"]   start JupyterLab on notebooks/
+#   make test                                     run all checks; test-all includes the slow ones
+#   make coverage [TESTS=tests/storage]           measure line coverage; fail below the threshold
+#   make pictures                                 save screenshots of JupyterLab's tests to screenshots/
+#   make docs                                     build the documentation in docs/_build/html
+#   make bench [ARGS=--short]                     measure this machine, into docs/figures
+#   make check-release                            build, check and install wheel and source distribution
+#   make test-matrix [ARGS="tests/shell"]         test the wheel under each installed Python
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -21,14 +21,14 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "oh_jupyter needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || \
-	  { echo "A virtual environment cannot be made. On Debian: apt-get install python3-venv" >&2; exit 1; }
+	  { echo "Python could not create a virtual environment. On Debian: apt-get install python3-venv" >&2; exit 1; }
 
-# What a user runs: the package as it would be released, JupyterLab, and all that the notebooks show.
+# For users: the package as released, JupyterLab, and everything that the notebooks use.
 $(VENV)/.lab: $(BIN)/python pyproject.toml $(shell find oh_jupyter labextension/src labextension/style labextension/schema -type f -not -path '*/labextension/static/*' -not -name '*.pyc' -not -path 'oh_jupyter/labextension/*' 2>/dev/null)
 	@$(BIN)/python scripts/install ".[all]"
 	@touch $@
 
-# What a developer needs: the tools, and the package from this folder.
+# For developers: the tools, and the package in editable mode.
 $(VENV)/.dev: $(BIN)/python pyproject.toml
 	@$(BIN)/python scripts/install -e ".[dev]"
 	@touch $@
@@ -46,7 +46,7 @@ test: $(VENV)/.dev
 
 TESTS ?= tests
 
-# What a part of the tests runs is no measure of all of them.
+# The threshold applies only to a run of all tests.
 coverage: $(VENV)/.dev
 	$(BIN)/oh-jupyter install-browser || true
 	$(BIN)/coverage erase
@@ -62,7 +62,7 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-# What JupyterLab shows in the end-to-end tests, light and dark.
+# Screenshots of the end-to-end tests in the light and the dark theme.
 pictures: $(VENV)/.dev
 	mkdir -p screenshots
 	OH_JUPYTER_PICTURES=$(CURDIR)/screenshots $(BIN)/python -m pytest -q tests/e2e -m 'slow or not slow'

@@ -24,6 +24,12 @@ PAGES = sorted(
     if {"_build", "tutorials"}.isdisjoint(page.parts)
 )
 SCRIPTS = sorted((ROOT / "labextension" / "src").rglob("*.ts*"))
+TOOLS = sorted(
+    path
+    for pattern in ("scripts/*", ".ci/run", ".github/**/*.yml", "plugins/**/*.md", "pyproject.toml")
+    for path in [ROOT / "Makefile", *ROOT.glob(pattern)]
+    if path.is_file()
+)
 
 DIALECT = re.compile(
     r"\b(anew|whoever|whom|begun|gone on|go on|goes on|going on|taken back"
@@ -108,8 +114,10 @@ def test_modules_are_in_plain_english(path: Path) -> None:
     assert findings == []
 
 
-@pytest.mark.parametrize("path", [*PAGES, *SCRIPTS], ids=lambda path: str(path.relative_to(ROOT)))
-def test_pages_and_the_extension_are_in_plain_english(path: Path) -> None:
+@pytest.mark.parametrize(
+    "path", sorted({*PAGES, *SCRIPTS, *TOOLS}), ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_pages_scripts_and_the_extension_are_in_plain_english(path: Path) -> None:
     findings = [
         f"{where(path, number)}: {word!r}"
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)

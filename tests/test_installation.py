@@ -22,7 +22,7 @@ sys.exit(1)
 @pytest.mark.parametrize(
     ("step", "said", "failed"),
     [
-        ("Collecting numpy", "is there a network?", "PIP_INDEX_URL"),
+        ("Collecting numpy", "check the network", "PIP_INDEX_URL"),
         (
             "  Building wheel for oh_jupyter (pyproject.toml): started",
             "building the JupyterLab extension, about 3 minutes",
@@ -46,7 +46,7 @@ def test_what_is_waited_for_is_named(tmp_path: Path, step: str, said: str, faile
         assert process.stdout is not None
         line = next(line for line in process.stdout if f"still: {step.strip()}" in line)
         assert said in line
-        assert ("network" in line) == (said == "is there a network?")
+        assert ("network" in line) == (said == "check the network")
         _, problem = process.communicate("go on\n")
     assert process.returncode == 1
     assert failed in problem

@@ -80,7 +80,7 @@ def test_an_installation_that_fails_says_what_is_missing() -> None:
     )
     assert done.returncode == 1
     assert "No matching distribution found for no-such-package-of-ours" in done.stderr
-    assert "is there a network? PIP_INDEX_URL names another index" in done.stderr.splitlines()[-1]
+    assert "check the network. Set PIP_INDEX_URL for another index" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
