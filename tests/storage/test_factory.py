@@ -13,8 +13,8 @@ from oh_jupyter.storage import (
     LocalFileStore,
     S3FileStore,
     WebHookFileStore,
+    factory,
     get_file_store,
-    registry,
 )
 
 
@@ -91,15 +91,15 @@ class Elsewhere(InMemoryFileStore):
 
 
 def test_others_can_register_stores(monkeypatch):
-    monkeypatch.setattr(registry, "_types", dict(registry._types))
-    monkeypatch.setattr(registry, "_protocols", dict(registry._protocols))
-    registry.register_store("elsewhere", Elsewhere)
+    monkeypatch.setattr(factory, "_types", dict(factory._types))
+    monkeypatch.setattr(factory, "_protocols", dict(factory._protocols))
+    factory.register_store("elsewhere", Elsewhere)
     assert get_file_store("elsewhere", "place").path == "place"
     assert get_file_store("elsewhere://place/below").path == "place/below"
-    registry.register_store("s3", f"{__name__}:Elsewhere")
+    factory.register_store("s3", f"{__name__}:Elsewhere")
     assert type(get_file_store("s3", "b")).__name__ == "Elsewhere"
     for target in ("nosuch.module:Store", "oh_jupyter:nosuch"):
-        registry.register_store("broken", target)
+        factory.register_store("broken", target)
         with pytest.raises(StoreConfigError, match="cannot be imported"):
             get_file_store("broken")
 
