@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from oh_jupyter.agents import AgentTurn, GuestAgents
     from oh_jupyter.checkpoints import Checkpoint, RewindPlan
     from oh_jupyter.client import Fleet
+    from oh_jupyter.runtime.approvals import ApprovalRule, Scope
     from oh_jupyter.runtime.confirmation import PendingAction
 
 MAX_VARIABLE_SNAPSHOTS = 3
@@ -302,6 +303,7 @@ class Oh(ActionMethods):
         approve: bool = True,
         why: str = "",
         for_session: bool = False,
+        for_workspace: bool = False,
     ) -> None:
         """Approve or reject an Action of an agent that waits for you.
 
@@ -310,9 +312,11 @@ class Oh(ActionMethods):
             approve: Whether it may start.
             why: Reason of a rejection, for the agent.
             for_session: Also approve later Actions of its type that wait for the same reasons.
+            for_workspace: The same, in all later sessions in this workspace.
 
         Raises:
-            ConfirmationError: No such Action waits, or the caller is an agent's cell.
+            ConfirmationError: No such Action waits, the caller is an agent's cell, or the approval
+                cannot be saved for the workspace.
         """
         from oh_jupyter.runtime.confirmation import Decision
 
@@ -322,15 +326,28 @@ class Oh(ActionMethods):
 
         async def decide() -> None:
             chosen = next(iter(confirmations.waiting), -1) if id is None else id
-            confirmations.resolve(chosen, Decision(approve, "the notebook", why, for_session))
+            scope: Scope = "workspace" if for_workspace else "session" if for_session else "once"
+            confirmations.resolve(chosen, Decision(approve, "the notebook", why, scope))
 
         self._wait(decide())
 
-    def forget_approvals(self) -> None:
-        """Revoke the approvals for the session."""
+    @property
+    def approvals(self) -> list[ApprovalRule]:
+        """The approvals that cover later Actions, of the session and of the workspace."""
+        return self._executor.confirmations.rules.list()
+
+    def forget_approvals(self, number: int | None = None) -> None:
+        """Revoke approvals that cover later Actions.
+
+        Args:
+            number: Position in ``approvals``, counted from 1; None for all.
+
+        Raises:
+            ConfirmationError: There is no such approval, or the file cannot be written.
+        """
 
         async def forget() -> None:
-            self._executor.confirmations.allowed.clear()
+            self._executor.confirmations.rules.forget(number)
 
         self._wait(forget())
 

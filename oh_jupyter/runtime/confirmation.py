@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from oh_jupyter.background import Watchers
@@ -20,6 +20,7 @@ from oh_jupyter.events import (
     Observation,
     UserRejectObservation,
 )
+from oh_jupyter.runtime.approvals import ApprovalRules, Scope
 from oh_jupyter.runtime.cell_risk import Lookup
 from oh_jupyter.runtime.progress import ActionProgress
 from oh_jupyter.runtime.risk import risks
@@ -62,12 +63,12 @@ class PendingAction:
 
 @dataclass(frozen=True)
 class Decision:
-    """A person's decision, where and why it was made, and whether it holds for the session."""
+    """A person's decision, where and why it was made, and what an approval covers."""
 
     approved: bool
     by: str = ""
     why: str = ""
-    for_session: bool = False
+    scope: Scope = "once"
 
 
 class Confirmations:
@@ -77,7 +78,7 @@ class Confirmations:
         policy: Which Actions of agents wait: never, risky or always.
         timeout_seconds: How long each waits before it is rejected.
         lookup: Returns a variable of the notebook by name, to analyse what cells do.
-        allowed: Types of Actions with the reasons that need no more decisions.
+        rules: Approvals that cover later Actions.
     """
 
     def __init__(self, policy: str, timeout_seconds: float, workspace_dir: str) -> None:
@@ -87,7 +88,7 @@ class Confirmations:
         self.timeout_seconds = timeout_seconds
         self._workspace_dir = workspace_dir
         self.lookup: Lookup = lambda name: None
-        self.allowed: set[tuple[str, str]] = set()
+        self.rules = ApprovalRules(workspace_dir)
         self._waiting: dict[int, tuple[PendingAction, asyncio.Future[Decision]]] = {}
         self._on_decision: Watchers[[int, Decision]] = Watchers()
         self._on_question: Watchers[[]] = Watchers()
@@ -108,7 +109,7 @@ class Confirmations:
     def require(self, action: Action, principal: EventSource) -> list[str]:
         """Return the reasons why an Action must wait, and mark it as awaiting confirmation."""
         reasons = self._reasons(action, principal)
-        if self._is_allowed(action, reasons):
+        if self.rules.covers(action.kind, reasons):
             return []
         if hasattr(action, "confirmation_state"):
             action.confirmation_state = ActionConfirmationStatus.AWAITING_CONFIRMATION
@@ -150,29 +151,30 @@ class Confirmations:
         if not decision.approved:
             why = decision.why.strip()[:MAX_WHY_CHARS]
             return UserRejectObservation(f"{REJECTED} (The user says: {why})" if why else REJECTED)
-        if decision.for_session:
-            self.allowed |= {(action.kind, reason) for reason in reasons}
-            self._release_allowed(decision)
+        if decision.scope != "once":
+            self._release_covered(decision)
         if hasattr(action, "confirmation_state"):
             action.confirmation_state = ActionConfirmationStatus.CONFIRMED
         return None
 
-    def _is_allowed(self, action: Action, reasons: Iterable[str]) -> bool:
-        return all((action.kind, reason) in self.allowed for reason in reasons)
-
-    def _release_allowed(self, decision: Decision) -> None:
-        """Approve the waiting Actions that a decision for the session covers as well."""
+    def _release_covered(self, decision: Decision) -> None:
+        """Approve the waiting Actions that the rules now cover as well."""
         for id, entry in self.waiting.items():
-            if self._is_allowed(entry.action, entry.reasons):
+            if self.rules.covers(entry.action.kind, entry.reasons):
                 self.resolve(id, Decision(True, by=decision.by))
 
     def resolve(self, id: int, decision: Decision) -> None:
-        """Approve or reject a waiting Action; raise ConfirmationError if it does not wait."""
+        """Approve or reject a waiting Action.
+
+        Raises ConfirmationError if it does not wait, or its rule cannot be saved.
+        """
         if id not in self._waiting:
             names = ", ".join(str(id) for id in self._waiting) or "none"
             raise ConfirmationError(f"No action {id} waits for confirmation. Waiting: {names}")
-        future = self._waiting[id][1]
+        pending, future = self._waiting[id]
         if not future.done():
+            if decision.approved:
+                self.rules.add(pending.action.kind, pending.reasons, decision.scope)
             future.set_result(decision)
             self._on_decision.tell(id, decision)
 

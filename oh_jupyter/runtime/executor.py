@@ -442,7 +442,7 @@ class ActionExecutor:
             "idle_time": time.time() - self.last_action_time,
             "running": [each.action.message for each in self.running.values()],
             "waiting": {id: entry.reason for id, entry in self.confirmations.waiting.items()},
-            "allowed": sorted(f"{kind}: {why}" for kind, why in self.confirmations.allowed),
+            "allowed": [f"{rule.kind}: {rule.reason}" for rule in self.confirmations.rules.list()],
             "plugins": self.plugins.names,
             "plugin_problems": dict(self.plugins.problems),
             "shell": None if self._shell is None else self._shell.pid,

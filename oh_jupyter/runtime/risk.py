@@ -8,6 +8,7 @@ import tempfile
 from functools import partial
 from typing import TypeGuard
 
+from oh_jupyter.config import state_home
 from oh_jupyter.events import (
     Action,
     ActionSecurityRisk,
@@ -96,7 +97,9 @@ def _protected(path: str, workspace_dir: str) -> list[str]:
     target = os.path.realpath(os.path.join(workspace_dir, path))
     if _below(target, workspace_dir) or _below(target, tempfile.gettempdir()):
         return []
-    return [f"it changes {root}" for root in PROTECTED if _below(target, os.path.expanduser(root))]
+    # Approvals for the workspace and undo histories are in the state folder.
+    roots = [*PROTECTED, str(state_home())]
+    return [f"it changes {root}" for root in roots if _below(target, os.path.expanduser(root))]
 
 
 def _below(path: str, root: str) -> bool:

@@ -188,11 +188,20 @@ def ask(kernel: LiveKernel, name: str, answer: Callable[[], str | None]) -> str:
     return str(kernel.finish(msg_id)["status"])
 
 
-@pytest.mark.parametrize(("answer", "written"), [("y", True), ("", False)])
+@pytest.mark.parametrize(("answer", "written"), [("y", True), ("", False), ("use git", False)])
 def test_a_question_is_answered_in_the_cell(asking: LiveKernel, answer: str, written: bool) -> None:
     name = f"asked-{written}.txt"
     assert ask(asking, name, lambda: answer) == "ok"
     assert (asking.directory / name).exists() is written
+
+
+def test_always_in_the_cell_covers_later_questions(asking: LiveKernel) -> None:
+    assert ask(asking, "always.txt", lambda: "always") == "ok"
+    assert (asking.directory / "always.txt").exists()
+    assert "DONE" not in asking.execute("%oh_agent scripted ask write later.txt: x")
+    assert (asking.directory / "later.txt").exists()
+    assert "workspace" in asking.execute("%oh_confirm --rules")
+    asking.execute("%oh_confirm --forget")
 
 
 def test_a_question_that_the_panel_answers_is_taken_back(asking: LiveKernel) -> None:

@@ -69,7 +69,7 @@ def test_options_and_paths_are_completed_where_they_fit(kernel) -> None:
     ]
     assert complete(kernel, "%oh_run ls --") == []
     assert complete(kernel, "%oh_run cat fo") == ["found"]
-    assert complete(kernel, "%oh_confirm --r") == ["--reject"]
+    assert complete(kernel, "%oh_confirm --r") == ["--reject", "--rules"]
     assert complete(kernel, "%oh_edit view --") == ["--help", "--range"]
     assert complete(kernel, "%oh_agent use cl") == ["claude"]
     assert complete(kernel, "%oh_log --kind run_") == ["run_ipython"]

@@ -122,6 +122,22 @@ def test_edits_that_wait_show_what_they_would_change(kernel) -> None:
     assert not Path(path).exists()
 
 
+def test_the_magic_lists_and_revokes_rules_of_the_workspace(kernel) -> None:
+    id = asked(kernel, "run", command="sudo -n true")
+    kernel.execute(f"%oh_confirm {id} --always")
+    assert observed(kernel, id)["observation"] == "run"
+    again = asked(kernel, "run", command="sudo -n false")
+    assert observed(kernel, again)["observation"] == "run"
+    listed = kernel.execute("%oh_confirm --rules")
+    assert "it becomes another user" in listed
+    assert "workspace" in listed
+    assert kernel.execute("%oh_confirm --forget 1").strip() == "The approval is revoked."
+    assert "it becomes another user" not in kernel.execute("%oh_confirm --rules")
+    waits = asked(kernel, "run", command="sudo -n true")
+    assert kernel.execute(f"%oh_confirm {waits} --reject").startswith("Rejected: ")
+    assert "There is no approval 7" in kernel.execute("%oh_confirm --forget 7")
+
+
 def test_the_magic_rejects_with_a_reason(kernel) -> None:
     id = asked(kernel, "run", command="sudo -n true; curl x | sh")
     listed = kernel.execute("%oh_confirm")

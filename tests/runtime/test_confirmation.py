@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 
 import pytest
 
@@ -19,6 +20,7 @@ from oh_jupyter.events import (
     NullObservation,
     UserRejectObservation,
 )
+from oh_jupyter.runtime.approvals import Scope
 from oh_jupyter.runtime.confirmation import REJECTED, Confirmations, Decision
 from oh_jupyter.runtime.risk import risks
 
@@ -113,7 +115,7 @@ def test_what_is_approved_for_the_session_waits_no_more(tmp_path) -> None:
         reasons = confirmations.require(action, "agent")
         deciding = asyncio.ensure_future(confirmations.decide(action, reasons))
         await asyncio.sleep(0)
-        confirmations.resolve(1, Decision(True, for_session=True))
+        confirmations.resolve(1, Decision(True, scope="session"))
         assert await deciding is None
         return confirmations
 
@@ -121,6 +123,74 @@ def test_what_is_approved_for_the_session_waits_no_more(tmp_path) -> None:
     assert confirmations.require(CmdRunAction("sudo id"), "agent") == []
     assert confirmations.require(CmdRunAction("sudo id; rm -rf /"), "agent") != []
     assert confirmations.require(IPythonRunCellAction("!sudo id"), "agent") != []
+
+
+def approve(confirmations: Confirmations, command: str, scope: Scope) -> None:
+    async def scenario() -> None:
+        action = CmdRunAction(command, id=1)
+        reasons = confirmations.require(action, "agent")
+        assert reasons
+        deciding = asyncio.ensure_future(confirmations.decide(action, reasons))
+        await asyncio.sleep(0)
+        confirmations.resolve(1, Decision(True, scope=scope))
+        assert await deciding is None
+
+    asyncio.run(scenario())
+
+
+def test_an_approval_for_the_workspace_holds_in_later_sessions(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    approve(Confirmations("risky", 60, str(tmp_path)), "sudo ls", "workspace")
+    (file,) = (tmp_path / "state").rglob("*.json")
+    assert file.stat().st_mode & 0o777 == 0o600
+    later = Confirmations("risky", 60, str(tmp_path))
+    assert later.require(CmdRunAction("sudo id"), "agent") == []
+    elsewhere = Confirmations("risky", 60, str(tmp_path / "other"))
+    assert elsewhere.require(CmdRunAction("sudo id"), "agent") != []
+    approve(later, "mkfs.ext4 /dev/x", "session")
+    assert [(rule.reason, rule.scope) for rule in later.rules.list()] == [
+        ("it formats or overwrites a disk", "session"),
+        ("it becomes another user", "workspace"),
+    ]
+    with pytest.raises(ConfirmationError, match="no approval 3"):
+        later.rules.forget(3)
+    later.rules.forget(2)
+    assert later.require(CmdRunAction("sudo id"), "agent") != []
+    assert later.require(CmdRunAction("mkfs.ext4 /dev/y"), "agent") == []
+    later.rules.forget()
+    assert later.rules.list() == []
+
+
+def test_an_approval_that_cannot_be_saved_leaves_the_action_waiting(tmp_path, monkeypatch) -> None:
+    (tmp_path / "state").write_text("a file")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    async def scenario() -> None:
+        confirmations = Confirmations("risky", 60, str(tmp_path))
+        action = CmdRunAction("sudo ls", id=1)
+        deciding = asyncio.ensure_future(confirmations.decide(action, ["it becomes another user"]))
+        await asyncio.sleep(0)
+        with pytest.raises(ConfirmationError, match="Approve for the session"):
+            confirmations.resolve(1, Decision(True, scope="workspace"))
+        assert list(confirmations.waiting) == [1]
+        confirmations.resolve(1, Decision(True, scope="session"))
+        assert await deciding is None
+
+    asyncio.run(scenario())
+
+
+def test_damaged_approvals_are_ignored_and_an_agents_edit_of_them_waits(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    workspace = str(tmp_path / "workspace")
+    approve(Confirmations("risky", 60, workspace), "sudo ls", "workspace")
+    (file,) = (tmp_path / "state").rglob("*.json")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    edit = FileWriteAction(str(file), "[]")
+    assert risks(edit, workspace) == [f"it changes {tmp_path / 'state' / 'oh_jupyter'}"]
+    file.write_text("{")
+    assert Confirmations("risky", 60, workspace).require(CmdRunAction("sudo id"), "agent") != []
 
 
 def test_what_waits_for_the_same_reason_begins_with_an_approval_for_the_session(tmp_path) -> None:
@@ -137,7 +207,7 @@ def test_what_waits_for_the_same_reason_begins_with_an_approval_for_the_session(
             for action in actions
         ]
         await asyncio.sleep(0)
-        confirmations.resolve(0, Decision(True, by="the panel", for_session=True))
+        confirmations.resolve(0, Decision(True, by="the panel", scope="session"))
         assert await asyncio.gather(*deciding[:2]) == [None, None]
         assert decided == [0, 1]
         assert list(confirmations.waiting) == [2]

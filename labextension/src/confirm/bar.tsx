@@ -75,6 +75,19 @@ export function ConfirmBar(props: IConfirmBarProps) {
         >
           {trans.__('Allow for this session')}
         </button>
+        <button
+          className="jp-mod-styled oh-Confirm-session"
+          aria-describedby={reasonId}
+          title={trans.__(
+            'In this workspace, start actions of this type without asking if the reasons are the same; %oh_confirm --rules lists and --forget revokes that'
+          )}
+          disabled={isBlocked}
+          onClick={({ currentTarget }) =>
+            decide(currentTarget, { approve: true, forWorkspace: true })
+          }
+        >
+          {trans.__('Always allow here')}
+        </button>
       </div>
       <input
         className="jp-mod-styled oh-Confirm-why"

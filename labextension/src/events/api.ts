@@ -34,7 +34,10 @@ export interface IVerdict {
   /** Reason that the agent reads with a rejection. */
   readonly why?: string;
   /** Also approve later Actions of this type with the same reasons. */
+  /** Cover later actions of the type with the same reasons. */
   readonly forSession?: boolean;
+  /** The same, in all later sessions in the workspace. */
+  readonly forWorkspace?: boolean;
 }
 
 /** How long the kernel waits for progress before it replies without any. */
@@ -114,9 +117,15 @@ export class EventsApi {
   async decide(
     kernel: Kernel.IKernelConnection,
     { generation, id }: EventRef,
-    { approve, why = '', forSession = false }: IVerdict
+    verdict: IVerdict
   ): Promise<void> {
-    const decision = { approve, why, for_session: forSession };
+    const { approve, why = '', forSession, forWorkspace } = verdict;
+    const decision = {
+      approve,
+      why,
+      for_session: forSession === true,
+      for_workspace: forWorkspace === true
+    };
     const content = { op: 'confirm', generation, id, by: 'JupyterLab' };
     await askOnControl(kernel, { ...content, ...decision });
   }

@@ -226,6 +226,22 @@ describe('Confirmations', () => {
       );
     });
 
+    it('keeps the error if the list fails afterwards', async () => {
+      const release = hold();
+      server.failure = new Error('500');
+      live(1, AWAITING);
+      server.held = Promise.resolve();
+      server.failure = new Error('No.');
+      assert.equal(
+        await confirmations.decide(card(1), { approve: true }),
+        'failed'
+      );
+      release();
+      await confirmations.look();
+      assert.equal(card(1).confirmation?.asked, true);
+      assert.equal(card(1).confirmation?.error, 'No.');
+    });
+
     it('is too late if the action no longer waits', async () => {
       server.failure = new NotLoadedError();
       assert.equal(

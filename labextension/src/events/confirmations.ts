@@ -95,7 +95,9 @@ export class Confirmations {
         this._settle(card);
         return 'gone';
       }
-      this._put(card, { ...waits, busy: false, error: reasonOf(error) });
+      // The list may have arrived meanwhile.
+      const current = this._find(card)?.confirmation ?? waits;
+      this._put(card, { ...current, busy: false, error: reasonOf(error) });
       return 'failed';
     }
     this._settle(card);
@@ -117,7 +119,7 @@ export class Confirmations {
     if (list === null) {
       before
         .filter(card => mayWait(card) || card.confirmation?.asked === false)
-        .forEach(card => this._set(card, { ...UNKNOWN, asked: true }));
+        .forEach(card => this._markAsked(card));
     } else {
       this._apply(list, waiting);
     }
@@ -156,6 +158,12 @@ export class Confirmations {
     if (list.some(({ id }) => !generation?.find(id))) {
       this._context.onUnknown();
     }
+  }
+
+  /** Note that the server had no list; a decision may have failed meanwhile. */
+  private _markAsked(card: ICard): void {
+    const current = this._find(card)?.confirmation ?? UNKNOWN;
+    this._set(card, { ...current, asked: true });
   }
 
   private _checkRecent(): void {

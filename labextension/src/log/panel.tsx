@@ -163,9 +163,14 @@ export class LogPanel extends ReactWidget {
 
   private readonly _decide = (card: ICard, verdict: IVerdict): void => {
     const { id: event, generation } = card;
-    const { approve, why = '', forSession = false } = verdict;
+    const { approve, why = '', forSession, forWorkspace } = verdict;
     if (approve) {
-      this._run(CommandIDs.approve, { event, generation, forSession });
+      this._run(CommandIDs.approve, {
+        event,
+        generation,
+        forSession: forSession === true,
+        forWorkspace: forWorkspace === true
+      });
     } else {
       this._run(CommandIDs.reject, { event, generation, why });
     }

@@ -25,6 +25,12 @@ const ARGS = eventArgs(
       default: false,
       description:
         'For an approval: later actions of the same type that need approval for the same reasons start at once.'
+    },
+    forWorkspace: {
+      type: 'boolean',
+      default: false,
+      description:
+        'For an approval: the same, in all later sessions in this workspace.'
     }
   }
 );
@@ -69,8 +75,12 @@ function addCommands(app: JupyterFrontEnd, runtime: IOhRuntime): void {
           return false;
         }
         const why = typeof args.why === 'string' ? args.why : '';
-        const forSession = args.forSession === true;
-        return decide(events, card, { approve, why, forSession });
+        return decide(events, card, {
+          approve,
+          why,
+          forSession: args.forSession === true,
+          forWorkspace: args.forWorkspace === true
+        });
       }
     });
   add(

@@ -12,6 +12,7 @@ from IPython.core.getipython import get_ipython
 
 from oh_jupyter.errors import ConfirmationError
 from oh_jupyter.kernel.cells.main_thread import MainThreadCall, MainThreadWait
+from oh_jupyter.runtime.approvals import Scope
 from oh_jupyter.runtime.confirmation import Decision
 
 if TYPE_CHECKING:
@@ -19,8 +20,14 @@ if TYPE_CHECKING:
     from oh_jupyter.runtime.confirmation import PendingAction
 
 MAX_PROMPT_CHARS = 2000
-YES = ("y", "yes")
+APPROVALS: dict[str, Scope] = {
+    **dict.fromkeys(("y", "yes"), "once"),
+    "session": "session",
+    "always": "workspace",
+}
+"""Answers that approve, and what they cover."""
 NO = ("", "n", "no")
+PROMPT = "May the agent do that? [y/N/session/always] "
 
 
 @contextmanager
@@ -70,21 +77,22 @@ class CellQuestions:
         self._asked = (id, wait.call(lambda: self._ask(id, pending)))
 
     def _ask(self, id: int, pending: PendingAction) -> None:
-        """Ask the person, on the main thread. Other words than yes or no reject with a reason."""
+        """Ask the person, on the main thread. Other answers reject, with the text as the reason."""
         diff = self._submit(self._executor.preview(pending.action)).result()
         question = "\n".join(filter(None, (pending.action.message, diff)))
         if len(question) > MAX_PROMPT_CHARS:
             print(question)  # the person must see what they approve
             question = "The agent asks to do the above."
         try:
-            answer = self._input(f"{question}\n({pending.reason})\nMay the agent do that? [y/N] ")
+            answer = self._input(f"{question}\n({pending.reason})\n{PROMPT}")
         except (EOFError, RuntimeError, NotImplementedError):
             self._has_no_input = True
             return
 
         text = answer.strip()
-        why = "" if text.lower() in NO else text
-        decision = Decision(text.lower() in YES, "the notebook", why)
+        scope = APPROVALS.get(text.lower())
+        why = "" if text.lower() in NO or scope else text
+        decision = Decision(scope is not None, "the notebook", why, scope or "once")
 
         async def decide() -> None:
             self._asked = None

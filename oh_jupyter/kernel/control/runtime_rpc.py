@@ -18,6 +18,7 @@ from oh_jupyter.events.wire import action_from_wire, to_wire
 from oh_jupyter.kernel.control.broadcast import clipped
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.runtime import list_directory
+from oh_jupyter.runtime.approvals import Scope
 from oh_jupyter.runtime.confirmation import Decision
 from oh_jupyter.runtime.mcp import McpTool, parse_servers
 
@@ -125,6 +126,12 @@ async def _confirmations(request: Request) -> Reply:
     return Reply({"waiting": waiting})
 
 
+def _scope(fields: dict[str, Any]) -> Scope:
+    if fields.get("for_workspace") is True:
+        return "workspace"
+    return "session" if fields.get("for_session") is True else "once"
+
+
 @operation("confirm")
 async def _confirm(request: Request) -> Reply:
     fields = request.fields
@@ -135,7 +142,7 @@ async def _confirm(request: Request) -> Reply:
         approve,
         by=str(fields.get("by", "")),
         why=str(fields.get("why", "")),
-        for_session=fields.get("for_session") is True,
+        scope=_scope(fields),
     )
     request.runtime.executor.confirmations.resolve(fields.get("id", -1), decision)
     return Reply()

@@ -199,7 +199,16 @@ class ConfirmMagics(OhMagics):
         action="store_true",
         help="also approve later actions of the type that wait for the same reasons",
     )
-    @argument("--forget", action="store_true", help="revoke the approvals for the session")
+    @argument("--always", action="store_true", help="the same, in this workspace from now on")
+    @argument("--rules", action="store_true", help="list the approvals that cover later actions")
+    @argument(
+        "--forget",
+        nargs="?",
+        type=int,
+        const=0,
+        metavar="RULE",
+        help="revoke one of these approvals, or all",
+    )
     @argument("id", nargs="?", type=int, help="the action's id; without it, list them")
     @line_magic
     def oh_confirm(self, line: str) -> Table | None:
@@ -207,13 +216,17 @@ class ConfirmMagics(OhMagics):
 
         ``%oh_confirm`` lists them, ``%oh_confirm 12`` approves one, ``%oh_confirm 12 --reject``
         rejects it, ``%oh_confirm 12 --reject "use the API"`` gives the agent a reason,
-        ``%oh_confirm --all`` approves all.
+        ``%oh_confirm --all`` approves all. ``%oh_confirm 12 --always`` makes a rule for this
+        workspace, ``--rules`` lists the rules, ``--forget 1`` revokes one.
         """
         options = parse_line(self.oh_confirm, line)
-        if options.forget:
-            self.oh.forget_approvals()
-            print("Approvals for the session are revoked.")
+        if options.forget is not None:
+            self.oh.forget_approvals(options.forget or None)
+            print("The approval is revoked." if options.forget else "All approvals are revoked.")
             return None
+        if options.rules:
+            rules = [(number, *rule) for number, rule in enumerate(self.oh.approvals, 1)]
+            return Table(("rule", "type", "reason", "for the"), tuple(rules))
         waiting = self.oh.waiting
         if options.id is None and (options.reject or "").isdigit():
             options.id, options.reject = int(options.reject), ""
@@ -224,7 +237,13 @@ class ConfirmMagics(OhMagics):
             rejected = options.reject is not None
             why = unquoted(options.reject or "")
             for id in chosen:
-                self.oh.confirm(id, approve=not rejected, why=why, for_session=options.session)
+                self.oh.confirm(
+                    id,
+                    approve=not rejected,
+                    why=why,
+                    for_session=options.session,
+                    for_workspace=options.always,
+                )
                 what = waiting[id].action.message.strip().partition("\n")[0]
                 print(f"{'Rejected' if rejected else 'Approved'}: {what}")
             return None

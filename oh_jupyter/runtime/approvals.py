@@ -1,0 +1,97 @@
+"""Approvals that also cover later Actions: for the session, or for the workspace on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from oh_jupyter.config import state_home
+from oh_jupyter.errors import ConfirmationError
+
+logger = logging.getLogger(__name__)
+
+Scope = Literal["once", "session", "workspace"]
+"""What an approval covers: its Action, or also later ones of the type with the same reasons."""
+
+
+class ApprovalRule(NamedTuple):
+    """A type of Actions and a reason that need no more questions, and for how long."""
+
+    kind: str
+    reason: str
+    scope: Scope
+
+
+class ApprovalRules:
+    """The rules of one workspace; those on disk hold for all kernels in it."""
+
+    def __init__(self, workspace_dir: str) -> None:
+        self._session: set[tuple[str, str]] = set()
+        digest = hashlib.sha256(os.path.realpath(workspace_dir).encode()).hexdigest()[:16]
+        self._path = state_home() / "approvals" / f"{digest}.json"
+
+    def covers(self, kind: str, reasons: Iterable[str]) -> bool:
+        """Return whether an Action needs no question, because rules cover all of its reasons."""
+        pairs = {(kind, reason) for reason in reasons}
+        return pairs <= self._session or pairs <= self._session | self._saved()
+
+    def add(self, kind: str, reasons: Iterable[str], scope: Scope) -> None:
+        """Add rules; raise ConfirmationError if they cannot be saved for the workspace."""
+        pairs = {(kind, reason) for reason in reasons}
+        if scope == "session":
+            self._session |= pairs
+        elif scope == "workspace":
+            self._save(self._saved() | pairs)
+
+    def list(self) -> list[ApprovalRule]:
+        """Return the rules, those of the session first."""
+        session = [ApprovalRule(*pair, "session") for pair in sorted(self._session)]
+        return session + [ApprovalRule(*pair, "workspace") for pair in sorted(self._saved())]
+
+    def forget(self, number: int | None = None) -> None:
+        """Remove the rule with a number in ``list``, counted from 1, or all rules."""
+        rules = self.list()
+        if number is None:
+            removed = rules
+        elif 1 <= number <= len(rules):
+            removed = [rules[number - 1]]
+        else:
+            raise ConfirmationError(
+                f"There is no approval {number}; %oh_confirm --rules lists the {len(rules)}."
+            )
+        saved = self._saved()
+        self._session -= {(rule.kind, rule.reason) for rule in removed if rule.scope == "session"}
+        remaining = saved - {(rule.kind, rule.reason) for rule in removed}
+        if remaining != saved and any(rule.scope == "workspace" for rule in removed):
+            self._save(remaining)
+
+    def _saved(self) -> set[tuple[str, str]]:
+        try:
+            return {(kind, reason) for kind, reason in json.loads(self._path.read_bytes())}
+        except FileNotFoundError:
+            return set()
+        except (OSError, ValueError, TypeError) as error:
+            logger.warning("The approvals in %s are ignored: %s", self._path, error)
+            return set()
+
+    def _save(self, pairs: set[tuple[str, str]]) -> None:
+        fresh = self._path.with_suffix(f".{os.getpid()}")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with open(fresh, "w", encoding="utf-8", opener=_open_private) as file:
+                json.dump(sorted(pairs), file)
+            fresh.replace(self._path)
+        except OSError as error:
+            raise ConfirmationError(
+                f"The approval cannot be saved in {str(self._path)!r}: {error.strerror}. Approve "
+                "for the session, or make that folder writable."
+            ) from error
+
+
+def _open_private(path: str | Path, flags: int) -> int:
+    return os.open(path, flags, 0o600)
