@@ -85,6 +85,8 @@ def run_lab(directory: Path) -> Iterator[Lab]:
         "--LabApp.expose_app_in_browser=True",
         f"--LabApp.workspaces_dir={directory / 'workspaces'}",
         f"--LabApp.user_settings_dir={directory / 'settings'}",
+        # On a busy machine, a kernel takes longer than five seconds to end in order.
+        "--KernelManager.shutdown_wait_time=60",
     ]  # fmt: skip
     environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(directory / "runtime")}
     with run_command(command, directory, environment, TOKEN) as server:

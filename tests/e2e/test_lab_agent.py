@@ -12,13 +12,12 @@ from pictures import take_pictures
 from playwright.sync_api import Page, expect
 from run_cells import run_all_cells
 
-import oh_jupyter
 from oh_jupyter.testing import wait_until
 
 pytestmark = pytest.mark.timeout(180)
 
 NAME = "agent.ipynb"
-SCRIPTED = Path(oh_jupyter.__file__).parents[1] / "examples" / "scripted_agent.py"
+SCRIPTED = Path(__file__).parents[2] / "examples" / "scripted_agent.py"
 
 
 def test_a_conversation_with_steps_and_costs(lab, open_notebook, write_notebook) -> None:
