@@ -10,18 +10,31 @@ from typing import Any, Protocol
 import anyio
 import anyio.lowlevel
 
+Elicit = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any] | None]]
+"""Shows the client's person a message and a form, given as a JSON schema. Returns what was filled
+in, ``{"approve": False}`` if the person declined, or None if the form was dismissed."""
+
 
 @dataclass(frozen=True)
 class ToolRequest:
     """A call of a tool, with the ASGI scope of its request.
 
     ``report_progress`` takes a growing number and a text; None if the client wants no progress.
+    ``elicit`` is None if the client cannot ask its person.
     """
 
     name: str
     arguments: dict[str, Any]
     scope: Mapping[str, Any]
     report_progress: Callable[[float, str], Awaitable[None]] | None
+    elicit: Elicit | None = None
+
+
+def form_content(action: str, content: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the content of a client's response to an elicitation, see ``Elicit``."""
+    if action == "accept":
+        return dict(content or {})
+    return {"approve": False} if action == "decline" else None
 
 
 class OfferedTools(Protocol):

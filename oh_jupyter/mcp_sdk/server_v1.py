@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,7 +13,13 @@ from mcp.shared.exceptions import McpError
 from mcp.shared.message import SessionMessage
 
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, ToolRequest
+from oh_jupyter.mcp_sdk.offered import (
+    ChangeBus,
+    Elicit,
+    OfferedTools,
+    ToolRequest,
+    form_content,
+)
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
 """Notification of changed tools."""
@@ -82,7 +89,9 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
             )
 
         arguments, scope = dict(params.arguments or {}), context.request.scope
-        call = ToolRequest(params.name, arguments, scope, None if token is None else report)
+        call = ToolRequest(
+            params.name, arguments, scope, None if token is None else report, _elicit(context)
+        )
         if params.task is not None:
             result = await tools.start_task(call, delay_seconds=0)
             if "taskId" in result:
@@ -129,6 +138,22 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
     server.request_handlers[types.CancelTaskRequest] = cancel_task
     server.notification_handlers[types.InitializedNotification] = initialized
     return server
+
+
+def _elicit(context: Any) -> Elicit | None:
+    """Return how to ask the client's person, or None if the client cannot."""
+    needed = types.ClientCapabilities(elicitation=types.ElicitationCapability())
+    if not context.session.check_client_capability(needed):
+        return None
+
+    async def elicit(message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+        try:
+            answer = await context.session.elicit(message, dict(schema), context.request_id)
+        except McpError:  # the client failed, or is gone
+            return None
+        return form_content(answer.action, answer.content)
+
+    return elicit
 
 
 def _task(details: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import mcp_types as types
@@ -12,7 +13,13 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, ToolRequest
+from oh_jupyter.mcp_sdk.offered import (
+    ChangeBus,
+    Elicit,
+    OfferedTools,
+    ToolRequest,
+    form_content,
+)
 
 TOOLS_CHANGED = ToolsListChanged()
 """The SDK's event for changed tools."""
@@ -53,7 +60,13 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
             await ctx.session.report_progress(progress, None, message)
 
         arguments, scope = dict(params.arguments or {}), ctx.request.scope
-        call = ToolRequest(params.name, arguments, scope, report if _wants_progress(ctx) else None)
+        call = ToolRequest(
+            params.name,
+            arguments,
+            scope,
+            report if _wants_progress(ctx) else None,
+            _elicit(ctx),
+        )
         if not _supports_tasks(ctx):
             return types.CallToolResult.model_validate(await tools.call_tool(call))
         result = await tools.start_task(call, TASK_DELAY_SECONDS)
@@ -105,6 +118,24 @@ def _supports_tasks(ctx: Any) -> bool:
     capabilities = ctx.session.client_capabilities
     modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
     return modern and capabilities is not None and TASKS in (capabilities.extensions or {})
+
+
+def _elicit(ctx: Any) -> Elicit | None:
+    """Return how to ask the client's person; sessionless requests have no way back."""
+    capabilities = ctx.session.client_capabilities
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or capabilities is None:
+        return None
+    if capabilities.elicitation is None:
+        return None
+
+    async def elicit(message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+        try:
+            answer = await ctx.session.elicit_form(message, dict(schema), ctx.request_id)
+        except MCPError:  # the client failed, or is gone
+            return None
+        return form_content(answer.action, answer.content)
+
+    return elicit
 
 
 def _no_input_schemas() -> dict[str, Any]:

@@ -71,6 +71,12 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         "and %oh_confirm approve.",
     ).tag(config=True)
 
+    approval_by_client = Bool(
+        False,
+        help="Let MCP clients that support elicitation ask their own person about waiting actions. "
+        "A client that answers by itself could then approve its own actions.",
+    ).tag(config=True)
+
     max_body_mb = Float(
         64.0,
         help="Largest size of a request in MiB; uploads have their own limit, max_upload_mb.",
@@ -143,6 +149,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
                 Notebooks(server, shared_documents),
                 unsaved,
                 list_skills=self.mcp_skills,
+                approval_by_client=self.approval_by_client,
             ),
             wants_vscode="vscode" in settings.plugins,
             confirmation_over_rest=self.confirmation_over_rest,

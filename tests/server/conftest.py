@@ -184,10 +184,13 @@ def mcp_connect(mcp_url: str, jp_auth_header: dict[str, str]) -> Callable[..., A
         headers: dict[str, str] | None = None,
         heard: Callable[[Any], Awaitable[None]] | None = None,
         query: str = "",
+        elicited: Any = None,
     ) -> Any:
         url = f"{mcp_url}/mcp" if kernel is None else f"{mcp_url}/kernels/{kernel}/mcp"
         given = jp_auth_header if headers is None else headers
-        return connected(url, transport=transport, headers=given, heard=heard, query=query)
+        return connected(
+            url, transport=transport, headers=given, heard=heard, query=query, elicited=elicited
+        )
 
     return connect
 

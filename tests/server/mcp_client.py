@@ -81,12 +81,16 @@ def wire(model: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def _session(streams: Any, heard: Heard | None = None) -> AsyncIterator[Session]:
+async def _session(
+    streams: Any, heard: Heard | None = None, elicited: Any = None
+) -> AsyncIterator[Session]:
     async def listen(message: Any) -> None:
         if heard is not None:
             await heard(getattr(message, "root", message))
 
-    async with ClientSession(*streams[:2], message_handler=listen) as session:
+    async with ClientSession(
+        *streams[:2], message_handler=listen, elicitation_callback=elicited
+    ) as session:
         await session.initialize()
         yield Session(session)
 
@@ -99,8 +103,9 @@ async def connected(
     headers: Mapping[str, str] | None = None,
     heard: Heard | None = None,
     query: str = "",
+    elicited: Any = None,
 ) -> AsyncIterator[Session]:
-    """A session by streamable HTTP or SSE."""
+    """A session by streamable HTTP or SSE; ``elicited`` responds to forms for the person."""
     async with AsyncExitStack() as stack:
         if transport == "sse":
             opened: Any = sse_client(f"{url}/sse{query}", headers=dict(headers or {}))
@@ -109,7 +114,7 @@ async def connected(
             await stack.enter_async_context(client)
             opened = streamable_http_client(url + query, http_client=client)
         streams = await stack.enter_async_context(opened)
-        yield await stack.enter_async_context(_session(streams, heard))
+        yield await stack.enter_async_context(_session(streams, heard, elicited))
 
 
 @asynccontextmanager

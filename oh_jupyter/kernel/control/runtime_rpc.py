@@ -19,7 +19,7 @@ from oh_jupyter.kernel.control.broadcast import clipped
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.runtime import list_directory
 from oh_jupyter.runtime.approvals import Scope
-from oh_jupyter.runtime.confirmation import Decision
+from oh_jupyter.runtime.confirmation import Decision, PendingAction
 from oh_jupyter.runtime.mcp import McpTool, parse_servers
 
 _actions_by_key: WeakValueDictionary[str, Action] = WeakValueDictionary()
@@ -109,8 +109,23 @@ async def _interrupt(request: Request) -> Reply:
 
 @operation("confirmations")
 async def _confirmations(request: Request) -> Reply:
-    """Return the waiting Actions, with the diffs of edits."""
-    executor = request.runtime.executor
+    """Return the waiting Actions, with the diffs of edits.
+
+    With a request's key ``of``, return only its Action, and ``wait`` until it needs a decision.
+    """
+    executor, fields = request.runtime.executor, request.fields
+    confirmations = executor.confirmations
+
+    def chosen() -> dict[int, PendingAction]:
+        waiting = confirmations.waiting
+        if "of" not in fields:
+            return waiting
+        action = _actions_by_key.get(fields["of"])
+        return {id: entry for id, entry in waiting.items() if entry.action is action}
+
+    if "wait" in fields:
+        seconds = float(fields["wait"])
+        await wait_while(confirmations.on_question, lambda: not chosen(), seconds)
     now = asyncio.get_running_loop().time()
     waiting = [
         {
@@ -121,7 +136,7 @@ async def _confirmations(request: Request) -> Reply:
             "diff": await executor.preview(entry.action),
             "seconds_left": round(max(entry.expires - now, 0), 3),
         }
-        for id, entry in executor.confirmations.waiting.items()
+        for id, entry in chosen().items()
     ]
     return Reply({"waiting": waiting})
 

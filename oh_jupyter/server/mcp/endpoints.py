@@ -17,8 +17,15 @@ from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import LimitExceededError
 from oh_jupyter.mcp_sdk.offered import ToolRequest
 from oh_jupyter.server.links import current_actor
+from oh_jupyter.server.mcp.approval import ask_client
 from oh_jupyter.server.mcp.asgi import Asgi, Exchange
-from oh_jupyter.server.mcp.kernel import Kernel, KernelTools, Look, current_looks, state_tools
+from oh_jupyter.server.mcp.kernel import (
+    CallActions,
+    Kernel,
+    KernelTools,
+    current_actions,
+    state_tools,
+)
 from oh_jupyter.server.mcp.notebooks import Notebooks
 from oh_jupyter.server.mcp.results import Result, failure
 from oh_jupyter.server.mcp.tasks import CallTasks, for_approval, look
@@ -52,10 +59,17 @@ class McpEndpoint:
     """The sessions of one kernel, which all have the same tools."""
 
     def __init__(
-        self, toolbox: Toolbox, tasks: CallTasks, root_path: str, tool_server: type[McpService]
+        self,
+        toolbox: Toolbox,
+        tasks: CallTasks,
+        root_path: str,
+        tool_server: type[McpService],
+        *,
+        approval_by_client: bool,
     ) -> None:
         """Make an endpoint below the path that clients see; ``start`` opens it."""
         self._toolbox = toolbox
+        self._approval_by_client = approval_by_client
         self._tasks = tasks
         self._root_path = root_path
         self._server = tool_server(
@@ -132,9 +146,11 @@ class McpEndpoint:
 
     async def call_tool(self, call: ToolRequest) -> Result:
         """Execute a call, see ``OfferedTools``."""
-        looks: list[Look] = []
-        current_looks.set(looks)
-        return await _while_connected(call, self._work(call), looks)
+        actions = CallActions()
+        current_actions.set(actions)
+        return await _while_connected(
+            call, self._work(call), actions, asks_client=self._approval_by_client
+        )
 
     async def start_task(self, call: ToolRequest, delay_seconds: float) -> Result:
         """Start a call that outlives its client, see ``OfferedTools``."""
@@ -151,7 +167,7 @@ class McpEndpoint:
                 raise
             return task.result() if task.is_over else task.handle()
 
-        return await _while_connected(call, first_look, task.looks)
+        return await _while_connected(call, first_look, task.actions)
 
     async def task(
         self, scope: Mapping[str, Any], id: str, *, cancel: bool = False, wait: bool = False
@@ -161,7 +177,7 @@ class McpEndpoint:
         if cancel:
             await task.cancel()
         if wait:
-            await _while_connected(ToolRequest("", {}, scope, None), task.wait, [])
+            await _while_connected(ToolRequest("", {}, scope, None), task.wait, CallActions())
         return await task.details()
 
     def _work(self, call: ToolRequest) -> Callable[[], Awaitable[Result]]:
@@ -171,20 +187,24 @@ class McpEndpoint:
 
 
 async def _report_progress(
-    call: ToolRequest, report: Callable[[float, str], Awaitable[None]], looks: list[Look]
+    call: ToolRequest, report: Callable[[float, str], Awaitable[None]], actions: CallActions
 ) -> None:
     """Report the last lines of output, or why and for how long the call has been silent."""
     started = time.monotonic()
     while True:
         seconds = time.monotonic() - started
-        state, lines = await look(looks)
+        state, lines = await look(actions)
         silent = for_approval(call) if state == "waiting" else f"running for {seconds:.0f} s"
         await report(seconds, lines or silent)
         await asyncio.sleep(PROGRESS_INTERVAL_SECONDS)
 
 
 async def _while_connected(
-    call: ToolRequest, work: Callable[[], Awaitable[T]], looks: list[Look]
+    call: ToolRequest,
+    work: Callable[[], Awaitable[T]],
+    actions: CallActions,
+    *,
+    asks_client: bool = False,
 ) -> T | Result:
     """Execute a call with progress reports; cancel it when the client disconnects."""
     results: list[T] = []
@@ -195,7 +215,9 @@ async def _while_connected(
             group.cancel_scope.cancel()
 
         if call.report_progress is not None:
-            group.start_soon(_report_progress, call, call.report_progress, looks)
+            group.start_soon(_report_progress, call, call.report_progress, actions)
+        if asks_client and call.elicit is not None:
+            group.start_soon(ask_client, actions, call.elicit)
         group.start_soon(gone)
         results.append(await work())
         group.cancel_scope.cancel()
@@ -214,12 +236,15 @@ class Endpoints:
         unsaved: UnsavedDocuments,
         *,
         list_skills: bool = False,
+        approval_by_client: bool = False,
     ) -> None:
         """Make no endpoint yet; ``touch`` is called when a kernel gets something to do.
 
-        ``list_skills`` lists the agent skills for every client, not only on request.
+        ``list_skills`` lists the agent skills for every client, not only on request;
+        ``approval_by_client`` lets clients ask their person about waiting Actions.
         """
         self.list_skills = list_skills
+        self._approval_by_client = approval_by_client
         self._serverapp = serverapp
         self._router = router
         self._touch = touch
@@ -273,7 +298,13 @@ class Endpoints:
                 below = "" if kernel_id is None else f"/kernels/{kernel_id}"
                 root_path = f"{base}/oh_jupyter{below}"
                 tools = self.toolbox(kernel_id)
-                endpoint = McpEndpoint(tools, self._tasks, root_path, module.McpService)
+                endpoint = McpEndpoint(
+                    tools,
+                    self._tasks,
+                    root_path,
+                    module.McpService,
+                    approval_by_client=self._approval_by_client,
+                )
                 await endpoint.start()
                 self._endpoints[kernel_id] = endpoint
             return self._endpoints[kernel_id]

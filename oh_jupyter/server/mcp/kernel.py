@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from oh_jupyter.errors import ExtensionMissingError, OhJupyterError
@@ -19,14 +18,64 @@ from oh_jupyter.server.router import Router
 
 WATCH_INTERVAL_SECONDS = 60.0  # interval in which a watch checks that somebody still listens
 
-Look = Callable[[], Awaitable[tuple[str, str]]]
-"""Returns the state of an Action, such as waiting, and its last lines of output."""
-
-current_looks: ContextVar[list[Look] | None] = ContextVar("current_looks", default=None)
-"""Collects how to poll the Actions of the current tool call."""
+current_actions: ContextVar[CallActions | None] = ContextVar("current_actions", default=None)
+"""Collects the Actions of the current tool call."""
 
 SKILL_PREFIX = "skill_"  # prefix of skills' names: agents may have tools with the same names
 DEFAULT_EVENT_COUNT = 20  # events listed by default
+
+
+class RunningAction:
+    """An Action of a tool call, by the key of its request."""
+
+    def __init__(self, kernel: Kernel, key: str) -> None:
+        self._kernel = kernel
+        self._key = key
+
+    async def look(self) -> tuple[str, str]:
+        """Return its state, such as waiting, and its last lines of output."""
+        reply = await (await self._kernel.link()).request("peek", {"of": self._key}, load=False)
+        return str(reply.fields["state"]), str(reply.fields["text"])
+
+    async def question(self, wait_seconds: float) -> dict[str, Any] | None:
+        """Wait until it needs a person's decision; return the question, or None by then."""
+        fields = {"of": self._key, "wait": wait_seconds}
+        link = await self._kernel.link()
+        reply = await link.request("confirmations", fields, load=False, cancellable=True)
+        return next(iter(reply.fields["waiting"]), None)
+
+    async def decide(self, id: int, *, approve: bool, why: str, by: str) -> None:
+        """Pass on a person's decision; raise ConfirmationError if it no longer waits."""
+        fields = {"id": id, "approve": approve, "why": why, "by": by}
+        await (await self._kernel.link()).request("confirm", fields, load=False)
+
+
+class CallActions:
+    """The Actions of one tool call; the last one is current."""
+
+    def __init__(self) -> None:
+        self._actions: list[RunningAction] = []
+        self._added = asyncio.Event()
+
+    @property
+    def current(self) -> RunningAction | None:
+        """The Action that started last, or None."""
+        return self._actions[-1] if self._actions else None
+
+    def add(self, action: RunningAction) -> None:
+        """Add an Action that starts."""
+        self._actions.append(action)
+        self._added.set()
+
+    async def started(self) -> AsyncIterator[RunningAction]:
+        """Yield each Action as it starts."""
+        number = 0
+        while True:
+            self._added.clear()
+            while number < len(self._actions):
+                yield self._actions[number]
+                number += 1
+            await self._added.wait()
 
 
 class Kernel:
@@ -121,10 +170,6 @@ class Kernel:
         if self._watch is not None:
             self._watch.cancel()
 
-    async def _look(self, key: str) -> tuple[str, str]:
-        reply = await (await self.link()).request("peek", {"of": key}, load=False)
-        return str(reply.fields["state"]), str(reply.fields["text"])
-
     async def _execute(
         self,
         operation: str,
@@ -136,9 +181,9 @@ class Kernel:
         """Execute an Action with a new key for progress polling; return the JSON of the reply."""
         self._touch()
         key = uuid.uuid4().hex
-        looks = current_looks.get()
-        if looks is not None:
-            looks.append(partial(self._look, key))
+        actions = current_actions.get()
+        if actions is not None:
+            actions.add(RunningAction(self, key))
         action: dict[str, Any] = {"action": kind, "args": dict(args)}
         if timeout is not None:
             action["timeout"] = timeout

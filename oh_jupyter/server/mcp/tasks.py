@@ -13,7 +13,7 @@ from typing import Any
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_sdk.offered import ToolRequest
 from oh_jupyter.server.links import Reply
-from oh_jupyter.server.mcp.kernel import Look, current_looks
+from oh_jupyter.server.mcp.kernel import CallActions, current_actions
 from oh_jupyter.server.mcp.results import Result, failure
 from oh_jupyter.server.result_store import RETENTION_SECONDS, ResultStore, StoredResult
 
@@ -29,7 +29,7 @@ class CallTask:
 
     id: str
     stored: StoredResult
-    looks: list[Look] = field(default_factory=list)
+    actions: CallActions = field(default_factory=CallActions)
 
     @property
     def is_over(self) -> bool:
@@ -76,7 +76,7 @@ class CallTask:
             return {"status": "cancelled", "statusMessage": "The task was cancelled."}
         if self.is_over:
             return {"status": "completed", "result": self.result()}
-        state, lines = await look(self.looks)
+        state, lines = await look(self.actions)
         if state == "waiting":
             # No input is requested: the client must not approve its own call.
             return {
@@ -87,12 +87,12 @@ class CallTask:
         return {"status": "working", **({"statusMessage": lines} if lines else {})}
 
 
-async def look(looks: list[Look]) -> tuple[str, str]:
+async def look(actions: CallActions) -> tuple[str, str]:
     """Return the state of a call's current Action, and its last lines of output."""
     state = text = ""
-    if looks:
+    if actions.current is not None:
         with suppress(OhJupyterError):
-            state, text = await looks[-1]()
+            state, text = await actions.current.look()
     return state, "\n".join(text.splitlines()[-MAX_STATUS_LINES:])
 
 
@@ -108,22 +108,22 @@ class CallTasks:
 
     def __init__(self) -> None:
         self._results = ResultStore()
-        self._looks: dict[str, list[Look]] = {}
+        self._actions: dict[str, CallActions] = {}
 
     def start(self, owner: str, work: Callable[[], Awaitable[Result]]) -> CallTask:
         """Start a call, or raise LimitExceededError."""
-        looks: list[Look] = []
+        actions = CallActions()
 
         async def execute(stored: StoredResult) -> Reply:
-            current_looks.set(looks)
+            current_actions.set(actions)
             return Reply({}, json.dumps(await work()).encode())
 
         id = uuid.uuid4().hex
         stored = self._results.start(id, owner, execute)
-        self._looks[id] = looks
-        stored.task.add_done_callback(lambda _: self._looks.pop(id))
-        return CallTask(id, stored, looks)
+        self._actions[id] = actions
+        stored.task.add_done_callback(lambda _: self._actions.pop(id))
+        return CallTask(id, stored, actions)
 
     def find(self, id: str, owner: str) -> CallTask:
         """Return a principal's task, or raise RequestNotFoundError."""
-        return CallTask(id, self._results.find(id, owner), self._looks.get(id, []))
+        return CallTask(id, self._results.find(id, owner), self._actions.get(id, CallActions()))
