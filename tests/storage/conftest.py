@@ -17,9 +17,13 @@ from types import SimpleNamespace
 import pytest
 import requests
 
-from oh_jupyter.storage import InMemoryFileStore, S3FileStore
-from oh_jupyter.storage.webhook import delivery
-from oh_jupyter.storage.webhook.dispatcher import RetryPolicy
+from oh_jupyter.storage import (
+    BatchedWebHookFileStore,
+    InMemoryFileStore,
+    S3FileStore,
+    WebHookFileStore,
+)
+from oh_jupyter.storage.webhook.scheduler import RetryPolicy
 
 
 def _program(name, package):
@@ -211,13 +215,13 @@ def receiver():
 @pytest.fixture
 def quick(monkeypatch):
     """Retry without the pause of a second."""
-    monkeypatch.setattr(
-        delivery,
-        "RetryPolicy",
-        lambda durable: RetryPolicy(
-            durable=durable, pause_seconds=0.01, backoff_seconds=0.05, give_up_seconds=3600
-        ),
-    )
+    policy = RetryPolicy(pause_seconds=0.01, backoff_seconds=0.05, give_up_seconds=3600)
+    monkeypatch.setattr(WebHookFileStore, "retry_policy", policy)
+
+
+@pytest.fixture(params=[WebHookFileStore, BatchedWebHookFileStore])
+def kind(request):
+    return request.param
 
 
 @pytest.fixture

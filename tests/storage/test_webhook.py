@@ -5,6 +5,7 @@ import re
 import select
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -22,12 +23,8 @@ from oh_jupyter.storage import (
     LocalFileStore,
     WebHookFileStore,
 )
+from oh_jupyter.storage.webhook import dispatcher
 from oh_jupyter.testing import FileStoreContract, wait_until
-
-
-@pytest.fixture(params=[WebHookFileStore, BatchedWebHookFileStore])
-def kind(request):
-    return request.param
 
 
 class TestWebHookStore(FileStoreContract):
@@ -279,12 +276,11 @@ def test_a_writer_never_waits(make, receiver, kind):
 
 def test_memory_is_bounded(make, receiver, kind, monkeypatch, caplog):
     receiver.gate.clear()
+    monkeypatch.setattr(dispatcher, "MAX_TEMPORARY_BYTES", 1_000_000)
     store = make(kind)
-    queue = store._queue
-    queue._max_bytes = 1_000_000
     for n in range(300):
         store.write(f"{n % 100}", b"x" * 100_000)
-        assert queue.outbox.totals()[1] <= 1_100_000
+        assert sum(d.size for d in store.deliveries() if d.state == "waiting") <= 1_100_000
     receiver.gate.set()
     report = store.flush()
     assert {failed.reason for failed in report.failed} == {"dropped: too much was waiting"}
@@ -429,7 +425,7 @@ def test_where_no_thread_can_be_started_the_one_that_waits_sends(
 
 def test_exit_is_not_held_up_by_a_receiver_that_hangs(receiver, kind):
     receiver.gate.clear()
-    shorter = "import oh_jupyter.storage.webhook.delivery as e; e.EXIT_SECONDS = 0.5\n"
+    shorter = "import oh_jupyter.storage.webhook.dispatcher as e; e.EXIT_SECONDS = 0.5\n"
     subprocess.run(
         [sys.executable, "-c", shorter + EXIT, kind.__name__, receiver.url, "normal"],
         stderr=subprocess.PIPE,
@@ -464,10 +460,15 @@ def test_after_fork(receiver, kind, make, tmp_path):
 
 
 def test_a_store_that_is_gone_sends_the_rest_and_ends_its_thread(receiver):
+    def sending_threads():
+        return {each for each in threading.enumerate() if each.name == "oh-storage-webhook"}
+
+    before = sending_threads()
     store = WebHookFileStore(InMemoryFileStore(), receiver.url)
     store.write("f", "x")
     store.flush()
-    thread = store._queue._thread
+    threads = sending_threads()
+    (thread,) = threads - before
     store.client.close()
     receiver.gate.clear()
     store.write("g", "y")
