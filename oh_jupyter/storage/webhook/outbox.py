@@ -9,7 +9,6 @@ import contextlib
 import sqlite3
 import time
 import uuid
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import IO, Any, NamedTuple, cast
@@ -38,8 +37,8 @@ class _DeadLetter(NamedTuple):
     recorded: float
     attempts: int
     reason: str
-    superseded: int
-    has_contents: int
+    superseded: int = 0
+    has_contents: int = 0
 
 
 class Outbox:
@@ -59,7 +58,7 @@ class Outbox:
         self._applying: set[int] = set()  # changes that the store has not applied yet
         self._accepted: dict[int, PendingChange] = {}  # by the receiver, and not deleted yet
         self._accepted_at = 0.0
-        self._losses: deque[Delivery] = deque(maxlen=_MAX_DEAD_LETTERS)  # not on disk yet
+        self._losses: list[_DeadLetter] = []  # not on disk yet
 
     def reset_after_fork(self) -> None:
         """Reset the state in a forked child."""
@@ -77,8 +76,7 @@ class Outbox:
     def maintain(self) -> None:
         """Do what can wait until nothing is sent."""
         self._database.maintain()
-        with contextlib.suppress(*OUTBOX_ERRORS):
-            self._write_losses()
+        self._write_losses()
 
     def delete_orphans(self) -> None:
         """Delete contents that no change refers to."""
@@ -131,27 +129,19 @@ class Outbox:
 
     def record_loss(self, change: Change, reason: str) -> None:
         """List a change that cannot be recorded as a dead letter."""
-        id, now = f"lost.{uuid.uuid4().hex}", datetime.now(UTC)
-        size = len(change.contents)
-        self._losses.append(
-            Delivery(id, change.method, change.path, size, "dead", 0, reason, now, None)
-        )
+        row = (change.method, change.path, "", len(change.contents), time.time(), 0, reason)
+        losses = [*self._losses, _DeadLetter(0, f"lost.{uuid.uuid4().hex}", *row)]
+        self._losses = losses[-_MAX_DEAD_LETTERS:]
+        self._write_losses()
 
     def _write_losses(self) -> None:
-        """Move the list of lost changes to the disk."""
-
-        def write(connection: sqlite3.Connection) -> list[str]:
-            for lost in losses:
-                # Takes a number from the sequence of the changes.
-                number = connection.execute(
-                    "INSERT INTO changes(method,path,key,size,recorded) VALUES(?,?,'',?,?)",
-                    (lost.method, lost.path, lost.size, lost.recorded.timestamp()),
-                ).lastrowid
-                _bury(connection, cast(int, number), lost.id, 0, lost.reason, False)
-            return []
-
-        if losses := list(self._losses):
-            self._run(write)
+        """Move the list of lost changes to the disk, unless it is full."""
+        with contextlib.suppress(*OUTBOX_ERRORS):
+            self._write(
+                "INSERT INTO dead(number,id,method,path,key,size,recorded,attempts,reason) "
+                "SELECT min(coalesce(min(number),0),0)-1,?,?,?,?,?,?,?,? FROM dead",
+                [letter[1:9] for letter in self._losses],
+            )
             self._losses.clear()
 
     # Changes to send:
@@ -225,17 +215,22 @@ class Outbox:
 
     def give_up(self, changes: Sequence[PendingChange], keep_contents: bool = True) -> None:
         """Turn changes into dead letters, and delete the oldest beyond a thousand."""
+        payload = "contents,file" if keep_contents else "NULL,NULL"
 
         def give_up(connection: sqlite3.Connection) -> list[str]:
-            files = []
-            for change in changes:
-                letter = (change.number, change.id, change.attempts, change.reason or "")
-                files += _bury(connection, *letter, keep_contents)
+            connection.executemany(
+                "INSERT OR REPLACE INTO dead(number,id,method,path,key,size,recorded,attempts,"
+                "reason,contents,file) SELECT number,?,method,path,key,size,recorded,?,?,"
+                f"{payload} FROM changes WHERE number=?",
+                [(c.id, c.attempts, c.reason, c.number) for c in changes],
+            )
+            files = _delete(connection, "changes", [change.number for change in changes])
             old = connection.execute(
                 "SELECT number FROM dead ORDER BY number DESC LIMIT -1 OFFSET ?",
                 (_MAX_DEAD_LETTERS,),
             ).fetchall()
-            return files + _delete(connection, "dead", [row[0] for row in old])
+            excess = _delete(connection, "dead", [row[0] for row in old])
+            return excess if keep_contents else [*files, *excess]
 
         self._transact(give_up)
 
@@ -267,7 +262,7 @@ class Outbox:
             _dead(letter, bool(letter.superseded) or newest.get(letter.key, 0) > letter.number)
             for letter in self._dead_letters()
         ]
-        return sorted([*waiting, *dead, *self._losses], key=lambda delivery: delivery.recorded)
+        return sorted([*waiting, *dead], key=lambda delivery: delivery.recorded)
 
     def replay(self, ids: Collection[str], *, force: bool) -> int:
         """Queue the named dead letters again, or all; superseded ones only with ``force``."""
@@ -297,18 +292,16 @@ class Outbox:
     def discard(self, ids: Collection[str]) -> int:
         """Delete the named dead letters, or all; return their number."""
         numbers = [letter.number for letter in self._dead_letters() if not ids or letter.id in ids]
-        lost = [each for each in self._losses if not ids or each.id in ids]
+        self._losses = [each for each in self._losses if ids and each.id not in ids]
         self._transact(lambda connection: _delete(connection, "dead", numbers))
-        for each in lost:
-            self._losses.remove(each)
-        return len(numbers) + len(lost)
+        return len(numbers)
 
     def _dead_letters(self) -> list[_DeadLetter]:
         rows = self._rows(
             "SELECT number,id,method,path,key,size,recorded,attempts,reason,superseded,"
             "contents IS NOT NULL FROM dead ORDER BY number"
         )
-        return [_DeadLetter(*row) for row in rows]
+        return [*(_DeadLetter(*row) for row in rows), *self._losses]
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._database.lock:
@@ -360,51 +353,13 @@ def _delete_accepted(connection: sqlite3.Connection, changes: Sequence[PendingCh
     return _delete(connection, "changes", [change.number for change in changes])
 
 
-def _bury(
-    connection: sqlite3.Connection,
-    number: int,
-    id: str,
-    attempts: int,
-    reason: str,
-    keep_contents: bool,
-) -> list[str]:
-    """Turn a change into a dead letter; return the file that is no longer needed."""
-    payload = "contents,file" if keep_contents else "NULL,NULL"
-    connection.execute(
-        "INSERT OR REPLACE INTO dead(number,id,method,path,key,size,recorded,attempts,reason,"
-        "contents,file) "
-        f"SELECT number,?,method,path,key,size,recorded,?,?,{payload} FROM changes WHERE number=?",
-        (id, attempts, reason, number),
-    )
-    files = _delete(connection, "changes", [number])
-    return [] if keep_contents else files
-
-
 def _waiting(change: PendingChange, now: datetime) -> Delivery:
-    due = datetime.fromtimestamp(change.due, UTC)
-    return Delivery(
-        change.id,
-        change.method,
-        change.path,
-        change.size,
-        "waiting",
-        change.attempts,
-        change.reason or "",
-        datetime.fromtimestamp(change.recorded, UTC),
-        due if due > now else None,
-    )
+    recorded, due = (datetime.fromtimestamp(each, UTC) for each in (change.recorded, change.due))
+    outcome = (change.attempts, change.reason or "", recorded, due if due > now else None)
+    return Delivery(change.id, change.method, change.path, change.size, "waiting", *outcome)
 
 
 def _dead(letter: _DeadLetter, superseded: bool) -> Delivery:
-    return Delivery(
-        letter.id,
-        letter.method,
-        letter.path,
-        letter.size,
-        "dead",
-        letter.attempts,
-        letter.reason,
-        datetime.fromtimestamp(letter.recorded, UTC),
-        None,
-        superseded,
-    )
+    recorded = datetime.fromtimestamp(letter.recorded, UTC)
+    outcome = (letter.attempts, letter.reason, recorded, None, superseded)
+    return Delivery(letter.id, letter.method, letter.path, letter.size, "dead", *outcome)

@@ -8,7 +8,6 @@ import shutil
 import tempfile
 import time
 import uuid
-import weakref
 from collections.abc import Collection, Iterable
 from typing import IO
 
@@ -18,12 +17,11 @@ _ORPHAN_SECONDS = 3600.0
 
 
 class PayloadDirectory:
-    """Directory beside an outbox; without an outbox it is temporary."""
+    """Directory beside an outbox; without an outbox it is temporary, until `close`."""
 
     def __init__(self, outbox: str | None) -> None:
         self._directory = None if outbox is None else outbox + "-bodies"
         self._is_temporary = outbox is None
-        self._pid = os.getpid()
 
     def store(self, change: Change) -> tuple[str, int]:
         """Copy the contents of a change; return the name and size of the copy."""
@@ -63,20 +61,12 @@ class PayloadDirectory:
     def close(self) -> None:
         """Delete a temporary directory."""
         if self._is_temporary and self._directory is not None:
-            _remove(self._directory, self._pid)
+            shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = None
 
     def _path(self, name: str) -> str:
         if self._directory is None:
             self._directory = tempfile.mkdtemp(prefix="oh-jupyter-outbox-")
-            self._pid = os.getpid()
-            # Not at exit: its contents may still have to be sent.
-            weakref.finalize(self, _remove, self._directory, self._pid).atexit = False
         elif not self._is_temporary:
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
         return os.path.join(self._directory, name)
-
-
-def _remove(directory: str, pid: int) -> None:
-    if os.getpid() == pid:  # a forked child shares the files with its parent
-        shutil.rmtree(directory, ignore_errors=True)

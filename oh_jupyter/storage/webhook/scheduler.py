@@ -1,4 +1,4 @@
-"""Schedule of a webhook's requests, as pure functions of the pending changes and the time.
+"""Schedule of a webhook's requests: pure functions of the pending changes and the time.
 
 No change overtakes an earlier one of the same path, of a path above it or of a path below it.
 Independent paths do not wait for each other.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from oh_jupyter.storage.paths import parent
@@ -20,6 +20,9 @@ MAX_PAUSE_SECONDS = 120.0
 
 PROBE_SECONDS = 10.0
 """Longest time until a new change is tried, even while earlier ones pause."""
+
+MAX_CHANGES = 100_000
+"""Number of pending changes beyond which the oldest are dropped."""
 
 _RECHECK_SECONDS = 1.0
 
@@ -91,7 +94,7 @@ class PathBarrier:
         return False
 
 
-@dataclass(frozen=True)
+@dataclass
 class Plan:
     """Requests to send now, and the time of the next plan.
 
@@ -102,17 +105,19 @@ class Plan:
         waits_for_response: Whether a change waits for a request in flight.
         waiting_from: Number of the first change that waits for a response or for a quick try.
         postponed: Number of changes that are not sent now.
-        replaced: Numbers of changes that later ones replace.
+        replaced: Changes that later ones replace.
+        dropped: Changes beyond the limits.
         rescheduled: Changes with a new due time.
     """
 
-    lanes: tuple[list[Request], ...] = ()
+    lanes: list[list[Request]] = field(default_factory=list)
     wake_at: float = math.inf
     waits_for_response: bool = False
     waiting_from: float = math.inf
     postponed: int = 0
-    replaced: tuple[int, ...] = ()
-    rescheduled: tuple[PendingChange, ...] = ()
+    replaced: list[PendingChange] = field(default_factory=list)
+    dropped: list[PendingChange] = field(default_factory=list)
+    rescheduled: list[PendingChange] = field(default_factory=list)
 
 
 def plan(
@@ -125,6 +130,7 @@ def plan(
     fresh: Collection[int] = (),
     retry_now: bool = False,
     batch_bytes: int = 0,
+    max_bytes: float = math.inf,
 ) -> Plan:
     """Decide what to send.
 
@@ -137,152 +143,146 @@ def plan(
         fresh: Numbers of changes that are new since the last plan.
         retry_now: Skip growing pauses.
         batch_bytes: Size of a full batch; 0 for one change per request.
+        max_bytes: Size of all contents beyond which changes are dropped.
     """
     sending = {change.number for request in in_flight for change in request.changes}
     waiting = [change for change in pending if change.number not in sending]
-    hastened = {} if pause.requested and pause.until > now else _hasten(pending, fresh, now)
-    waiting = [hastened.get(change.number, change) for change in waiting]
-    planner = _Planner(now, policy, pause.until, in_flight, retry_now, is_batched=batch_bytes > 0)
+    planner = _Planner(now, policy, pause, in_flight, retry_now, batch_bytes > 0)
+    waiting = planner.drop_excess(waiting, len(pending), sum(c.size for c in pending), max_bytes)
+    waiting = planner.hasten(waiting, fresh)
     if batch_bytes:
-        replaced = _plan_batches(planner, waiting, batch_bytes)
+        planner.plan_batches(waiting, batch_bytes)
     else:
-        waiting, replaced, inherited = _merge_postponed(waiting)
-        hastened.update(inherited)
-        for change in waiting:
+        for change in planner.merge_postponed(waiting):
             planner.add(Request(change.id, (change,)))
-    return replace(
-        planner.plan(),
-        replaced=tuple(replaced),
-        rescheduled=tuple(c for c in hastened.values() if c.number not in replaced),
-    )
+    planner.plan.lanes = sorted(filter(None, planner.lanes.values()), key=_lane_number)
+    return planner.plan
 
 
-def _hasten(
-    pending: Sequence[PendingChange], fresh: Collection[int], now: float
-) -> dict[int, PendingChange]:
-    """Shorten the growing pauses of paths that have a new change."""
-    if not fresh:
-        return {}
-    keys = {change.key for change in pending if change.number in fresh}
-    batches = {change.batch for change in pending if change.key in keys and change.batch}
-    soon = now + PROBE_SECONDS
-    return {
-        change.number: change._replace(due=soon)
-        for change in pending
-        if change.rounds and change.due > soon and (change.key in keys or change.batch in batches)
-    }
+def _lane_number(lane: Sequence[Request]) -> int:
+    return first_number(lane[0])
 
 
-def _merge_postponed(
-    waiting: Sequence[PendingChange],
-) -> tuple[list[PendingChange], set[int], dict[int, PendingChange]]:
-    """Keep only the last change of postponed paths, with the schedule of the first.
-
-    Returns:
-        The remaining changes, the numbers of the others, and the changed ones.
-    """
-    postponed: dict[str, PendingChange] = {}
-    last: dict[str, PendingChange] = {}
-    for change in waiting:
-        if change.applied:
-            last[change.key] = change
-            if change.rounds:
-                postponed.setdefault(change.key, change)
-    inherited = {}
-    for key, first in postponed.items():
-        if first is not last[key]:
-            inherited[last[key].number] = last[key]._replace(
-                rounds=first.rounds, due=first.due, attempts=first.attempts, reason=first.reason
-            )
-    replaced = {
-        change.number
-        for change in waiting
-        if change.applied and change.key in postponed and change is not last[change.key]
-    }
-    remaining = [inherited.get(c.number, c) for c in waiting if c.number not in replaced]
-    return remaining, replaced, inherited
-
-
-def _plan_batches(
-    planner: _Planner, waiting: Sequence[PendingChange], batch_bytes: int
-) -> set[int]:
-    """Plan tried batches again, and new ones with the last change of each path.
-
-    Returns:
-        Numbers of the changes that later ones replace.
-    """
-    tried: dict[str, list[PendingChange]] = {}
-    for change in waiting:
-        if change.batch:
-            tried.setdefault(change.batch, []).append(change)
-    for id, changes in tried.items():
-        planner.add(Request(id, tuple(changes)))
-    ready: dict[str, PendingChange] = {}
-    later: list[PendingChange] = []
-    replaced: set[int] = set()
-    barrier = PathBarrier()  # paths of the later ones, which block only their successors
-    for change in waiting:
-        if change.batch:
-            continue
-        if not change.applied or change.key in barrier or planner.blocks(change.key):
-            later.append(change)
-            barrier.add(change.key)
-        else:
-            if change.key in ready:
-                replaced.add(ready.pop(change.key).number)
-            ready[change.key] = change
-    for batch in _batches(ready.values(), batch_bytes):
-        planner.add(Request(batch[0].id, tuple(batch)))
-    for change in later:
-        planner.add(Request(change.id, (change,)))
-    return replaced
-
-
-def _batches(changes: Iterable[PendingChange], batch_bytes: int) -> Iterator[list[PendingChange]]:
-    batch: list[PendingChange] = []
-    size = 0
-    for change in changes:
-        batch.append(change)
-        size += change.size
-        if size >= batch_bytes:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+def first_number(request: Request) -> int:
+    """Return the number of the oldest change of a request."""
+    return min(change.number for change in request.changes)
 
 
 class _Planner:
-    """Goes through requests, oldest first, and decides which are sent."""
+    """Fills a plan: goes through the waiting changes, oldest first."""
 
     def __init__(
         self,
         now: float,
         policy: RetryPolicy,
-        paused_until: float,
+        pause: Pause,
         in_flight: Collection[Request],
         retry_now: bool,
         is_batched: bool,
     ) -> None:
+        self.plan = Plan()
         self._now = now
         self._policy = policy
-        self._paused_until = paused_until
+        self._pause = pause
         self._retry_now = retry_now
-        self._sending = PathBarrier(c.key for request in in_flight for c in request.changes)
         self._is_batched = is_batched
-        self._lanes: dict[str, list[Request]] = {r.changes[0].key: [] for r in in_flight}
         self._postponed = PathBarrier()
-        self._postponed_count = 0
-        self._waits_for_response = False
-        self._wake_at = self._waiting_from = math.inf
+        self._sending = PathBarrier(c.key for request in in_flight for c in request.changes)
+        self.lanes: dict[str, list[Request]] = {r.changes[0].key: [] for r in in_flight}
 
-    def blocks(self, key: str) -> bool:
-        """Return whether a postponed or planned request blocks a path."""
-        return key in self._postponed or key in self._sending
+    def drop_excess(
+        self, waiting: Sequence[PendingChange], count: int, size: float, max_bytes: float
+    ) -> list[PendingChange]:
+        """Drop changes beyond the limits: replaced ones, then the oldest; return the others."""
+        if count <= MAX_CHANGES and size <= max_bytes:
+            return list(waiting)
+        last = {change.key: change.number for change in waiting}
+        rest = []
+        for change in waiting:
+            if change.number == last[change.key] or change.batch:
+                rest.append(change)
+            else:
+                self.plan.replaced.append(change)
+                count, size = count - 1, size - change.size
+        # A tenth more than needed, so that the next changes do not exceed the limits again.
+        for change in rest[:-1]:
+            if count <= 0.9 * MAX_CHANGES and size <= 0.9 * max_bytes:
+                break
+            self.plan.dropped.append(change)
+            count, size = count - 1, size - change.size
+        return rest[len(self.plan.dropped) :]
+
+    def hasten(self, waiting: list[PendingChange], fresh: Collection[int]) -> list[PendingChange]:
+        """Shorten the growing pauses of paths that have a new change."""
+        if not fresh or (self._pause.requested and self._pause.until > self._now):
+            return waiting
+        keys = {change.key for change in waiting if change.number in fresh}
+        batches = {change.batch for change in waiting if change.key in keys and change.batch}
+        soon = self._now + PROBE_SECONDS
+        hastened = []
+        for change in waiting:
+            is_concerned = change.key in keys or change.batch in batches
+            if is_concerned and change.rounds and change.due > soon:
+                change = change._replace(due=soon)
+                self.plan.rescheduled.append(change)
+            hastened.append(change)
+        return hastened
+
+    def merge_postponed(self, waiting: Sequence[PendingChange]) -> Iterator[PendingChange]:
+        """Keep only the last change of postponed paths, with the schedule of the first."""
+        postponed: dict[str, PendingChange] = {}
+        last: dict[str, PendingChange] = {}
+        for change in waiting:
+            if change.applied:
+                last[change.key] = change
+                if change.rounds:
+                    postponed.setdefault(change.key, change)
+        for change in waiting:
+            first = postponed.get(change.key, change)
+            if not change.applied or first is last[change.key] or change.key not in postponed:
+                yield change
+            elif change is not last[change.key]:
+                self.plan.replaced.append(change)
+            else:
+                change = change._replace(
+                    rounds=first.rounds, due=first.due, attempts=first.attempts, reason=first.reason
+                )
+                self.plan.rescheduled.append(change)
+                yield change
+
+    def plan_batches(self, waiting: Sequence[PendingChange], batch_bytes: int) -> None:
+        """Plan tried batches again, and new ones with the last change of each path."""
+        tried: dict[str, list[PendingChange]] = {}
+        for change in waiting:
+            if change.batch:
+                tried.setdefault(change.batch, []).append(change)
+        for id, changes in tried.items():
+            self.add(Request(id, tuple(changes)))
+        ready: dict[str, PendingChange] = {}
+        later: list[PendingChange] = []
+        barrier = PathBarrier()  # paths of the later ones, which block only their successors
+        for change in waiting:
+            key = change.key
+            if change.batch:
+                continue
+            if not change.applied or any(
+                key in each for each in (barrier, self._postponed, self._sending)
+            ):
+                later.append(change)
+                barrier.add(key)
+            else:
+                if key in ready:
+                    self.plan.replaced.append(ready.pop(key))
+                ready[key] = change
+        for batch in _batches(ready.values(), batch_bytes):
+            self.add(Request(batch[0].id, tuple(batch)))
+        for change in later:
+            self.add(Request(change.id, (change,)))
 
     def add(self, request: Request) -> None:
         """Plan or postpone a request."""
         if not self._is_planned(request):
-            self._postponed_count += len(request.changes)
+            self.plan.postponed += len(request.changes)
             for change in request.changes:
                 self._postponed.add(change.key)
 
@@ -297,51 +297,47 @@ class _Planner:
             return False
         if any(change.key in self._sending for change in changes):
             return self._follow(request)
-        due = max(change.due for change in changes)
-        if self._retry_now and not any(change.tries for change in changes):
-            due = 0.0
-        due = max(due, self._paused_until)
-        if due > self._now:
-            self._wake(due)
-            if not self._policy.durable or any(change.tries for change in changes):
+        is_open = not self._policy.durable or any(change.tries for change in changes)
+        skips_pause = self._retry_now and not any(change.tries for change in changes)
+        due = 0.0 if skips_pause else max(change.due for change in changes)
+        if max(due, self._pause.until) > self._now:
+            self._wake(max(due, self._pause.until))
+            if is_open:
                 self._wait(request)
             return False
         for change in changes:
             self._sending.add(change.key)
-        self._lanes[changes[0].key] = [request]
+        self.lanes[changes[0].key] = [request]
         return True
 
     def _follow(self, request: Request) -> bool:
         """Add a request to the lane of its path, if nothing else blocks it."""
         key = request.changes[0].key
         if self._is_batched or self._sending.blocks_around(key):
-            self._waits_for_response = True
+            self.plan.waits_for_response = True
             self._wait(request)
             return False
-        self._lanes[key].append(request)
+        self.lanes[key].append(request)
         return True
 
     def _wake(self, at: float) -> None:
-        self._wake_at = min(self._wake_at, at)
+        self.plan.wake_at = min(self.plan.wake_at, at)
 
     def _wait(self, request: Request) -> None:
-        self._waiting_from = min(self._waiting_from, first_number(request))
-
-    def plan(self) -> Plan:
-        """Return the decisions."""
-        lanes = sorted(filter(None, self._lanes.values()), key=lambda lane: first_number(lane[0]))
-        return Plan(
-            tuple(lanes),
-            self._wake_at,
-            self._waits_for_response,
-            self._waiting_from,
-            self._postponed_count,
-        )
+        self.plan.waiting_from = min(self.plan.waiting_from, first_number(request))
 
 
-def first_number(request: Request) -> int:
-    """Return the number of the oldest change of a request."""
-    return min(change.number for change in request.changes)
+def _batches(changes: Iterable[PendingChange], batch_bytes: int) -> Iterator[list[PendingChange]]:
+    batch: list[PendingChange] = []
+    size = 0
+    for change in changes:
+        batch.append(change)
+        size += change.size
+        if size >= batch_bytes:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 class Retry(NamedTuple):
@@ -364,54 +360,24 @@ def after_failure(
     is_exhausted = first.tries + 1 >= policy.tries
     is_too_old = not policy.durable or now - first.recorded > policy.give_up_seconds
     is_final = failure.permanent or (is_exhausted and is_too_old)
-    seconds = policy.backoff(first.rounds + 1) if is_exhausted else policy.pause_seconds
+    rounds = first.rounds + is_exhausted
+    seconds = policy.backoff(rounds) if is_exhausted else policy.pause_seconds
     due = now + max(seconds, min(failure.retry_after or 0, MAX_PAUSE_SECONDS))
     failed = [
         change._replace(
             tries=0 if is_exhausted else change.tries + 1,
             attempts=change.attempts + 1,
-            rounds=first.rounds + is_exhausted,
+            rounds=rounds,
             due=due,
             reason=failure.reason,
         )
         for change in changes
     ]
-    if is_final:
-        pass
-    elif failure.retry_after is not None:
+    if failure.retry_after is not None and not is_final:
         pause = Pause(due, True, pause.outages)
-    elif policy.durable and not failure.answered:
+    elif policy.durable and not failure.answered and not is_final:
         # The receiver is unreachable, so all changes pause, not only these.
         outages = pause.outages + (is_exhausted and pause.until <= now)
-        if is_exhausted:
-            seconds = policy.backoff(max(outages, 1))
+        seconds = policy.backoff(max(outages, 1)) if is_exhausted else seconds
         pause = Pause(now + seconds, False, outages)
     return Retry(failed, pause, is_final)
-
-
-def excess(
-    waiting: Sequence[PendingChange], count: int, size: int, max_changes: int, max_bytes: int
-) -> tuple[list[PendingChange], list[PendingChange]]:
-    """Return the changes to drop beyond the limits: replaced ones, then the oldest.
-
-    Args:
-        waiting: The changes that may be dropped, oldest first.
-        count: Number of all pending changes.
-        size: Size of their contents.
-        max_changes: Maximum number.
-        max_bytes: Maximum size.
-    """
-    last = {change.key: change.number for change in waiting}
-    replaced = [c for c in waiting if c.number != last[c.key] and not c.batch]
-    rest = [c for c in waiting if c.number == last[c.key] or c.batch]
-    count -= len(replaced)
-    size -= sum(change.size for change in replaced)
-    dropped = []
-    # A tenth more than needed, so that the next changes do not exceed the limits again.
-    for change in rest[:-1]:
-        if count <= 0.9 * max_changes and size <= 0.9 * max_bytes:
-            break
-        dropped.append(change)
-        count -= 1
-        size -= change.size
-    return replaced, dropped
