@@ -368,9 +368,7 @@ def test_an_outbox_that_is_full_keeps_the_newest(
     store = make(WebHookFileStore, outbox=outbox)
     for n in range(60):
         store.write(f"{n}", b"x" * 50_000)
-    wait_until(
-        lambda: sum(d.size for d in store.deliveries() if d.state == "waiting") <= 600_000
-    )
+    wait_until(lambda: sum(d.size for d in store.deliveries() if d.state == "waiting") <= 600_000)
     receiver.gate.set()
     failed = store.flush().failed
     assert {f.reason for f in failed} == {"dropped: too much was waiting"}

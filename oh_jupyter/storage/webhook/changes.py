@@ -39,7 +39,7 @@ class PendingChange(NamedTuple):
 
 
 class Request(NamedTuple):
-    """Changes to report at once; a retry has the same id."""
+    """Changes to report at once, oldest first; a retry has the same id."""
 
     id: str
     changes: tuple[PendingChange, ...]

@@ -504,7 +504,7 @@ class Dispatcher:
         requests = [*self._in_flight, *(rest[0] for rest in self._in_flight.values() if rest)]
         if self._lanes:  # by their first change
             requests.append(self._lanes[0][0])
-        return min([self._plan.waiting_from, *map(scheduler.first_number, requests)])
+        return min([self._plan.waiting_from, *(r.changes[0].number for r in requests)])
 
     def _release_flushes(self, open_from: float) -> None:
         for flush in self._flushes:

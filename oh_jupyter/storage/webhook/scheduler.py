@@ -155,17 +155,9 @@ def plan(
     else:
         for change in planner.merge_postponed(waiting):
             planner.add(Request(change.id, (change,)))
-    planner.plan.lanes = sorted(filter(None, planner.lanes.values()), key=_lane_number)
+    lanes = filter(None, planner.lanes.values())
+    planner.plan.lanes = sorted(lanes, key=lambda lane: lane[0].changes[0].number)
     return planner.plan
-
-
-def _lane_number(lane: Sequence[Request]) -> int:
-    return first_number(lane[0])
-
-
-def first_number(request: Request) -> int:
-    """Return the number of the oldest change of a request."""
-    return min(change.number for change in request.changes)
 
 
 class _Planner:
@@ -324,7 +316,7 @@ class _Planner:
         self.plan.wake_at = min(self.plan.wake_at, at)
 
     def _wait(self, request: Request) -> None:
-        self.plan.waiting_from = min(self.plan.waiting_from, first_number(request))
+        self.plan.waiting_from = min(self.plan.waiting_from, request.changes[0].number)
 
 
 def _batches(changes: Iterable[PendingChange], batch_bytes: int) -> Iterator[list[PendingChange]]:
