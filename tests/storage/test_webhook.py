@@ -3,6 +3,7 @@ import logging
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -407,6 +408,27 @@ def test_what_is_pending_at_the_end_of_a_kernel_is_delivered(receiver, kind):
     finally:
         client.stop_channels()
         manager.shutdown_kernel()
+    assert number_sent(receiver, kind) == 20
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the platform has no SIGTERM")
+def test_what_a_terminated_kernel_leaves_in_its_outbox_is_delivered(receiver, kind, tmp_path, make):
+    receiver.gate.clear()
+    manager, client = start_new_kernel()
+    outbox = str(tmp_path / "outbox")
+    code = EXIT.replace("sys.argv[1:]", repr((kind.__name__, receiver.url, "normal"))).replace(
+        ", url)", f", url, outbox={outbox!r})"
+    )
+    try:
+        assert client.execute_interactive(code, timeout=60)["content"]["status"] == "ok"
+        manager.signal_kernel(signal.SIGTERM)
+        wait_until(lambda: not manager.is_alive())
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    receiver.gate.set()
+    receiver.requests.clear()
+    assert make(kind, outbox=outbox).flush().delivered == 20
     assert number_sent(receiver, kind) == 20
 
 

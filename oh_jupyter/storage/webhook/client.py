@@ -233,17 +233,10 @@ class _QuickClient:
 
 def _state(session: Any) -> Any:
     """Return all settings of a session that affect its requests."""
-    settings = (session.auth, session.verify, session.cert, session.trust_env)
+    mappings = (session.headers, session.proxies, session.params, session.adapters)
     hooks = [hook for each in session.hooks.values() for hook in each]
-    return (
-        dict(session.headers),
-        list(session.cookies),
-        dict(session.proxies),
-        dict(session.params),
-        dict(session.adapters),
-        settings,
-        hooks,
-    )
+    settings = (session.auth, session.verify, session.cert, session.trust_env)
+    return [*map(dict, mappings), list(session.cookies), hooks, settings]
 
 
 def _is_requests(client: Any) -> bool:

@@ -117,7 +117,7 @@ class Dispatcher:
         _dispatchers.add(self)
         if self.durable:
             outbox.delete_orphans()
-            if outbox.totals()[0]:
+            if outbox.count():
                 self.wake()
 
     def _reset(self) -> None:
@@ -179,7 +179,8 @@ class Dispatcher:
                 _log.warning("A change will not be reported, the outbox cannot keep it: %s", error)
                 reason = f"the outbox failed: {error}"
                 self.outbox.record_loss(change, reason)
-                self._add_failed([change], reason)
+                with self._lock:
+                    self._failed.append(FailedDelivery(change.method, change.path, reason))
 
     def _enqueue(self, recorded: Sequence[tuple[int, Change]]) -> None:
         self.outbox.confirm(number for number, _ in recorded)
@@ -195,9 +196,9 @@ class Dispatcher:
     def _is_full(self) -> bool:
         return 0 < self._batch_policy.batch_bytes <= self._fresh.size
 
-    def _add_failed(self, changes: Iterable[Change | PendingChange], reason: str) -> None:
+    def _add_failed(self, changes: Iterable[PendingChange]) -> None:
         with self._lock:
-            self._failed.extend(FailedDelivery(c.method, c.path, reason) for c in changes)
+            self._failed.extend(FailedDelivery(c.method, c.path, c.reason or "") for c in changes)
 
     # Any thread controls the deliveries:
 
@@ -224,7 +225,7 @@ class Dispatcher:
         self.outbox.write_accepted()
         with self._lock:
             self._flushes = [each for each in self._flushes if each is not flush]
-            report = DeliveryReport(self._delivered, tuple(self._failed), self.outbox.totals()[0])
+            report = DeliveryReport(self._delivered, tuple(self._failed), self.outbox.count())
             self._delivered = 0
             self._failed.clear()
         return report
@@ -436,7 +437,7 @@ class Dispatcher:
             if not retry.is_final:
                 self._postpone(retry)
                 return
-            self._give_up(retry.changes, outcome.failure.reason)
+            self._give_up(retry.changes)
         if lane and not self._is_halted:
             self._submit(lane)
 
@@ -450,24 +451,22 @@ class Dispatcher:
         self._pause = self._pause.shorten(time.time(), 0.0)._replace(outages=0)
         self._logged.clear()
 
-    def _give_up(self, changes: Sequence[PendingChange], reason: str) -> None:
+    def _give_up(self, changes: Sequence[PendingChange]) -> None:
         self.outbox.give_up(changes)
-        self._add_failed(changes, reason)
+        self._add_failed(changes)
+        first = changes[0]
         more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+        change = f"{first.method} {first.path}{more}"
         _log.warning(
-            "The webhook's receiver did not accept a change, which is given up: %s %s%s: %s",
-            changes[0].method,
-            changes[0].path,
-            more,
-            reason,
+            "The webhook's receiver did not accept a change, which is given up: %s: %s",
+            change,
+            first.reason,
         )
 
     def _drop(self, changes: Sequence[PendingChange]) -> None:
         if changes:
-            reason = "dropped: too much was waiting"
-            dropped = [change._replace(reason=reason) for change in changes]
-            self.outbox.give_up(dropped, keep_contents=False)
-            self._add_failed(dropped, reason)
+            self.outbox.give_up(changes, keep_contents=False)
+            self._add_failed(changes)
             self._log_once(
                 "The webhook's receiver is too slow or unreachable: the oldest changes are dropped"
             )
@@ -477,10 +476,11 @@ class Dispatcher:
         if retry.pause.until > self._pause.until:
             self._lanes.clear()
         self._pause = retry.pause
-        if retry.changes[0].tries == 0:
+        first = retry.changes[0]
+        if first.tries == 0:
             self._log_once(
                 "The webhook's receiver accepts no changes (%s); they are kept for later",
-                retry.changes[0].reason,
+                first.reason,
             )
         self.outbox.save(retry.changes)
 

@@ -130,13 +130,14 @@ class Outbox:
     def record_loss(self, change: Change, reason: str) -> None:
         """List a change that cannot be recorded as a dead letter."""
         row = (change.method, change.path, "", len(change.contents), time.time(), 0, reason)
-        losses = [*self._losses, _DeadLetter(0, f"lost.{uuid.uuid4().hex}", *row)]
-        self._losses = losses[-_MAX_DEAD_LETTERS:]
-        self._write_losses()
+        with self._database.lock:
+            losses = [*self._losses, _DeadLetter(0, f"lost.{uuid.uuid4().hex}", *row)]
+            self._losses = losses[-_MAX_DEAD_LETTERS:]
+            self._write_losses()
 
     def _write_losses(self) -> None:
         """Move the list of lost changes to the disk, unless it is full."""
-        with contextlib.suppress(*OUTBOX_ERRORS):
+        with self._database.lock, contextlib.suppress(*OUTBOX_ERRORS):
             self._write(
                 "INSERT INTO dead(number,id,method,path,key,size,recorded,attempts,reason) "
                 "SELECT min(coalesce(min(number),0),0)-1,?,?,?,?,?,?,?,? FROM dead",
@@ -210,7 +211,7 @@ class Outbox:
             self._accepted_at = time.monotonic()
             with contextlib.suppress(sqlite3.Error):
                 if accepted:
-                    self._transact(lambda connection: _delete_accepted(connection, accepted))
+                    self._clear(lambda connection: _delete_accepted(connection, accepted))
                     self._accepted = {}
 
     def give_up(self, changes: Sequence[PendingChange], keep_contents: bool = True) -> None:
@@ -232,20 +233,18 @@ class Outbox:
             excess = _delete(connection, "dead", [row[0] for row in old])
             return excess if keep_contents else [*files, *excess]
 
-        self._transact(give_up)
+        self._clear(give_up)
 
     def remove(self, numbers: Collection[int]) -> None:
         """Delete changes that need no report."""
         if numbers:
-            self._transact(lambda connection: _delete(connection, "changes", numbers))
+            self._clear(lambda connection: _delete(connection, "changes", numbers))
             self.confirm(numbers)
 
-    def totals(self) -> tuple[int, int]:
-        """Return the number of pending changes and the size of their contents."""
+    def count(self) -> int:
+        """Return the number of pending changes."""
         with self._database.lock:
-            count, size = self._rows("SELECT count(*),coalesce(sum(size),0) FROM changes")[0]
-            accepted = self._accepted.values()
-            return count - len(accepted), size - sum(change.size for change in accepted)
+            return int(self._rows("SELECT count(*) FROM changes")[0][0]) - len(self._accepted)
 
     def last_number(self) -> int:
         """Return the number of the newest pending change; 0 if there is none."""
@@ -275,58 +274,52 @@ class Outbox:
             and (force or letter.id not in superseded)
         ]
 
-        def requeue(connection: sqlite3.Connection) -> list[str]:
-            for number in numbers:
-                connection.execute(
-                    "INSERT INTO changes(id,method,path,key,size,recorded,attempts,contents,file) "
-                    "SELECT id,method,path,key,size,?,attempts,contents,file FROM dead "
-                    "WHERE number=?",
-                    (time.time(), number),
-                )
-            _delete(connection, "dead", numbers)
-            return []  # the files have new owners
-
-        self._transact(requeue)
+        with self._database.transaction() as connection:
+            connection.executemany(
+                "INSERT INTO changes(id,method,path,key,size,recorded,attempts,contents,file) "
+                "SELECT id,method,path,key,size,?,attempts,contents,file FROM dead WHERE number=?",
+                [(time.time(), number) for number in numbers],
+            )
+            _delete(connection, "dead", numbers)  # but not the files, which have new owners
         return len(numbers)
 
     def discard(self, ids: Collection[str]) -> int:
         """Delete the named dead letters, or all; return their number."""
         numbers = [letter.number for letter in self._dead_letters() if not ids or letter.id in ids]
-        self._losses = [each for each in self._losses if ids and each.id not in ids]
-        self._transact(lambda connection: _delete(connection, "dead", numbers))
+        with self._database.lock:
+            self._losses = [each for each in self._losses if ids and each.id not in ids]
+            self._clear(lambda connection: _delete(connection, "dead", numbers))
         return len(numbers)
 
     def _dead_letters(self) -> list[_DeadLetter]:
-        rows = self._rows(
-            "SELECT number,id,method,path,key,size,recorded,attempts,reason,superseded,"
-            "contents IS NOT NULL FROM dead ORDER BY number"
-        )
-        return [*(_DeadLetter(*row) for row in rows), *self._losses]
+        with self._database.lock:
+            rows = self._rows(
+                "SELECT number,id,method,path,key,size,recorded,attempts,reason,superseded,"
+                "contents IS NOT NULL FROM dead ORDER BY number"
+            )
+            return [*(_DeadLetter(*row) for row in rows), *self._losses]
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._database.lock:
             return self._database.connection.execute(query, values).fetchall()
 
     def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        def write(connection: sqlite3.Connection) -> list[str]:
-            connection.executemany(statement, rows)
-            return []
-
         if rows:
-            self._run(write)
+            with self._database.transaction() as connection:
+                connection.executemany(statement, rows)
 
-    def _transact(self, action: Callable[[sqlite3.Connection], list[str]]) -> None:
-        """Delete rows as `_run` does, if necessary with the space reserved for a full disk."""
+    def _clear(self, action: Callable[[sqlite3.Connection], list[str]]) -> None:
+        """Delete rows in a transaction, then the files that the action returns.
+
+        If the disk is full, this uses the space that is reserved for it.
+        """
         try:
-            self._run(action)
+            with self._database.transaction() as connection:
+                files = action(connection)
         except sqlite3.OperationalError:
             self._database.free_space()
-            self._run(action)
-
-    def _run(self, action: Callable[[sqlite3.Connection], list[str]]) -> None:
-        """Run an action in a transaction, then delete the files that it returns."""
-        with self._database.transaction() as connection:
-            files = action(connection)
+            with self._database.transaction() as connection:
+                files = action(connection)
         self._payloads.delete(files)
 
 

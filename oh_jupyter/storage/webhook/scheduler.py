@@ -200,7 +200,7 @@ class _Planner:
         for change in rest[:-1]:
             if count <= 0.9 * MAX_CHANGES and size <= 0.9 * max_bytes:
                 break
-            self.plan.dropped.append(change)
+            self.plan.dropped.append(change._replace(reason="dropped: too much was waiting"))
             count, size = count - 1, size - change.size
         return rest[len(self.plan.dropped) :]
 
