@@ -538,6 +538,20 @@ def test_independent_paths_go_out_side_by_side(make, receiver, outbox):
     assert receiver.most_at_once == 8
 
 
+def test_a_closed_store_sends_no_more_requests(make, receiver, outbox):
+    receiver.gate.clear()
+    store = make(WebHookFileStore, outbox=outbox)
+    for n in range(20):
+        store.write(f"f{n}", "x")
+    wait_until(lambda: receiver.at_once == 8)
+    assert store.close(0).pending == 20
+    receiver.gate.set()
+    wait_until(lambda: len(store.deliveries()) == 12)
+    assert len(receiver.requests) == 8
+    assert store.flush().delivered == 20
+    assert len(receiver.requests) == 20
+
+
 def test_a_path_that_hangs_holds_up_only_itself(make, receiver, outbox):
     receiver.hanging = {"/hook/d/f"}
     store = make(WebHookFileStore, outbox=outbox)

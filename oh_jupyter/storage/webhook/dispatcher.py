@@ -333,6 +333,8 @@ class Dispatcher:
                 self._settle(outcome)
             if self._seconds_to_plan() <= 0:
                 self._make_plan()
+            if self._is_halted:
+                self._lanes.clear()
             while self._lanes and self._seconds_to_submit() <= 0:
                 self._submit(self._lanes.popleft())
         except OUTBOX_ERRORS as error:
@@ -379,28 +381,27 @@ class Dispatcher:
         if self._is_halted:
             return
         self.outbox.sender_lock.acquire(None if self._thread is not None else _LOCK_SECONDS)
-        now = time.time()
-        if retry_now:
-            self._pause = self._pause.shorten(now, 0.0)
-        elif fresh:
-            idle_seconds = time.monotonic() - self._submitted_at
-            self._pause = self._pause.shorten(now, now - idle_seconds + scheduler.PROBE_SECONDS)
         plan = scheduler.plan(
             self.outbox.pending(),
-            now,
+            time.time(),
             self._retry_policy,
             pause=self._pause,
             in_flight=self._in_flight,
             fresh=set(fresh),
             retry_now=retry_now,
+            idle_seconds=time.monotonic() - self._submitted_at,
             batch_bytes=self._batch_policy.batch_bytes,
             max_bytes=self._max_bytes,
         )
         self.outbox.remove([change.number for change in plan.replaced])
-        self.outbox.save(plan.rescheduled)
         self._drop(plan.dropped)
+        with contextlib.suppress(*OUTBOX_ERRORS):  # sending continues with a full disk
+            self.outbox.save(plan.rescheduled)
+        self._follow(plan)
+
+    def _follow(self, plan: Plan) -> None:
+        self._plan, self._pause = plan, plan.pause
         self._rest_until = time.monotonic() + _REST_SECONDS_PER_CHANGE * plan.postponed
-        self._plan = plan
         followers = {request.changes[0].key: rest for request, rest in self._in_flight.items()}
         for rest in followers.values():
             rest.clear()

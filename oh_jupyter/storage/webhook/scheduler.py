@@ -101,6 +101,7 @@ class Plan:
     Attributes:
         lanes: Requests of independent paths, by their first change. Those of one lane are sent
             one after the other, behind the request in flight of the same path.
+        pause: The receiver's pause, which new changes and ``retry_now`` shorten.
         wake_at: Time of the next plan in seconds since the epoch; infinite if nothing waits.
         waits_for_response: Whether a change waits for a request in flight.
         waiting_from: Number of the first change that waits for a response or for a quick try.
@@ -111,6 +112,7 @@ class Plan:
     """
 
     lanes: list[list[Request]] = field(default_factory=list)
+    pause: Pause = Pause()  # noqa: RUF009  immutable
     wake_at: float = math.inf
     waits_for_response: bool = False
     waiting_from: float = math.inf
@@ -129,6 +131,7 @@ def plan(
     in_flight: Collection[Request] = (),
     fresh: Collection[int] = (),
     retry_now: bool = False,
+    idle_seconds: float = 0.0,
     batch_bytes: int = 0,
     max_bytes: float = math.inf,
 ) -> Plan:
@@ -142,9 +145,14 @@ def plan(
         in_flight: Requests without a response.
         fresh: Numbers of changes that are new since the last plan.
         retry_now: Skip growing pauses.
+        idle_seconds: Time since the last request.
         batch_bytes: Size of a full batch; 0 for one change per request.
         max_bytes: Size of all contents beyond which changes are dropped.
     """
+    if retry_now:
+        pause = pause.shorten(now, 0.0)
+    elif fresh:
+        pause = pause.shorten(now, now - idle_seconds + PROBE_SECONDS)
     sending = {change.number for request in in_flight for change in request.changes}
     waiting = [change for change in pending if change.number not in sending]
     planner = _Planner(now, policy, pause, in_flight, retry_now, batch_bytes > 0)
@@ -172,7 +180,7 @@ class _Planner:
         retry_now: bool,
         is_batched: bool,
     ) -> None:
-        self.plan = Plan()
+        self.plan = Plan(pause=pause)
         self._now = now
         self._policy = policy
         self._pause = pause
