@@ -189,7 +189,7 @@ class Dispatcher:
             for number, change in recorded:
                 self._fresh.add(number, change)
             # Once awake, the thread finds later changes itself.
-            if is_first or self._is_full or self._is_stopping:
+            if recorded and (is_first or self._is_full or self._is_stopping):
                 self._wake_thread()
 
     @property
