@@ -124,8 +124,8 @@ class Receiver:
         self.requests = []
         self.answers = []  # (status, headers) of the next requests; then 200
         self.refused = {}  # status by path, as long as it is here
-        self.delay_seconds = 0
-        self.hanging = set()  # paths that are not answered before they are taken out
+        self.hanging = set()  # paths that are not answered before `release`
+        self.released = threading.Condition()
         self.at_once = self.most_at_once = 0
         self.lock = threading.Lock()
         self.gate = threading.Event()
@@ -162,10 +162,8 @@ class Receiver:
                     )
                 )
                 outer.gate.wait()
-                if outer.delay_seconds:
-                    threading.Event().wait(outer.delay_seconds)
-                while self.path in outer.hanging:
-                    threading.Event().wait(0.01)
+                with outer.released:
+                    outer.released.wait_for(lambda: self.path not in outer.hanging)
                 status, headers = outer.answers.pop(0) if outer.answers else (200, {})
                 status = outer.refused.get(self.path, status)
                 if status == "reset":
@@ -198,9 +196,15 @@ class Receiver:
     def items(self):
         return [json.loads(request.body) for request in self.requests]
 
-    def close(self):
+    def release(self):
+        """Answer every request."""
         self.gate.set()
-        self.hanging = set()
+        with self.released:
+            self.hanging.clear()
+            self.released.notify_all()
+
+    def close(self):
+        self.release()
         self.server.shutdown()
         self.server.server_close()
 
@@ -234,8 +238,7 @@ def make(receiver):
         return hook
 
     yield make
-    receiver.gate.set()
-    receiver.hanging = set()
+    receiver.release()
     for hook in made:
         hook.close(0.5)
         if isinstance(hook.client, requests.Session):

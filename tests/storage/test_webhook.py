@@ -28,16 +28,10 @@ from oh_jupyter.storage.webhook import dispatcher
 from oh_jupyter.testing import FileStoreContract, wait_until
 
 
-class TestWebHookStore(FileStoreContract):
+class TestWebHookStores(FileStoreContract):
     @pytest.fixture
-    def store(self, make):
-        return make(WebHookFileStore)
-
-
-class TestBatchedWebHookStore(FileStoreContract):
-    @pytest.fixture
-    def store(self, make):
-        return make(BatchedWebHookFileStore)
+    def store(self, make, kind):
+        return make(kind)
 
 
 def test_each_change_is_a_request(make, receiver):
