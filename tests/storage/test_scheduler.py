@@ -186,6 +186,9 @@ def test_beyond_the_limit_replaced_changes_go_first_and_the_newest_stays():
     made = plan(pending, NOW, DURABLE, max_bytes=20)
     assert (numbers(made.replaced), numbers(made.dropped)) == ([0, 1, 2], [3, 4])
     assert sent(made) == [[[5]]]
+    writing = change(2, "f", size=10, applied=False)
+    made = plan([change(1, "f", size=10), writing], NOW, DURABLE, max_bytes=15)
+    assert (numbers(made.replaced), numbers(made.dropped)) == ([], [1])
     made = plan([change(1, "f", size=10)], NOW, DURABLE, max_bytes=1)
     assert (sent(made), made.dropped) == ([[[1]]], [])
 

@@ -196,14 +196,14 @@ class _Planner:
         """Drop changes beyond the limits: replaced ones, then the oldest; return the others."""
         if count <= MAX_CHANGES and size <= max_bytes:
             return list(waiting)
-        last = {change.key: change.number for change in waiting}
+        last = {change.key: change.number for change in waiting if change.applied}
         rest = []
         for change in waiting:
-            if change.number == last[change.key] or change.batch:
-                rest.append(change)
-            else:
+            if change.applied and not change.batch and change.number < last[change.key]:
                 self.plan.replaced.append(change)
                 count, size = count - 1, size - change.size
+            else:
+                rest.append(change)
         # A tenth more than needed, so that the next changes do not exceed the limits again.
         for change in rest[:-1]:
             if count <= 0.9 * MAX_CHANGES and size <= 0.9 * max_bytes:
