@@ -52,7 +52,7 @@ _PATH_LOCKS = 64
 _MAX_CONCURRENT_BYTES = 1 << 20
 # A faster receiver gets one request at a time; more would only compete for the interpreter.
 _SLOW_RESPONSE_SECONDS = 0.01
-# Planning many postponed changes takes time, so not every new change starts it.
+# Planning many changes takes time, so not every new change starts it.
 _REST_SECONDS_PER_CHANGE = 0.0001
 _LOCK_SECONDS = 1.0
 
@@ -381,8 +381,9 @@ class Dispatcher:
         if self._is_halted:
             return
         self.outbox.sender_lock.acquire(None if self._thread is not None else _LOCK_SECONDS)
+        pending = self.outbox.pending()
         plan = scheduler.plan(
-            self.outbox.pending(),
+            pending,
             time.time(),
             self._retry_policy,
             pause=self._pause,
@@ -397,11 +398,11 @@ class Dispatcher:
         self._drop(plan.dropped)
         with contextlib.suppress(*OUTBOX_ERRORS):  # sending continues with a full disk
             self.outbox.save(plan.rescheduled)
+        self._rest_until = time.monotonic() + _REST_SECONDS_PER_CHANGE * len(pending)
         self._follow(plan)
 
     def _follow(self, plan: Plan) -> None:
         self._plan, self._pause = plan, plan.pause
-        self._rest_until = time.monotonic() + _REST_SECONDS_PER_CHANGE * plan.postponed
         followers = {request.changes[0].key: rest for request, rest in self._in_flight.items()}
         for rest in followers.values():
             rest.clear()

@@ -105,7 +105,6 @@ class Plan:
         wake_at: Time of the next plan in seconds since the epoch; infinite if nothing waits.
         waits_for_response: Whether a change waits for a request in flight.
         waiting_from: Number of the first change that waits for a response or for a quick try.
-        postponed: Number of changes that are not sent now.
         replaced: Changes that later ones replace.
         dropped: Changes beyond the limits.
         rescheduled: Changes with a new due time.
@@ -116,7 +115,6 @@ class Plan:
     wake_at: float = math.inf
     waits_for_response: bool = False
     waiting_from: float = math.inf
-    postponed: int = 0
     replaced: list[PendingChange] = field(default_factory=list)
     dropped: list[PendingChange] = field(default_factory=list)
     rescheduled: list[PendingChange] = field(default_factory=list)
@@ -282,7 +280,6 @@ class _Planner:
     def add(self, request: Request) -> None:
         """Plan or postpone a request."""
         if not self._is_planned(request):
-            self.plan.postponed += len(request.changes)
             for change in request.changes:
                 self._postponed.add(change.key)
 
