@@ -2,13 +2,13 @@
 
 import itertools
 import math
-from collections import deque
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from oh_jupyter.storage.webhook.changes import Failure, PendingChange, Request
+from oh_jupyter.storage.webhook.lanes import MAX_REQUESTS, Lanes
 from oh_jupyter.storage.webhook.scheduler import (
     MAX_PAUSE_SECONDS,
     PROBE_SECONDS,
@@ -233,6 +233,26 @@ def test_retry_after_is_a_pause_for_all_of_two_minutes_at_most():
     assert pause == Pause(NOW + MAX_PAUSE_SECONDS, requested=True)
 
 
+def test_lanes_are_sent_side_by_side_up_to_a_limit():
+    lanes = Lanes()
+    assert (bool(lanes), lanes.seconds_to_send(concurrent=True)) == (False, math.inf)
+    made = plan([change(n, f"{n % 10}") for n in range(1, 21)], NOW, DURABLE)
+    lanes.replace(made.lanes)
+    for number in range(MAX_REQUESTS):
+        assert lanes.seconds_to_send(concurrent=True) < 1
+        assert lanes.open_from() == 1
+        lane = lanes.next_lane()
+        lanes.start(lane.popleft(), lane)
+        assert lanes.seconds_to_send(concurrent=False) == math.inf
+        assert len(lanes.in_flight) == number + 1
+    assert lanes.seconds_to_send(concurrent=True) == math.inf
+    lanes.in_flight.pop(next(iter(lanes.in_flight)))
+    assert lanes.open_from() == 2
+    lanes.clear()
+    assert lanes
+    assert lanes.seconds_to_send(concurrent=True) == math.inf
+
+
 KEYS = ["a", "a/b", "a/b/c", "d", "d/e", "f", ""]
 
 
@@ -329,8 +349,7 @@ class Simulation:
         self.now = NOW
         self.pause = Pause()
         self.pending = {}
-        self.in_flight = {}
-        self.lanes = deque()
+        self.lanes = Lanes()
         self.accepted = []
         self.dead = []
         self.fresh = set()
@@ -347,7 +366,7 @@ class Simulation:
             self.now,
             self.policy,
             pause=self.pause,
-            in_flight=list(self.in_flight),
+            in_flight=self.lanes.in_flight,
             fresh=self.fresh,
             retry_now=retry_now,
             batch_bytes=self.batch_bytes,
@@ -361,15 +380,14 @@ class Simulation:
         for each in made.rescheduled:
             if each.number in self.pending:
                 self.pending[each.number] = each
-        self.lanes = deque()
-        for rest in self.in_flight.values():
-            rest.clear()
-        for lane in map(deque, made.lanes):
-            ahead = [r for r in self.in_flight if r.changes[0].key == lane[0].changes[0].key]
-            (self.in_flight[ahead[0]] if ahead else self.lanes).extend(lane if ahead else [lane])
+        self.lanes.replace(made.lanes)
         return made
 
-    def send(self, lane):
+    def may_send(self):
+        return self.lanes.seconds_to_send(concurrent=True) < math.inf
+
+    def send(self, lane=None):
+        lane = lane or self.lanes.next_lane()
         request = lane.popleft()
         sending = {each.number for each in request.changes}
         for each in request.changes:
@@ -380,11 +398,11 @@ class Simulation:
             changes = tuple(each._replace(batch=request.id) for each in request.changes)
             request = Request(request.id, changes)
             self.pending.update((each.number, each) for each in changes)
-        self.in_flight[request] = lane
+        self.lanes.start(request, lane)
 
     def respond(self, failure):
-        request = next(iter(self.in_flight))
-        lane = self.in_flight.pop(request)
+        request = next(iter(self.lanes.in_flight))
+        lane = self.lanes.in_flight.pop(request)
         if failure is not None:
             retry = after_failure(request.changes, failure, self.pause, self.now, self.policy)
             if not retry.is_final:
@@ -436,10 +454,10 @@ def test_whatever_the_receiver_does_each_change_arrives_in_order_or_dies(
         if name == "wait":
             simulation.now += arguments[0]
         elif name == "send":
-            if simulation.lanes:
-                simulation.send(simulation.lanes.popleft())
+            if simulation.may_send():
+                simulation.send()
         elif name == "respond":
-            if simulation.in_flight:
+            if simulation.lanes.in_flight:
                 simulation.respond(*arguments)
         else:
             getattr(simulation, name)(*arguments)
@@ -447,12 +465,12 @@ def test_whatever_the_receiver_does_each_change_arrives_in_order_or_dies(
         if not simulation.pending:
             break
         made = simulation.plan()
-        while simulation.lanes:
-            simulation.send(simulation.lanes.popleft())
-        if not simulation.in_flight:
+        while simulation.may_send():
+            simulation.send()
+        if not simulation.lanes:
             assert simulation.now < made.wake_at < math.inf
             simulation.now = made.wake_at
-        while simulation.in_flight:
+        while simulation.lanes.in_flight:
             simulation.respond(None)
     assert simulation.pending == {}
     for key in KEYS:

@@ -30,9 +30,10 @@ from oh_jupyter.storage.webhook.changes import (
     Request,
 )
 from oh_jupyter.storage.webhook.database import OUTBOX_ERRORS
+from oh_jupyter.storage.webhook.lanes import Lanes
 from oh_jupyter.storage.webhook.outbox import Outbox
 from oh_jupyter.storage.webhook.scheduler import Pause, Plan, RetryPolicy
-from oh_jupyter.storage.webhook.sender import MAX_REQUESTS, Outcome, Send, Sender
+from oh_jupyter.storage.webhook.sender import Outcome, Send, Sender
 
 MAX_OUTBOX_BYTES = 1 << 30
 """Maximum size of the pending contents in an outbox, which may hold the changes of several days."""
@@ -49,9 +50,6 @@ DURABLE_SECONDS = 5.0
 _log = logging.getLogger(__name__)
 _MAX_FAILURES = 1000
 _PATH_LOCKS = 64
-_MAX_CONCURRENT_BYTES = 1 << 20
-# A faster receiver gets one request at a time; more would only compete for the interpreter.
-_SLOW_RESPONSE_SECONDS = 0.01
 # Planning many changes takes time, so not every new change starts it.
 _REST_SECONDS_PER_CHANGE = 0.0001
 _LOCK_SECONDS = 1.0
@@ -136,10 +134,8 @@ class Dispatcher:
         self._rest_until = 0.0  # of the monotonic clock
         # Of the thread:
         self._plan = Plan()
-        self._lanes: deque[deque[Request]] = deque()
-        self._in_flight: dict[Request, deque[Request]] = {}  # with the rest of their lanes
+        self._lanes = Lanes()
         self._pause = Pause()
-        self._submitted_at = 0.0  # of the monotonic clock
         self._logged: set[str] = set()
 
     def reset_after_fork(self) -> None:
@@ -309,7 +305,7 @@ class Dispatcher:
 
     def _may_stop(self, wait: float) -> bool:
         """Return whether everything is sent, or kept in the outbox."""
-        if not self._is_stopping or self._in_flight:
+        if not self._is_stopping or self._lanes.in_flight:
             return False
         return self._is_halted or wait == math.inf or (self.durable and wait > 0)
 
@@ -335,23 +331,25 @@ class Dispatcher:
                 self._make_plan()
             if self._is_halted:
                 self._lanes.clear()
-            while self._lanes and self._seconds_to_submit() <= 0:
-                self._submit(self._lanes.popleft())
+            while self._seconds_to_send() <= 0:
+                self._submit(self._lanes.next_lane())
         except OUTBOX_ERRORS as error:
             self._pause_outbox(error)
-        if not self._in_flight and not self._lanes:
+        if not self._lanes:
             # Another process may send now.
             self.outbox.write_accepted()
             self.outbox.sender_lock.release()
             self.outbox.maintain()
         with self._lock:
             if self._flushes and not self._needs_plan:
-                self._release_flushes(self._open_from())
+                self._release_flushes(min(self._plan.waiting_from, self._lanes.open_from()))
 
     def _seconds_to_wait(self) -> float:
         """Return the seconds until the next work is due; infinite if nothing is."""
-        submit = self._seconds_to_submit() if self._lanes else math.inf
-        return min(self._seconds_to_plan(), submit)
+        return min(self._seconds_to_plan(), self._seconds_to_send())
+
+    def _seconds_to_send(self) -> float:
+        return self._lanes.seconds_to_send(concurrent=self._sender.threads > 0)
 
     def _seconds_to_plan(self) -> float:
         with self._lock:
@@ -362,15 +360,6 @@ class Dispatcher:
                 due = min(fresh.last + policy.quiet_seconds, fresh.first + policy.max_wait_seconds)
                 wait = 0.0 if self._is_stopping or self._is_full else min(wait, due - now)
             return max(wait, self._rest_until - now, 0.0)
-
-    def _seconds_to_submit(self) -> float:
-        if not self._in_flight:
-            return 0.0
-        size = sum(c.size for r in (*self._in_flight, self._lanes[0][0]) for c in r.changes)
-        is_full = len(self._in_flight) >= MAX_REQUESTS or size > _MAX_CONCURRENT_BYTES
-        if is_full or not self._sender.threads:
-            return math.inf
-        return max(self._submitted_at + _SLOW_RESPONSE_SECONDS - time.monotonic(), 0.0)
 
     def _make_plan(self) -> None:
         with self._lock:
@@ -387,10 +376,10 @@ class Dispatcher:
             time.time(),
             self._retry_policy,
             pause=self._pause,
-            in_flight=self._in_flight,
+            in_flight=self._lanes.in_flight,
             fresh=set(fresh),
             retry_now=retry_now,
-            idle_seconds=time.monotonic() - self._submitted_at,
+            idle_seconds=time.monotonic() - self._lanes.sent_at,
             batch_bytes=self._batch_policy.batch_bytes,
             max_bytes=self._max_bytes,
         )
@@ -399,19 +388,8 @@ class Dispatcher:
         with contextlib.suppress(*OUTBOX_ERRORS):  # sending continues with a full disk
             self.outbox.save(plan.rescheduled)
         self._rest_until = time.monotonic() + _REST_SECONDS_PER_CHANGE * len(pending)
-        self._follow(plan)
-
-    def _follow(self, plan: Plan) -> None:
         self._plan, self._pause = plan, plan.pause
-        followers = {request.changes[0].key: rest for request, rest in self._in_flight.items()}
-        for rest in followers.values():
-            rest.clear()
-        for lane in plan.lanes:
-            key = lane[0].changes[0].key
-            if key in followers:
-                followers[key].extend(lane)
-            else:
-                self._lanes.append(deque(lane))
+        self._lanes.replace(plan.lanes)
 
     def _submit(self, lane: deque[Request]) -> None:
         request = lane.popleft()
@@ -421,13 +399,12 @@ class Dispatcher:
             request = Request(request.id, changes)
             with contextlib.suppress(*OUTBOX_ERRORS):  # sending continues with a full disk
                 self.outbox.save(changes)
-        self._in_flight[request] = lane
-        self._submitted_at = time.monotonic()
+        self._lanes.start(request, lane)
         self._sender.submit(request)
 
     def _settle(self, outcome: Outcome) -> None:
         """Record the outcome of a request, and submit the next one of its lane."""
-        lane = self._in_flight.pop(outcome.request)
+        lane = self._lanes.in_flight.pop(outcome.request)
         if self._plan.waits_for_response:
             self._needs_plan = True
         if outcome.failure is None:
@@ -500,13 +477,6 @@ class Dispatcher:
         if message not in self._logged:
             self._logged.add(message)
             _log.warning(message, *values)
-
-    def _open_from(self) -> float:
-        """Return the number of the first change that is neither sent nor postponed for long."""
-        requests = [*self._in_flight, *(rest[0] for rest in self._in_flight.values() if rest)]
-        if self._lanes:  # by their first change
-            requests.append(self._lanes[0][0])
-        return min([self._plan.waiting_from, *(r.changes[0].number for r in requests)])
 
     def _release_flushes(self, open_from: float) -> None:
         for flush in self._flushes:

@@ -11,8 +11,7 @@ from typing import IO
 
 from oh_jupyter.background import try_start_thread
 from oh_jupyter.storage.webhook.changes import Failure, PendingChange, RefusedError, Request
-
-MAX_REQUESTS = 8
+from oh_jupyter.storage.webhook.lanes import MAX_REQUESTS
 
 Send = Callable[[Request, Sequence[bytes | IO[bytes]]], None]
 """Sends a request with the contents of its changes; raises if the receiver does not accept it."""
