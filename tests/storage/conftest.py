@@ -17,9 +17,13 @@ from types import SimpleNamespace
 import pytest
 import requests
 
-from oh_jupyter.storage import InMemoryFileStore, S3FileStore
-from oh_jupyter.storage.webhook import delivery
-from oh_jupyter.storage.webhook.dispatcher import RetryPolicy
+from oh_jupyter.storage import (
+    BatchedWebHookFileStore,
+    InMemoryFileStore,
+    S3FileStore,
+    WebHookFileStore,
+)
+from oh_jupyter.storage.webhook.scheduler import RetryPolicy
 
 
 def _program(name, package):
@@ -120,8 +124,8 @@ class Receiver:
         self.requests = []
         self.answers = []  # (status, headers) of the next requests; then 200
         self.refused = {}  # status by path, as long as it is here
-        self.delay_seconds = 0
-        self.hanging = set()  # paths that are not answered before they are taken out
+        self.hanging = set()  # paths that are not answered before `release`
+        self.released = threading.Condition()
         self.at_once = self.most_at_once = 0
         self.lock = threading.Lock()
         self.gate = threading.Event()
@@ -158,10 +162,8 @@ class Receiver:
                     )
                 )
                 outer.gate.wait()
-                if outer.delay_seconds:
-                    threading.Event().wait(outer.delay_seconds)
-                while self.path in outer.hanging:
-                    threading.Event().wait(0.01)
+                with outer.released:
+                    outer.released.wait_for(lambda: self.path not in outer.hanging)
                 status, headers = outer.answers.pop(0) if outer.answers else (200, {})
                 status = outer.refused.get(self.path, status)
                 if status == "reset":
@@ -194,9 +196,15 @@ class Receiver:
     def items(self):
         return [json.loads(request.body) for request in self.requests]
 
-    def close(self):
+    def release(self):
+        """Answer every request."""
         self.gate.set()
-        self.hanging = set()
+        with self.released:
+            self.hanging.clear()
+            self.released.notify_all()
+
+    def close(self):
+        self.release()
         self.server.shutdown()
         self.server.server_close()
 
@@ -211,13 +219,13 @@ def receiver():
 @pytest.fixture
 def quick(monkeypatch):
     """Retry without the pause of a second."""
-    monkeypatch.setattr(
-        delivery,
-        "RetryPolicy",
-        lambda durable: RetryPolicy(
-            durable=durable, pause_seconds=0.01, backoff_seconds=0.05, give_up_seconds=3600
-        ),
-    )
+    policy = RetryPolicy(pause_seconds=0.01, backoff_seconds=0.05, give_up_seconds=3600)
+    monkeypatch.setattr(WebHookFileStore, "retry_policy", policy)
+
+
+@pytest.fixture(params=[WebHookFileStore, BatchedWebHookFileStore])
+def kind(request):
+    return request.param
 
 
 @pytest.fixture
@@ -230,8 +238,7 @@ def make(receiver):
         return hook
 
     yield make
-    receiver.gate.set()
-    receiver.hanging = set()
+    receiver.release()
     for hook in made:
         hook.close(0.5)
         if isinstance(hook.client, requests.Session):

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-from threading import Thread
 
 import pytest
 
@@ -10,10 +9,6 @@ from oh_jupyter.errors import StorageError
 from oh_jupyter.events import MessageAction
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.storage import LocalFileStore, WebHookFileStore
-from oh_jupyter.storage.webhook import outbox as outbox_module
-from oh_jupyter.storage.webhook.change_table import ChangeTable
-from oh_jupyter.storage.webhook.changes import Change
-from oh_jupyter.storage.webhook.outbox import Outbox
 
 
 @pytest.fixture
@@ -79,7 +74,9 @@ def sent(receiver):
     return {request.path.removeprefix("/hook/"): request.body for request in receiver.requests}
 
 
-def test_an_outbox_on_a_full_disk_loses_nothing(small_disk, tmp_path, make, receiver, caplog):
+def test_a_full_outbox_drains_and_lists_what_it_could_not_keep(
+    small_disk, tmp_path, make, receiver, caplog
+):
     store = make(
         WebHookFileStore,
         store=LocalFileStore(str(tmp_path / "store")),
@@ -90,88 +87,48 @@ def test_an_outbox_on_a_full_disk_loses_nothing(small_disk, tmp_path, make, rece
     written["large"] = os.urandom(3_000_000)
     for path, contents in written.items():
         store.write(path, contents)
-    assert len(store.deliveries()) == len(written)
-    assert caplog.text.count("kept in memory until it can") == 1
+    assert all(store.read_bytes(path) == contents for path, contents in written.items())
+    assert {delivery.path for delivery in store.deliveries()} == written.keys()
+    lost = {letter.path: letter for letter in store.deliveries() if letter.state == "dead"}
+    assert "large" in lost
+    assert len(lost) < 25
+    assert all("outbox failed" in letter.reason for letter in lost.values())
+    assert caplog.text.count("will not be reported") == len(lost)
     receiver.gate.set()
     report = store.flush()
-    assert (report.delivered, report.failed, report.pending) == (len(written), (), 0)
-    assert sent(receiver) == written
+    assert (report.delivered, report.pending) == (len(written) - len(lost), 0)
+    assert {failed.path for failed in report.failed} == lost.keys()
+    assert sent(receiver) == {path: written[path] for path in written.keys() - lost.keys()}
     assert not os.listdir(small_disk / "outbox/outbox.sqlite3-bodies")
-    assert all(store.read_bytes(path) == contents for path, contents in written.items())
+    # There is room again.
+    store.write("d0/f", written["d1/f"])
+    assert store.flush().delivered == 1
+    store.close()
+    again = make(WebHookFileStore, outbox=small_disk / "outbox")
+    assert {letter.path for letter in again.deliveries()} == lost.keys()
+    assert again.replay() == 0  # their contents were not kept
+    assert again.discard() == len(lost)
+    assert again.deliveries() == []
 
 
 def test_an_outbox_that_was_tried_on_a_full_disk_drains(small_disk, make, receiver, quick):
     store = make(WebHookFileStore, outbox=small_disk / "outbox")
-    paths = [f"{n}" for n in range(12)]
+    paths = [f"{n}" for n in range(9)]
     receiver.refused = dict.fromkeys((f"/hook/{path}" for path in paths), 503)
     for path in paths:
         store.write(path, os.urandom(40_000))
-        if path == "8":
-            store.flush()
-            fill(small_disk)
     store.flush()
-    assert len(store.deliveries()) == 12
+    fill(small_disk)
+    store.write("lost", os.urandom(40_000))
+    store.flush()
+    assert len(store.deliveries()) == 10
     receiver.refused = {}
     receiver.requests.clear()
     while store.flush().pending:
         pass
     assert sent(receiver).keys() == set(paths)
-    assert store.deliveries() == []
-
-
-def test_what_waited_in_memory_is_on_disk_when_there_is_room(small_disk, make, receiver, quick):
-    store = make(WebHookFileStore, outbox=small_disk / "outbox")
-    receiver.refused = dict.fromkeys(("/hook/small", "/hook/large"), 503)
-    fill(small_disk)
-    contents = {"small": os.urandom(30_000), "large": os.urandom(300_000)}
-    for path, data in contents.items():
-        store.write(path, data)
-    store.flush()
+    assert [letter.path for letter in store.deliveries()] == ["lost"]
     (small_disk / "filler").unlink()
-    store.flush()
+    assert store.discard() == 1
     store.close()
-    receiver.refused = {}
-    receiver.requests.clear()
-    again = make(WebHookFileStore, outbox=small_disk / "outbox")
-    while again.flush().pending:
-        pass
-    assert sent(receiver) == contents
-
-
-def test_a_change_that_moves_to_the_disk_is_pending_all_the_time(small_disk, monkeypatch):
-    outbox = Outbox(str(small_disk / "outbox.sqlite3"))
-    fill(small_disk)
-    number = outbox.add(Change("POST", "f", "f", os.urandom(300_000)))
-    assert outbox.undurable == 1
-    (small_disk / "filler").unlink()
-    mover = Thread(target=outbox.maintain)
-    read = ChangeTable.pending
-
-    def read_while_it_moves(table):
-        changes = list(read(table))
-        if mover.ident is None:
-            mover.start()
-            mover.join(0.5)  # which it cannot
-        return changes
-
-    monkeypatch.setattr(ChangeTable, "pending", read_while_it_moves)
-    assert [change.number for change in outbox.pending()] == [number]
-    mover.join()
-    assert outbox.undurable == 0
-    outbox.close()
-
-
-def test_what_cannot_be_kept_at_all_is_listed(small_disk, make, receiver, monkeypatch):
-    monkeypatch.setattr(outbox_module, "_MAX_OVERFLOW_BYTES", 1_000_000)
-    store = make(WebHookFileStore, outbox=small_disk / "outbox")
-    receiver.gate.clear()
-    for n in range(25):
-        store.write(f"{n}", os.urandom(100_000))
-    lost = [d for d in store.deliveries() if d.state == "dead"]
-    assert 0 < len(lost) < 25
-    assert len(store.deliveries()) == 25
-    receiver.gate.set()
-    report = store.flush()
-    assert report.delivered == 25 - len(lost)
-    assert {failed.path for failed in report.failed} == {letter.path for letter in lost}
-    assert all("outbox failed" in letter.reason for letter in lost)
+    assert make(WebHookFileStore, outbox=small_disk / "outbox").deliveries() == []

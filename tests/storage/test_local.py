@@ -291,6 +291,8 @@ def test_writing_while_the_directory_is_deleted(store):
         jobs += [pool.submit(delete), pool.submit(delete)]
         for job in jobs:
             job.result()
+    store.write("d/sub/f", "last")
+    assert store.read("d/sub/f") == "last"
 
 
 def test_two_processes_on_one_store(store):

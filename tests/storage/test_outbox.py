@@ -28,17 +28,11 @@ from oh_jupyter.storage import (
     WebHookFileStore,
     get_file_store,
 )
-from oh_jupyter.storage.webhook import delivery
+from oh_jupyter.storage.webhook import dispatcher
 from oh_jupyter.storage.webhook.changes import Change
-from oh_jupyter.storage.webhook.dispatcher import RetryPolicy
-from oh_jupyter.storage.webhook.in_flight import PathBarrier
 from oh_jupyter.storage.webhook.outbox import Outbox
+from oh_jupyter.storage.webhook.scheduler import PathBarrier, RetryPolicy
 from oh_jupyter.testing import wait_until
-
-
-@pytest.fixture(params=[WebHookFileStore, BatchedWebHookFileStore])
-def kind(request):
-    return request.param
 
 
 @pytest.fixture
@@ -69,15 +63,17 @@ PROGRAM = """
 import os, signal, sys
 from oh_jupyter.storage import *
 kind, url, outbox, root, end = sys.argv[1:]
-import oh_jupyter.storage.webhook.delivery as shutdown
-shutdown.DURABLE_SECONDS = 0.5
+from oh_jupyter.storage.webhook import dispatcher
+dispatcher.DURABLE_SECONDS = 0.5
+if end == "handled term":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 store = globals()[kind](LocalFileStore(root), url, outbox=outbox or None)
 for n in range(20):
     store.write(f"d{n % 4}/f", f"{end} {n}")
 print("written", flush=True)
 if end == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
-if end == "term":
+if end.endswith("term"):
     os.kill(os.getpid(), signal.SIGTERM)
     signal.pause()
 if end == "exception":
@@ -134,23 +130,20 @@ def test_a_process_that_is_killed_at_any_time_reports_what_the_store_has(
         store.delete("loop")
 
 
-@pytest.mark.parametrize("end", ["term", "exception", "normal"])
+@pytest.mark.parametrize("end", ["handled term", "exception", "normal"])
 def test_without_an_outbox_a_process_sends_before_it_ends(receiver, kind, tmp_path, end):
     process = run(kind, receiver.url, "", tmp_path, end)
     process.communicate(timeout=60)
-    assert process.returncode == {"term": -15, "exception": 1, "normal": 0}[end]
+    assert process.returncode == {"handled term": 143, "exception": 1, "normal": 0}[end]
     assert contents(receiver) == {f"d{n % 4}/f": f"{end} {n}" for n in range(16, 20)}
 
 
-def test_a_handler_of_the_program_for_sigterm_stays():
-    before = signal.getsignal(signal.SIGTERM)
-    mine = lambda *_: None  # noqa: E731
-    signal.signal(signal.SIGTERM, mine)
-    try:
-        WebHookFileStore(InMemoryFileStore(), "http://127.0.0.1:9/").close(0)
-        assert signal.getsignal(signal.SIGTERM) is mine
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def test_a_store_installs_no_signal_handler(make):
+    handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    store = make(WebHookFileStore)
+    store.write("f", "x")
+    assert store.flush().delivered == 1
+    assert {number: signal.getsignal(number) for number in signal.valid_signals()} == handlers
 
 
 def test_a_receiver_that_comes_back(make, receiver, quick, kind, outbox, caplog):
@@ -183,7 +176,7 @@ def test_a_receiver_that_asks_for_time_gets_it(make, receiver, outbox):
     receiver.answers = [(429, {"Retry-After": "2"})]
     store = make(WebHookFileStore, outbox=outbox)
     store.write("a", "1")
-    wait_until(lambda: receiver.requests)
+    wait_until(lambda: store.deliveries()[0].attempts == 1)
     store.write("b", "2")  # another path, the same receiver
     store.flush()
     wait_until(lambda: len(receiver.requests) == 3)
@@ -367,13 +360,15 @@ def test_a_write_that_fails_is_not_reported(make, receiver, outbox):
     assert receiver.requests == []
 
 
-def test_an_outbox_that_is_full_keeps_the_newest(make, receiver, quick, outbox, caplog):
+def test_an_outbox_that_is_full_keeps_the_newest(
+    make, receiver, quick, outbox, caplog, monkeypatch
+):
     receiver.gate.clear()
+    monkeypatch.setattr(dispatcher, "MAX_OUTBOX_BYTES", 500_000)
     store = make(WebHookFileStore, outbox=outbox)
-    store._queue._max_bytes = 500_000
     for n in range(60):
         store.write(f"{n}", b"x" * 50_000)
-    assert store._queue.outbox.totals()[1] <= 600_000
+    wait_until(lambda: sum(d.size for d in store.deliveries() if d.state == "waiting") <= 600_000)
     receiver.gate.set()
     failed = store.flush().failed
     assert {f.reason for f in failed} == {"dropped: too much was waiting"}
@@ -384,16 +379,27 @@ def test_an_outbox_that_is_full_keeps_the_newest(make, receiver, quick, outbox, 
     assert store.replay() == 0  # their contents were not kept
 
 
-def test_a_disk_without_room_for_the_outbox_does_not_stop_a_write(make, receiver, outbox, caplog):
+@pytest.mark.skipif(os.name == "nt", reason="the platform has no limit of file sizes")
+def test_an_outbox_that_cannot_grow_does_not_stop_a_write(make, receiver, outbox, caplog):
+    resource = pytest.importorskip("resource")
     store = make(WebHookFileStore, outbox=outbox)
     store.write("f", "1")
     store.flush()
-    store._queue.outbox._table.database.connection.execute("PRAGMA max_page_count=1")
-    store.write("big", b"x" * 60_000)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, limits[1]))
+    try:
+        store.write("big", b"x" * 60_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert store.read_bytes("big") == b"x" * 60_000
+    assert "will not be reported" in caplog.text
+    (letter,) = store.deliveries()
+    assert (letter.path, letter.state, letter.size) == ("big", "dead", 60_000)
+    (failed,) = store.flush().failed
+    assert failed == FailedDelivery("POST", "big", letter.reason)
+    store.write("big", b"y" * 60_000)
     assert store.flush().delivered == 1
-    assert receiver.requests[-1].body == b"x" * 60_000
-    assert "kept in memory" in caplog.text
+    assert receiver.requests[-1].body == b"y" * 60_000
 
 
 def test_an_outbox_that_is_gone_does_not_stop_a_write(make, receiver, outbox, tmp_path):
@@ -406,9 +412,11 @@ def test_an_outbox_that_is_gone_does_not_stop_a_write(make, receiver, outbox, tm
     assert store.read("g") == "2"
     (tmp_path / "outbox").unlink()
     (tmp_path / "away").rename(tmp_path / "outbox")
-    store.flush()
-    wait_until(lambda: ("POST", "/g", b"2") in receiver.seen())
-    assert store.flush().pending == 0
+    assert [letter.path for letter in store.deliveries()] == ["g"]
+    assert [failed.path for failed in store.flush().failed] == ["g"]
+    store.write("g", "3")
+    assert store.flush().delivered == 1
+    assert receiver.seen()[-1] == ("POST", "/g", b"3")
 
 
 def test_large_contents_are_kept_beside_and_go_when_they_are_sent(
@@ -493,12 +501,12 @@ def test_after_fork(receiver, make, outbox, kind):
 def test_a_change_of_a_killed_process_counts_and_of_a_live_one_waits(outbox):
     box = Outbox(outbox)
     box.add(Change("POST", "f", "f", b"x"))
-    assert [change.done for change in box.pending()] == [False]
+    assert [change.applied for change in box.pending()] == [False]
     box.close()
     with sqlite3.connect(box.path) as file:
         file.execute("UPDATE changes SET owner='1@5.0#gone'")
     file.close()
-    assert [change.done for change in box.pending()] == [True]
+    assert [change.applied for change in box.pending()] == [True]
     box.close()
 
 
@@ -530,6 +538,20 @@ def test_independent_paths_go_out_side_by_side(make, receiver, outbox):
     assert receiver.most_at_once == 8
 
 
+def test_a_closed_store_sends_no_more_requests(make, receiver, outbox):
+    receiver.gate.clear()
+    store = make(WebHookFileStore, outbox=outbox)
+    for n in range(20):
+        store.write(f"f{n}", "x")
+    wait_until(lambda: receiver.at_once == 8)
+    assert store.close(0).pending == 20
+    receiver.gate.set()
+    wait_until(lambda: len(store.deliveries()) == 12)
+    assert len(receiver.requests) == 8
+    assert store.flush().delivered == 20
+    assert len(receiver.requests) == 20
+
+
 def test_a_path_that_hangs_holds_up_only_itself(make, receiver, outbox):
     receiver.hanging = {"/hook/d/f"}
     store = make(WebHookFileStore, outbox=outbox)
@@ -540,8 +562,7 @@ def test_a_path_that_hangs_holds_up_only_itself(make, receiver, outbox):
     store.write("other", "1")
     wait_until(lambda: ("POST", "/other", b"1") in receiver.seen())
     assert len(receiver.requests) == 2
-    receiver.hanging = set()
-    receiver.gate.set()
+    receiver.release()
     assert store.flush().pending == 0
     assert [method for method, path, _ in receiver.seen() if path == "/d/f"] == ["POST"] * 2
     assert receiver.seen()[-1] == ("DELETE", "/d", b"")
@@ -549,16 +570,14 @@ def test_a_path_that_hangs_holds_up_only_itself(make, receiver, outbox):
 
 def put_off(box, seconds):
     """Pretend that what waits was tried for hours, and pauses for so long."""
-    changes = box.pending()
-    for change in changes:
-        change.rounds, change.attempts, change.due = 9, 27, time.time() + seconds
-    box.reschedule(changes)
+    due = time.time() + seconds
+    box.save([change._replace(rounds=9, attempts=27, due=due) for change in box.pending()])
 
 
 def test_a_new_change_is_tried_soon_whatever_pause_those_before_are_in(
     make, receiver, quick, kind, outbox, monkeypatch
 ):
-    monkeypatch.setattr("oh_jupyter.storage.webhook.dispatcher.PROBE_SECONDS", 0.2)
+    monkeypatch.setattr("oh_jupyter.storage.webhook.scheduler.PROBE_SECONDS", 0.2)
     receiver.refused = {"/hook/f": 503, "/hook/": 503}
     store = make(kind, None, *([0.01] if kind is BatchedWebHookFileStore else []), outbox=outbox)
     store.write("f", "old")
@@ -578,8 +597,8 @@ def test_when_nobody_answered_a_new_change_finds_out_soon_and_takes_the_others_a
     make, receiver, quick, kind, outbox, monkeypatch
 ):
     policy = RetryPolicy(durable=True, pause_seconds=0.01, backoff_seconds=100)
-    monkeypatch.setattr(delivery, "RetryPolicy", lambda durable: policy)
-    monkeypatch.setattr("oh_jupyter.storage.webhook.dispatcher.PROBE_SECONDS", 0.2)
+    monkeypatch.setattr(WebHookFileStore, "retry_policy", policy)
+    monkeypatch.setattr("oh_jupyter.storage.webhook.scheduler.PROBE_SECONDS", 0.2)
     receiver.answers = [("reset", {})] * 8
     store = make(kind, None, *([0.01] if kind is BatchedWebHookFileStore else []), outbox=outbox)
     store.write("old", "1")
@@ -597,7 +616,7 @@ store.write("theirs", "x")
 print("written", flush=True)
 store.flush()
 store.write("again", "x")
-print(store.flush().pending, flush=True)
+print(store.flush().failed, flush=True)
 """
 
 
@@ -611,7 +630,7 @@ def stop_between_transactions(process, outbox):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the platform has no SIGSTOP")
-def test_a_stopped_process_does_not_hold_the_queue_of_others(make, receiver, kind, outbox):
+def test_a_stopped_process_sends_what_others_recorded_when_it_resumes(make, receiver, kind, outbox):
     receiver.gate.clear()
     stopped = subprocess.Popen(
         [sys.executable, "-c", STOPPED, kind.__name__, receiver.url, outbox],
@@ -625,11 +644,11 @@ def test_a_stopped_process_does_not_hold_the_queue_of_others(make, receiver, kin
             receiver.gate.set()
             store = make(kind, outbox=outbox)
             store.write("ours", "x")
-            assert store.flush(60).pending == 0
-            assert contents(receiver) == {"ours": "x", "theirs": "x"}
+            assert store.flush(0.1).pending == 2
         finally:
             stopped.send_signal(signal.SIGCONT)
-        assert stopped.communicate(timeout=60)[0].split() == ["written", "0"]
+        assert stopped.communicate(timeout=60)[0].split() == ["written", "()"]
+    assert store.flush().pending == 0
     assert contents(receiver) == {"ours": "x", "theirs": "x", "again": "x"}
 
 

@@ -3,8 +3,10 @@ import logging
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -22,24 +24,14 @@ from oh_jupyter.storage import (
     LocalFileStore,
     WebHookFileStore,
 )
+from oh_jupyter.storage.webhook import dispatcher
 from oh_jupyter.testing import FileStoreContract, wait_until
 
 
-@pytest.fixture(params=[WebHookFileStore, BatchedWebHookFileStore])
-def kind(request):
-    return request.param
-
-
-class TestWebHookStore(FileStoreContract):
+class TestWebHookStores(FileStoreContract):
     @pytest.fixture
-    def store(self, make):
-        return make(WebHookFileStore)
-
-
-class TestBatchedWebHookStore(FileStoreContract):
-    @pytest.fixture
-    def store(self, make):
-        return make(BatchedWebHookFileStore)
+    def store(self, make, kind):
+        return make(kind)
 
 
 def test_each_change_is_a_request(make, receiver):
@@ -277,14 +269,17 @@ def test_a_writer_never_waits(make, receiver, kind):
     assert store.flush().pending == 0
 
 
+def pending_bytes(store):
+    return sum(each.size for each in store.deliveries() if each.state == "waiting")
+
+
 def test_memory_is_bounded(make, receiver, kind, monkeypatch, caplog):
     receiver.gate.clear()
+    monkeypatch.setattr(dispatcher, "MAX_TEMPORARY_BYTES", 1_000_000)
     store = make(kind)
-    queue = store._queue
-    queue._max_bytes = 1_000_000
     for n in range(300):
         store.write(f"{n % 100}", b"x" * 100_000)
-        assert queue.outbox.totals()[1] <= 1_100_000
+    wait_until(lambda: pending_bytes(store) <= 1_100_000)
     receiver.gate.set()
     report = store.flush()
     assert {failed.reason for failed in report.failed} == {"dropped: too much was waiting"}
@@ -410,6 +405,27 @@ def test_what_is_pending_at_the_end_of_a_kernel_is_delivered(receiver, kind):
     assert number_sent(receiver, kind) == 20
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the platform has no SIGTERM")
+def test_what_a_terminated_kernel_leaves_in_its_outbox_is_delivered(receiver, kind, tmp_path, make):
+    receiver.gate.clear()
+    manager, client = start_new_kernel()
+    outbox = str(tmp_path / "outbox")
+    code = EXIT.replace("sys.argv[1:]", repr((kind.__name__, receiver.url, "normal"))).replace(
+        ", url)", f", url, outbox={outbox!r})"
+    )
+    try:
+        assert client.execute_interactive(code, timeout=60)["content"]["status"] == "ok"
+        manager.signal_kernel(signal.SIGTERM)
+        wait_until(lambda: not manager.is_alive())
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    receiver.gate.set()
+    receiver.requests.clear()
+    assert make(kind, outbox=outbox).flush().delivered == 20
+    assert number_sent(receiver, kind) == 20
+
+
 @pytest.mark.parametrize("durable", [False, True])
 def test_where_no_thread_can_be_started_the_one_that_waits_sends(
     make, receiver, kind, durable, tmp_path, monkeypatch
@@ -429,7 +445,7 @@ def test_where_no_thread_can_be_started_the_one_that_waits_sends(
 
 def test_exit_is_not_held_up_by_a_receiver_that_hangs(receiver, kind):
     receiver.gate.clear()
-    shorter = "import oh_jupyter.storage.webhook.delivery as e; e.EXIT_SECONDS = 0.5\n"
+    shorter = "import oh_jupyter.storage.webhook.dispatcher as e; e.EXIT_SECONDS = 0.5\n"
     subprocess.run(
         [sys.executable, "-c", shorter + EXIT, kind.__name__, receiver.url, "normal"],
         stderr=subprocess.PIPE,
@@ -464,10 +480,15 @@ def test_after_fork(receiver, kind, make, tmp_path):
 
 
 def test_a_store_that_is_gone_sends_the_rest_and_ends_its_thread(receiver):
+    def sending_threads():
+        return {each for each in threading.enumerate() if each.name == "oh-storage-webhook"}
+
+    before = sending_threads()
     store = WebHookFileStore(InMemoryFileStore(), receiver.url)
     store.write("f", "x")
     store.flush()
-    thread = store._queue._thread
+    threads = sending_threads()
+    (thread,) = threads - before
     store.client.close()
     receiver.gate.clear()
     store.write("g", "y")

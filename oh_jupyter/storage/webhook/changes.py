@@ -1,15 +1,10 @@
-"""Changes that a webhook reports, and their outcomes."""
+"""Changes that a webhook reports, the requests that report them, and their outcomes."""
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
-
-_MAX_FAILURES = 1000
+from typing import Literal, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -21,6 +16,51 @@ class Change:
     key: str
     contents: bytes = b""
     source: str | None = None
+
+
+class PendingChange(NamedTuple):
+    """A recorded change without its contents; times are seconds since the epoch."""
+
+    number: int
+    id: str
+    method: str
+    path: str
+    key: str
+    size: int = 0
+    recorded: float = 0.0
+    batch: str | None = None  # id of the request that contained it
+    tries: int = 0  # in the current round of quick tries
+    attempts: int = 0  # in total
+    rounds: int = 0  # failed rounds of quick tries
+    due: float = 0.0
+    reason: str | None = None  # of the last failure
+    applied: bool = True  # by the store
+    ours: bool = True  # recorded by this process
+
+
+class Request(NamedTuple):
+    """Changes to report at once, oldest first; a retry has the same id."""
+
+    id: str
+    changes: tuple[PendingChange, ...]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Reason why a receiver did not accept a request."""
+
+    reason: str
+    answered: bool = True
+    permanent: bool = False
+    retry_after: float | None = None  # seconds
+
+
+class RefusedError(Exception):
+    """The receiver rejected a request."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
 
 
 @dataclass(frozen=True)
@@ -82,41 +122,3 @@ class DeliveryReport:
     delivered: int
     failed: tuple[FailedDelivery, ...]
     pending: int
-
-
-class DeliveryCounter:
-    """Thread-safe counter of the outcomes since the last `take`."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._delivered = 0
-        self._failed: deque[FailedDelivery] = deque(maxlen=_MAX_FAILURES)
-
-    def add_delivered(self, count: int) -> None:
-        """Count accepted changes."""
-        with self._lock:
-            self._delivered += count
-
-    def add_failed(self, failures: Iterable[FailedDelivery]) -> None:
-        """Record changes that were given up."""
-        with self._lock:
-            self._failed.extend(failures)
-
-    def take(self) -> tuple[int, tuple[FailedDelivery, ...]]:
-        """Return and reset the number of accepted changes and the list of failures."""
-        with self._lock:
-            delivered, failed = self._delivered, tuple(self._failed)
-            self._delivered = 0
-            self._failed.clear()
-        return delivered, failed
-
-
-class RefusedError(Exception):
-    """The receiver rejected a request; ``retry_after`` is in seconds."""
-
-    def __init__(
-        self, reason: str, *, permanent: bool = False, retry_after: float | None = None
-    ) -> None:
-        super().__init__(reason)
-        self.permanent = permanent
-        self.retry_after = retry_after

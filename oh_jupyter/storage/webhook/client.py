@@ -20,9 +20,7 @@ from urllib.parse import quote
 
 from oh_jupyter.errors import StoreConfigError
 from oh_jupyter.storage.paths import path_key
-from oh_jupyter.storage.webhook.change_table import QueuedChange
-from oh_jupyter.storage.webhook.changes import RefusedError
-from oh_jupyter.storage.webhook.in_flight import WebhookRequest
+from oh_jupyter.storage.webhook.changes import Failure, PendingChange, RefusedError, Request
 
 _TIMEOUT_SECONDS = 15.0
 _SHORT_RESPONSE_BYTES = 65536
@@ -101,11 +99,11 @@ class WebhookClient:
             self._quick = _QuickClient(session, self.base_url)
         return self._quick if self._quick.is_usable else None
 
-    def send_file(self, request: WebhookRequest) -> None:
+    def send_file(self, request: Request, bodies: Sequence[bytes | IO[bytes]]) -> None:
         """Report one change; raise `RefusedError` if the receiver does not accept it."""
         client, change = self.client, request.changes[0]
-        address = self.address(change.path)
-        contents = request.contents[0] if change.method == "POST" else b""
+        address = self.base_url + self._suffix(change.path)
+        contents = bodies[0] if change.method == "POST" else b""
         if isinstance(contents, bytes) and (quick := self._quick_client()) is not None:
             headers = self._webhook_headers(request.id, contents)
             _check(quick.send(change.method, self._suffix(change.path), headers, contents))
@@ -117,9 +115,9 @@ class WebhookClient:
         options[self._body_name] = _body(client, contents)
         _check(client.post(address, **options))
 
-    def send_batch(self, request: WebhookRequest) -> None:
+    def send_batch(self, request: Request, bodies: Sequence[bytes | IO[bytes]]) -> None:
         """Report several changes; raise `RefusedError` if the receiver does not accept them."""
-        items = [_item(*pair) for pair in zip(request.changes, request.contents, strict=True)]
+        items = [_item(*pair) for pair in zip(request.changes, bodies, strict=True)]
         post = self.client.post
         if self._signer is None and self._custom_client is not None:
             options = {"json": items, **self._options(post, request.id, b"")}
@@ -158,11 +156,8 @@ class WebhookClient:
             headers["webhook-signature"] = self._signer.sign(id, stamp, body)
         return headers
 
-    def address(self, path: str) -> str:
-        """Return the URL of a file, with dot segments resolved, since clients differ in that."""
-        return self.base_url + self._suffix(path)
-
     def _suffix(self, path: str) -> str:
+        """Return the end of a URL, with dot segments resolved, since clients differ in that."""
         key = path_key(path)
         start = "/" if path.startswith("/") else ""
         end = "/" if key and path.endswith("/") else ""
@@ -238,17 +233,10 @@ class _QuickClient:
 
 def _state(session: Any) -> Any:
     """Return all settings of a session that affect its requests."""
-    settings = (session.auth, session.verify, session.cert, session.trust_env)
+    mappings = (session.headers, session.proxies, session.params, session.adapters)
     hooks = [hook for each in session.hooks.values() for hook in each]
-    return (
-        dict(session.headers),
-        list(session.cookies),
-        dict(session.proxies),
-        dict(session.params),
-        dict(session.adapters),
-        settings,
-        hooks,
-    )
+    settings = (session.auth, session.verify, session.cert, session.trust_env)
+    return [*map(dict, mappings), list(session.cookies), hooks, settings]
 
 
 def _is_requests(client: Any) -> bool:
@@ -256,7 +244,7 @@ def _is_requests(client: Any) -> bool:
     return requests is not None and isinstance(client, requests.Session)
 
 
-def _item(change: QueuedChange, contents: bytes | IO[bytes]) -> dict[str, str]:
+def _item(change: PendingChange, contents: bytes | IO[bytes]) -> dict[str, str]:
     item: dict[str, str] = {"method": change.method, "path": change.path}
     if change.method == "POST":
         data = contents if isinstance(contents, bytes) else contents.read()
@@ -324,11 +312,9 @@ def _check_status(response: Any) -> None:
     if not isinstance(status, int):
         response.raise_for_status()
     elif not 200 <= status < 300:
-        raise RefusedError(
-            f"HTTP status {status}",
-            permanent=status < 500 and status not in _TEMPORARY_STATUSES,
-            retry_after=_retry_after(response),
-        )
+        permanent = status < 500 and status not in _TEMPORARY_STATUSES
+        reason, retry_after = f"HTTP status {status}", _retry_after(response)
+        raise RefusedError(Failure(reason, permanent=permanent, retry_after=retry_after))
 
 
 def _retry_after(response: Any) -> float | None:

@@ -1,4 +1,4 @@
-"""SQLite database of an outbox, opened on demand, and its directory of large contents.
+"""SQLite database of an outbox, opened on demand, and the locks of the processes that share it.
 
 A file survives the death of the process; a power loss can lose the last moments.
 """
@@ -6,35 +6,26 @@ A file survives the death of the process; a power loss can lose the last moments
 from __future__ import annotations
 
 import contextlib
-import math
 import os
-import shutil
-import tempfile
+import sqlite3
 import threading
-import time
 import uuid
-import weakref
-from collections.abc import Collection, Iterable
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Iterator
+
+import psutil
 
 from oh_jupyter.errors import StoreConfigError
 from oh_jupyter.locks import file_lock
-from oh_jupyter.storage.webhook.changes import Change
 
-if TYPE_CHECKING:
-    import sqlite3
-
-IN_MEMORY = ":memory:"
-"""Path of a database in memory."""
+OUTBOX_ERRORS = (sqlite3.Error, OSError)
+"""Errors of an outbox whose disk is full or missing."""
 
 _CLOCK_SECONDS = 2.0
-_ORPHAN_SECONDS = 3600.0
 _SUFFIXES = (".sqlite3", ".sqlite", ".db")
 _BUSY_TIMEOUT_SECONDS = 30.0
 _MAX_LOG_PAGES = 16384  # 64 MiB, if no earlier checkpoint runs
 _CHECKPOINT_BYTES = 4 << 20
 _CHECKPOINT_SECONDS = 0.1
-_FREE_INTERVAL_SECONDS = 1.0
 _RESERVE_BYTES = 128 << 10
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS name(name TEXT NOT NULL);
@@ -54,17 +45,21 @@ CREATE TABLE IF NOT EXISTS dead(
 
 
 class Database:
-    """A connection shared by all threads of a process, guarded by its lock."""
+    """A connection shared by all threads of a process; without a path, to a temporary file.
+
+    Attributes:
+        lock: Guards the connection.
+        name: Unique name of the database.
+        owner: Identity of this process as the owner of the changes that it applies.
+    """
 
     def __init__(self, path: str | None) -> None:
         self.path = path
-        self._is_file = path not in (None, IN_MEMORY)
-        self._inherited: list[Any] = []
+        self._inherited: list[sqlite3.Connection | None] = []
         self._connection: sqlite3.Connection | None = None
         self.lock = threading.RLock()
         self.owner = self.name = ""
-        self._freed_at = -math.inf
-        if self._is_file:
+        if path is not None:
             self.connection  # noqa: B018  reports an unusable path at once
 
     @property
@@ -84,14 +79,14 @@ class Database:
         self.owner = ""
 
     def close(self) -> None:
-        """Close the connection; the next use reopens it."""
+        """Close the connection; the next use reopens it, or creates a new temporary file."""
         with self.lock:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
 
     @contextlib.contextmanager
-    def transaction(self) -> Any:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
         """Run the block as one transaction."""
         with self.lock:
             connection = self.connection
@@ -104,93 +99,97 @@ class Database:
                     connection.execute("ROLLBACK")
                 raise
 
-    def checkpoint(self) -> None:
-        """Move a long write-ahead log into the database, without blocking writers."""
-        with contextlib.suppress(OSError):
-            if self._is_file and os.path.getsize(f"{self.path}-wal") >= _CHECKPOINT_BYTES:
-                self._checkpoint("PASSIVE")
-
-    def reserve_space(self) -> None:
-        """Allocate a file that `free_space` can delete when the disk is full."""
-        if not self._is_file or os.path.exists(self._reserve):
+    def maintain(self) -> None:
+        """Move a long write-ahead log into the database, and reserve space for a full disk."""
+        if self.path is None:
             return
-        try:
-            with open(self._reserve, "xb") as file:
-                file.write(bytes(_RESERVE_BYTES))
-        except FileExistsError:
-            return
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(self._reserve)
+        self._reserve_space()
+        with contextlib.suppress(*OUTBOX_ERRORS):  # retried later
+            if os.path.getsize(f"{self.path}-wal") >= _CHECKPOINT_BYTES:
+                # On a connection of its own, so that writers do not wait for it.
+                connection = sqlite3.connect(self.path, timeout=_CHECKPOINT_SECONDS)
+                with contextlib.closing(connection):
+                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def free_space(self) -> None:
-        """Delete the reserve and truncate the write-ahead log, to free space on a full disk."""
-        if not self._is_file or time.monotonic() < self._freed_at + _FREE_INTERVAL_SECONDS:
-            return
-        with contextlib.suppress(OSError):
-            os.unlink(self._reserve)
-        self._checkpoint("TRUNCATE")
-        self._freed_at = time.monotonic()
+        """Delete the reserve on a full disk, so that delivered changes can be deleted."""
+        if self.path is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._reserve)
 
     @property
     def _reserve(self) -> str:
         return f"{self.path}-reserve"
 
-    def _checkpoint(self, mode: str) -> None:
-        import sqlite3
-
-        with (
-            contextlib.suppress(OSError, sqlite3.Error),  # retried later
-            contextlib.closing(
-                sqlite3.connect(str(self.path), timeout=_CHECKPOINT_SECONDS)
-            ) as connection,
-        ):
-            connection.execute(f"PRAGMA wal_checkpoint({mode})")
+    def _reserve_space(self) -> None:
+        if not os.path.exists(self._reserve):
+            try:
+                with open(self._reserve, "wb") as file:
+                    file.write(bytes(_RESERVE_BYTES))
+            except OSError:
+                self.free_space()
 
     def _open(self) -> sqlite3.Connection:
-        import sqlite3
-
         try:
-            if not self._is_file:
-                connection, name = _connect(self.path or "")
+            if self.path is None:
+                connection = _connect("", "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;")
             else:
-                path = str(self.path)
-                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+                os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
                 # It contains files' contents, so only the owner may read it.
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-                with file_lock(path + "-open"):
-                    connection, name = _connect(path)
-        except (sqlite3.Error, OSError) as error:
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+                with file_lock(self.path + "-open"):
+                    connection = _connect(
+                        self.path, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+                    )
+                self._reserve_space()
+            self.name = connection.execute("SELECT name FROM name").fetchone()[0]
+        except OUTBOX_ERRORS as error:
             raise StoreConfigError(
                 f"The outbox {self.path!r} cannot be opened: {error}; "
                 "name a writable directory, or an existing SQLite file."
             ) from error
-        self.name = name
-        self.owner = self.owner or f"{process_identity()}#{uuid.uuid4().hex[:8]}"
+        self.owner = self.owner or f"{_process_identity()}#{uuid.uuid4().hex[:8]}"
         return connection
 
 
-def _connect(path: str) -> tuple[sqlite3.Connection, str]:
-    import sqlite3
-
-    is_file = path not in ("", IN_MEMORY)
+def _connect(path: str, pragmas: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=_BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
     )
     try:
-        connection.execute(f"PRAGMA journal_mode={'WAL' if is_file else 'MEMORY'}")
-        connection.execute(f"PRAGMA synchronous={'NORMAL' if is_file else 'OFF'}")
+        connection.executescript(pragmas)
         # A checkpoint waits for the disk, so the sending thread runs it instead.
         connection.execute(f"PRAGMA wal_autocheckpoint={_MAX_LOG_PAGES}")
+        connection.execute("PRAGMA secure_delete=FAST")  # deletions must not fill the disk
         connection.executescript(_SCHEMA)
-        row = connection.execute("SELECT name FROM name").fetchone()
-        if row is None:
-            row = (uuid.uuid4().hex[:16],)
-            connection.execute("INSERT INTO name VALUES(?)", row)
+        connection.execute(
+            "INSERT INTO name SELECT ? WHERE NOT EXISTS (SELECT 1 FROM name)",
+            (uuid.uuid4().hex[:16],),
+        )
     except BaseException:
         connection.close()
         raise
-    return connection, row[0]
+    return connection
+
+
+class SenderLock:
+    """Lock of the process that sends; without a path there is only one."""
+
+    def __init__(self, outbox: str | None) -> None:
+        self._path = None if outbox is None else outbox + "-turn"
+        self._holding = contextlib.ExitStack()
+        self._is_held = False
+
+    def acquire(self, timeout_seconds: float | None) -> None:
+        """Wait until no other process sends; raise TimeoutError after the timeout."""
+        if self._path is not None and not self._is_held:
+            self._holding.enter_context(file_lock(self._path, timeout_seconds))
+            self._is_held = True
+
+    def release(self) -> None:
+        """Release the lock."""
+        self._is_held = False
+        self._holding.close()
 
 
 def outbox_file(outbox: str | os.PathLike[str]) -> str:
@@ -201,94 +200,18 @@ def outbox_file(outbox: str | os.PathLike[str]) -> str:
     return os.path.join(path, "outbox.sqlite3")
 
 
-class PayloadDirectory:
-    """Directory of large contents, one file each; without an outbox it is temporary."""
-
-    def __init__(self, outbox: str | None) -> None:
-        self._directory = None if outbox is None else outbox + "-bodies"
-        self._is_temporary = outbox is None
-        self._pid = os.getpid()
-
-    def store(self, change: Change) -> tuple[str, int]:
-        """Copy the contents of a change; return the name and size of the copy."""
-        name = uuid.uuid4().hex
-        path = os.path.join(self._existing(), name)
-        try:
-            if change.source is not None:
-                shutil.copyfile(change.source, path)
-            else:
-                with open(path, "xb") as file:
-                    file.write(change.contents)
-        except BaseException:
-            self.delete([name])
-            raise
-        return name, os.path.getsize(path)
-
-    def open(self, name: str) -> IO[bytes] | None:
-        """Open a copy; return None if it is gone."""
-        try:
-            return open(self.path(name), "rb")
-        except FileNotFoundError:
-            return None
-
-    def path(self, name: str) -> str:
-        """Return the path of a copy."""
-        return os.path.join(self._existing(), name)
-
-    def delete(self, names: Iterable[str]) -> None:
-        """Delete copies."""
-        for name in names:
-            with contextlib.suppress(OSError):
-                os.unlink(self.path(name))
-
-    def close(self) -> None:
-        """Delete a temporary directory."""
-        if self._is_temporary and self._directory is not None:
-            _remove(self._directory, self._pid)
-            self._directory = None
-
-    def delete_orphans(self, known: Collection[str]) -> None:
-        """Delete old copies left by a killed process, except the known names."""
-        if self._is_temporary or self._directory is None or not os.path.isdir(self._directory):
-            return
-        for entry in os.scandir(self._directory):
-            with contextlib.suppress(OSError):
-                age = time.time() - entry.stat().st_mtime
-                if entry.name not in known and age > _ORPHAN_SECONDS:
-                    os.unlink(entry.path)
-
-    def _existing(self) -> str:
-        if self._directory is None:
-            self._directory = tempfile.mkdtemp(prefix="oh-jupyter-outbox-")
-            # Not at exit: its contents may still have to be sent.
-            weakref.finalize(self, _remove, self._directory, os.getpid()).atexit = False
-            self._pid = os.getpid()
-        elif not self._is_temporary:
-            os.makedirs(self._directory, mode=0o700, exist_ok=True)
-        return self._directory
-
-
-def _remove(directory: str, pid: int) -> None:
-    if os.getpid() == pid:  # a forked child shares the files with its parent
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-def process_identity() -> str:
+def _process_identity() -> str:
     """Return a unique identity of this process, from its id and start time."""
-    import psutil
-
     return f"{os.getpid()}@{psutil.Process().create_time():.2f}"
 
 
-def is_active(identity: str) -> bool:
-    """Return whether a process exists and is not stopped by a signal."""
-    import psutil
-
-    pid, _, started = identity.partition("@")
+def is_alive(owner: str) -> bool:
+    """Return whether the process of an owner exists."""
+    pid, _, started = owner.partition("#")[0].partition("@")
     try:
         process = psutil.Process(int(pid))
         # A clock adjustment shifts the reported start time.
         is_same = abs(process.create_time() - float(started)) < _CLOCK_SECONDS
-        return is_same and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_STOPPED)
+        return is_same and process.status() != psutil.STATUS_ZOMBIE
     except (psutil.Error, ValueError):
         return False

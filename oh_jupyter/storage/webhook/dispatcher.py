@@ -1,481 +1,506 @@
-"""Dispatcher of pending changes: oldest first, independent paths concurrently.
+"""Owner of a webhook's deliveries: records changes, plans requests, and records their outcomes.
 
-A change waits for earlier ones of the same path and of those above and below it, so none overtakes.
+One thread alternates between waiting for an event (a new change, an outcome, a due time) and one
+step of work. Where no thread can be started, as at exit, the waiting caller takes the steps.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import math
-import random
+import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import weakref
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
 
-from oh_jupyter.storage.webhook.change_table import QueuedChange
-from oh_jupyter.storage.webhook.changes import DeliveryCounter, FailedDelivery, RefusedError
-from oh_jupyter.storage.webhook.in_flight import (
-    Flight,
-    GoneError,
-    InFlightRequests,
-    PathBarrier,
-    Send,
-    SenderLockLostError,
+from oh_jupyter.background import try_start_thread
+from oh_jupyter.storage.webhook import scheduler
+from oh_jupyter.storage.webhook.changes import (
+    Change,
+    DeliveryReport,
+    FailedDelivery,
+    PendingChange,
+    Request,
 )
+from oh_jupyter.storage.webhook.database import OUTBOX_ERRORS
+from oh_jupyter.storage.webhook.lanes import Lanes
 from oh_jupyter.storage.webhook.outbox import Outbox
+from oh_jupyter.storage.webhook.scheduler import Pause, Plan, RetryPolicy
+from oh_jupyter.storage.webhook.sender import Outcome, Send, Sender
 
-MAX_PAUSE_SECONDS = 120.0
-"""Longest pause between two attempts, even if the receiver asks for a longer one."""
+MAX_OUTBOX_BYTES = 1 << 30
+"""Maximum size of the pending contents in an outbox, which may hold the changes of several days."""
 
-PROBE_SECONDS = 10.0
-"""Longest time until a new change is tried, even while earlier ones pause."""
+MAX_TEMPORARY_BYTES = 1 << 28
+"""Maximum size of the pending contents without an outbox."""
+
+EXIT_SECONDS = 10.0
+"""Time limit at exit for all changes that are not on disk."""
+
+DURABLE_SECONDS = 5.0
+"""Time limit at exit for changes on disk; the next start sends the rest."""
 
 _log = logging.getLogger(__name__)
-_UNAPPLIED_SECONDS = 1.0
+_MAX_FAILURES = 1000
+_PATH_LOCKS = 64
+# Planning many changes takes time, so not every new change starts it.
 _REST_SECONDS_PER_CHANGE = 0.0001
-_MAX_ACCEPTED = 64
-_ACCEPT_SECONDS = 0.2
+_LOCK_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class RetryPolicy:
-    """Retry policy of a webhook queue.
+class BatchPolicy:
+    """Timing and size of batches; 0 ``batch_bytes`` sends changes one by one."""
 
-    After a round of quick tries, a durable queue pauses before the next round. Pauses grow
-    fourfold up to `MAX_PAUSE_SECONDS`, with a jitter of a fifth.
-    """
+    quiet_seconds: float = 0.0
+    max_wait_seconds: float = 0.0
+    batch_bytes: int = 0
 
-    durable: bool = False
-    tries: int = 3
-    pause_seconds: float = 1.0
-    backoff_seconds: float = 5.0
-    give_up_seconds: float = 5 * 86400.0  # at that age it becomes a dead letter
 
-    def backoff(self, rounds: int) -> float:
-        """Return the pause after a number of failed rounds."""
-        pause: float = self.backoff_seconds * 4.0 ** min(rounds - 1, 20)
-        return min(pause, MAX_PAUSE_SECONDS / 1.2) * random.uniform(0.8, 1.2)
+@dataclass
+class _Fresh:
+    """Changes that the store has applied since the last plan."""
+
+    numbers: list[int] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)  # of the last change of each path
+    size: int = 0
+    first: float = 0.0  # of the monotonic clock
+    last: float = 0.0
+
+    def add(self, number: int, change: Change) -> None:
+        self.last = time.monotonic()
+        if not self.numbers:
+            self.first = self.last
+        self.numbers.append(number)
+        self.size += len(change.contents) - self.sizes.get(change.key, 0)
+        self.sizes[change.key] = len(change.contents)
+
+
+class _Flush(NamedTuple):
+    """A caller that waits for all changes up to a number."""
+
+    target: int
+    done: threading.Event
 
 
 class Dispatcher:
-    """Sends pending changes and records their outcomes; not thread-safe unless stated."""
+    """Reports changes to a receiver, in order and at least once.
+
+    Beyond 1 GiB on disk or 256 MiB without an outbox, it drops changes: first those that a
+    later change of their path replaces, then the oldest.
+    """
 
     def __init__(
         self,
         send: Send,
         outbox: Outbox,
-        retry_policy: RetryPolicy,
-        batch_bytes: int,
-        on_completed: Callable[[], None],
+        batch_policy: BatchPolicy,
+        retry_policy: RetryPolicy = RetryPolicy(),  # noqa: B008  immutable
     ) -> None:
-        self._outbox = outbox
-        self._in_flight = InFlightRequests(send, outbox, on_completed)
-        self._retry_policy = retry_policy
-        self._batch_bytes = batch_bytes  # size of a full batch; 0 for one change per request
-        self._barrier = PathBarrier()  # postponed paths
-        self._accepted: list[QueuedChange] = []
-        self._accepted_at = 0.0
-        self._accepting = threading.Lock()
-        self._done: set[int] = set()  # pending changes that the store has applied
-        self._dispatch_on_completion = False
-        self._outages = 0  # consecutive rounds without a response
-        self._server_asked_delay = False  # whether the receiver sent Retry-After
-        self._retry_now = False
-        self._outage_logged = self._drop_logged = False
-        self._postponed_from = math.inf
-        self.counter = DeliveryCounter()
-        self.next_dispatch = math.inf  # times are seconds since the epoch
-        self.open_from = math.inf  # number of the first change with quick tries left
-        self.not_before = 0.0  # end of the receiver's pause
-        self.rest_until = 0.0  # earliest time of a pass for new changes
-        self._interrupt = threading.Event()
+        self.outbox = outbox
+        self.durable = outbox.path is not None
+        self._send = send
+        self._batch_policy = batch_policy
+        self._retry_policy = replace(retry_policy, durable=self.durable)
+        self._max_bytes = MAX_OUTBOX_BYTES if self.durable else MAX_TEMPORARY_BYTES
+        self._is_closed_at_exit = False
+        self._reset()
+        _dispatchers.add(self)
+        if self.durable:
+            outbox.delete_orphans()
+            if outbox.count():
+                self.wake()
 
-    # Methods for any thread:
+    def _reset(self) -> None:
+        self._path_locks = [threading.Lock() for _ in range(_PATH_LOCKS)]
+        self._inbox: SimpleQueue[Outcome | None] = SimpleQueue()
+        self._sender = Sender(self._send, self.outbox.contents, self._inbox.put)
+        # Guarded by the lock:
+        self._lock = threading.RLock()
+        self._thread: threading.Thread | None = None
+        self._fresh = _Fresh()
+        self._flushes: list[_Flush] = []
+        self._delivered = 0
+        self._failed: deque[FailedDelivery] = deque(maxlen=_MAX_FAILURES)
+        self._needs_plan = self._retry_now = False
+        self._is_stopping = self._is_halted = self._is_disposed = False
+        self._rest_until = 0.0  # of the monotonic clock
+        # Of the thread:
+        self._plan = Plan()
+        self._lanes = Lanes()
+        self._pause = Pause()
+        self._logged: set[str] = set()
 
-    def retry_now(self) -> None:
-        """Skip the growing pauses in the next pass."""
-        self._retry_now = True
+    def reset_after_fork(self) -> None:
+        """Reset the state in a forked child; the parent sends the pending changes."""
+        self.outbox.reset_after_fork()
+        self._reset()
 
-    def interrupt(self) -> None:
-        """Submit no requests until `resume`."""
-        self._interrupt.set()
+    # Any thread records changes:
 
-    def resume(self) -> None:
-        """Submit requests again."""
-        self._interrupt.clear()
+    @contextlib.contextmanager
+    def recorded(self, changes: Sequence[Change], key: str | None = None) -> Iterator[None]:
+        """Record changes while the store applies them; discard them if it raises.
 
-    @property
-    def has_completed(self) -> bool:
-        """True if completed requests are waiting for `process_completed`."""
-        return self._in_flight.has_completed
-
-    @property
-    def is_sending(self) -> bool:
-        """True while requests are in flight."""
-        return bool(self._in_flight)
-
-    def write_accepted(self) -> None:
-        """Remove accepted changes from the outbox, several in one transaction."""
-        with self._accepting:
-            self._accepted_at = time.monotonic()
-            if self._accepted:
-                self._outbox.accept(self._accepted)
-                self._accepted = []
-
-    def count_pending(self) -> int:
-        """Return the number of changes that the receiver has not accepted."""
-        with self._accepting:
-            accepted = {change.number for change in self._accepted}
-            if not accepted:
-                return self._outbox.totals()[0]
-            return sum(change.number not in accepted for change in self._outbox.pending())
-
-    def fresh_not_before(self) -> float:
-        """Return the earliest time to send a new change."""
-        earliest = self.not_before
-        if not self._server_asked_delay:
-            earliest = min(earliest, self._in_flight.last_submitted + PROBE_SECONDS)
-        return max(earliest, self.rest_until)
-
-    # Methods for the queue's thread:
-
-    def start(self) -> None:
-        """Start the request threads."""
-        self._in_flight.start()
-
-    def dispatch(self, fresh: Sequence[int]) -> None:
-        """Send all pending changes that are due; ``fresh`` are new since the last pass."""
-        import sqlite3
-
-        self._done.update(fresh)
-        try:
-            with contextlib.suppress(sqlite3.Error):  # sending continues with a full disk
-                self._outbox.mark_done(fresh)
-            self._outbox.sender_lock.acquire()
+        A lock on the key keeps the changes of one path in order; None locks all paths.
+        """
+        index = hash(key) % _PATH_LOCKS
+        with contextlib.ExitStack() as locks:
+            for lock in self._path_locks if key is None else [self._path_locks[index]]:
+                locks.enter_context(lock)
+            recorded = list(self._record(changes))
             try:
-                self._settle_completed()
-                self._dispatch(set(fresh))
-            finally:
-                self._finish()
-        except (sqlite3.Error, OSError) as error:
-            self._report_broken(error)
+                yield
+            except Exception:
+                self.outbox.remove([number for number, _ in recorded])
+                raise
+            except BaseException:  # interrupted: the store may have applied them
+                self._enqueue(recorded)
+                raise
+            self._enqueue(recorded)
 
-    def process_completed(self) -> None:
-        """Process completed requests, and send their successors."""
-        import sqlite3
-
-        try:
-            self._settle_completed()
-            self._finish()
-        except (sqlite3.Error, OSError) as error:
-            self._report_broken(error)
-
-    def close(self) -> None:
-        """Stop the request threads."""
-        self._in_flight.close()
-
-    def _report_broken(self, error: Exception) -> None:
-        _log.warning("The outbox is not usable at the moment, retrying later: %s", error)
-        self._postponed_from = math.inf
-        self.next_dispatch = time.time() + self._retry_policy.backoff_seconds
-
-    def _finish(self) -> None:
-        self.open_from = min(self._postponed_from, *self._in_flight.numbers, math.inf)
-        if not self._in_flight or time.monotonic() > self._accepted_at + _ACCEPT_SECONDS:
-            self.write_accepted()
-        if not self._in_flight:
-            self._outbox.sender_lock.release()
-            self._outbox.maintain()
-
-    def _dispatch(self, fresh: set[int]) -> None:
-        retry_now, self._retry_now = self._retry_now, False
-        if self.not_before <= time.time():
-            self._server_asked_delay = False
-        if retry_now and not self._server_asked_delay:
-            self.not_before = 0.0
-        elif fresh:
-            self.not_before = min(self.not_before, self.fresh_not_before())
-        accepted = {change.number for change in self._accepted}
-        pending = [c for c in self._outbox.pending() if c.number not in accepted]
-        for change in pending:
-            change.done = change.done or change.number in self._done
-        self._done.intersection_update(change.number for change in pending)
-        self._expedite(pending, fresh)
-        self._barrier = PathBarrier()
-        self.next_dispatch = self._postponed_from = math.inf
-        self._dispatch_on_completion = False
-        postponed = 0
-        waiting = [change for change in pending if change.number not in self._in_flight.numbers]
-        for request in self._requests_to_make(waiting):
-            if not self._submit_or_postpone(request, retry_now):
-                postponed += len(request)
-                self._block(request)
-        # A pass over many postponed changes takes time, so not every new change starts one.
-        self.rest_until = time.time() + _REST_SECONDS_PER_CHANGE * postponed
-
-    def _expedite(self, pending: Sequence[QueuedChange], fresh: set[int]) -> None:
-        """Shorten the growing pause of paths that have a new change."""
-        keys = {change.key for change in pending if change.number in fresh}
-        soon = time.time() + PROBE_SECONDS
-        batches = {c.batch for c in pending if c.key in keys and c.batch}
-        paused = [
-            c
-            for c in pending
-            if c.rounds and c.due > soon and (c.key in keys or c.batch in batches)
-        ]
-        if paused and not self._server_asked_delay:
-            for change in paused:
-                change.due = soon
-            self._outbox.reschedule(paused)
-
-    def _block(self, changes: Iterable[QueuedChange]) -> None:
+    def _record(self, changes: Sequence[Change]) -> Iterator[tuple[int, Change]]:
         for change in changes:
-            self._barrier.add(change.key)
+            try:
+                yield self.outbox.add(change), change
+            except OUTBOX_ERRORS as error:
+                # A full disk here must not fail the write.
+                _log.warning("A change will not be reported, the outbox cannot keep it: %s", error)
+                reason = f"the outbox failed: {error}"
+                self.outbox.record_loss(change, reason)
+                with self._lock:
+                    self._failed.append(FailedDelivery(change.method, change.path, reason))
 
-    def _submit_or_postpone(self, request: list[QueuedChange], retry_now: bool) -> bool:
-        """Submit a request or leave it pending; return whether it was submitted."""
-        if not all(change.done for change in request):
-            self.next_dispatch = min(self.next_dispatch, time.time() + _UNAPPLIED_SECONDS)
-            return False
-        if any(change.key in self._barrier for change in request):
-            return False
-        if any(self._in_flight.blocks(change.key) for change in request):
-            if not self._batch_bytes and self._in_flight.follow(request[0]):
-                return True
-            self._dispatch_on_completion = True
-            self._postponed_from = min(self._postponed_from, request[0].number)
-            return False
-        due = max(change.due for change in request)
-        if retry_now and all(change.tries == 0 for change in request):
-            due = 0.0
-        if due <= time.time() and self.not_before <= time.time():
-            self._wait_for_capacity(sum(change.size for change in request))
-        if max(due, self.not_before) > time.time():
-            self.next_dispatch = min(self.next_dispatch, max(self.not_before, due))
-            if not self._retry_policy.durable or any(change.tries for change in request):
-                self._postponed_from = min(self._postponed_from, request[0].number)
-        elif self._interrupt.is_set():
-            self._postponed_from = min(self._postponed_from, request[0].number)
-        elif any(change.key in self._barrier for change in request):
-            pass  # a path above or below it was postponed in the meantime
-        else:
-            self._submit(request)
-            return True
-        return False
+    def _enqueue(self, recorded: Sequence[tuple[int, Change]]) -> None:
+        self.outbox.confirm(number for number, _ in recorded)
+        with self._lock:
+            is_first = not self._fresh.numbers
+            for number, change in recorded:
+                self._fresh.add(number, change)
+            # Once awake, the thread finds later changes itself.
+            if recorded and (is_first or self._is_full or self._is_stopping):
+                self._wake_thread()
 
-    def _requests_to_make(self, waiting: Sequence[QueuedChange]) -> Iterator[list[QueuedChange]]:
-        """Iterate over the changes of each request to make, oldest first."""
-        if not self._batch_bytes:
-            yield from ([change] for change in self._newest(waiting))
-            return
-        tried: dict[str, list[QueuedChange]] = {}
-        for change in waiting:
-            if change.batch:
-                tried.setdefault(change.batch, []).append(change)
-        yield from tried.values()
-        ready: dict[str, QueuedChange] = {}
-        replaced: list[int] = []
-        later: list[QueuedChange] = []
-        barrier = PathBarrier()  # paths of the later ones, which block only their successors
-        for change in waiting:
-            key = change.key
-            if change.batch:
-                continue
-            if (
-                not change.done
-                or key in self._barrier
-                or key in barrier
-                or self._in_flight.blocks(key)
-            ):
-                later.append(change)
-                barrier.add(key)
-            else:
-                if key in ready:
-                    replaced.append(ready.pop(key).number)
-                ready[key] = change
-        self._outbox.remove(replaced)
-        yield from self._batches(list(ready.values()))
-        yield from ([change] for change in later)
+    @property
+    def _is_full(self) -> bool:
+        return 0 < self._batch_policy.batch_bytes <= self._fresh.size
 
-    def _newest(self, waiting: Sequence[QueuedChange]) -> Iterator[QueuedChange]:
-        """Skip changes of a postponed path that a later change replaces."""
-        last = {change.key: change for change in waiting if change.done}
-        for change in waiting:
-            newest = last.get(change.key, change)
-            if not change.rounds or newest is change or not change.done:
-                yield change
-                continue
-            newest.rounds, newest.due = change.rounds, change.due
-            newest.attempts, newest.reason = change.attempts, change.reason
-            self._outbox.reschedule([newest])
-            self._outbox.remove([change.number])
+    def _add_failed(self, changes: Iterable[PendingChange]) -> None:
+        with self._lock:
+            self._failed.extend(FailedDelivery(c.method, c.path, c.reason or "") for c in changes)
 
-    def _batches(self, changes: Sequence[QueuedChange]) -> Iterator[list[QueuedChange]]:
-        batch: list[QueuedChange] = []
-        size = 0
-        for change in changes:
-            batch.append(change)
-            size += change.size
-            if size >= self._batch_bytes:
-                yield batch
-                batch, size = [], 0
-        if batch:
-            yield batch
+    # Any thread controls the deliveries:
 
-    def _submit(self, changes: list[QueuedChange]) -> None:
-        if self._batch_bytes and not changes[0].batch:
-            # A retry repeats the same batch, so that the receiver recognises its id.
-            for change in changes:
-                change.batch = changes[0].id
-            self._outbox.reschedule(changes)
-        self._in_flight.submit(changes)
+    def wake(self) -> None:
+        """Request a plan of what the outbox has."""
+        with self._lock:
+            self._needs_plan = True
+            self._wake_thread()
 
-    def _wait_for_capacity(self, size: int) -> None:
-        """Process completed requests until another request of this size may be sent."""
-        while flight := self._in_flight.wait_for_capacity(size):
-            self._complete(flight)
-
-    def _settle_completed(self) -> None:
-        while flight := self._in_flight.next_completed():
-            self._complete(flight)
-
-    def _complete(self, flight: Flight) -> None:
-        """Record the outcome of a request, and submit its successor."""
-        successors = flight.successors
-        may_continue = self._settle(flight)
-        if may_continue and successors and not self._interrupt.is_set():
-            self._in_flight.submit([successors.popleft()], successors)
-        elif successors:
-            self._block(successors)
-            self._postponed_from = min(self._postponed_from, successors[0].number)
-            if not self._interrupt.is_set():
-                self.next_dispatch = time.time()  # merges the postponed changes of a path
-        if self._dispatch_on_completion:
-            self.next_dispatch = min(self.next_dispatch, max(time.time(), self.rest_until))
-
-    def _settle(self, flight: Flight) -> bool:
-        """Record the outcome of a request; return whether the path's next change may be sent."""
-        retry_after: float | None = None
-        answered = permanent = False
-        error = flight.error
-        if error is None:
-            self._accept(flight.changes)
-            return True
-        if isinstance(error, GoneError):
-            return True
-        if isinstance(error, SenderLockLostError):
-            self.next_dispatch = time.time()
-            self._block(flight.changes)
-            return False
-        if isinstance(error, RefusedError):
-            answered, permanent = True, error.permanent
-            reason, retry_after = str(error), error.retry_after
-        else:
-            # The text of a client's error may quote the URL with a password.
-            reason = f"no response ({type(error).__name__})"
-        for change in flight.changes:
-            change.tries += 1
-            change.attempts += 1
-            change.reason = reason
-        if permanent or self._is_exhausted(flight.changes[0]):
-            self._give_up(flight.changes, reason)
-            return True
-        self._postpone(flight.changes, answered, retry_after)
-        return False
-
-    def _accept(self, changes: list[QueuedChange]) -> None:
-        if self._outages:
-            # The receiver is back, so skip the growing pauses.
+    def flush(self, timeout_seconds: float | None = None) -> DeliveryReport:
+        """Send all changes recorded so far, and wait for the receiver's responses."""
+        flush = _Flush(self.outbox.last_number(), threading.Event())
+        with self._lock:
+            self._flushes.append(flush)
             self._retry_now = True
-            self.not_before, self.next_dispatch = 0.0, time.time()
-        self._outages = 0
-        self._outage_logged = self._drop_logged = False
-        with self._accepting:
-            self._accepted += changes
-        self.counter.add_delivered(len(changes))
-        if len(self._accepted) >= _MAX_ACCEPTED:
-            self.write_accepted()
+            self._rest_until = 0.0
+            self.wake()
+            has_thread = self._thread is not None
+        if has_thread:
+            flush.done.wait(timeout_seconds)
+        else:
+            self._work_until(flush.done, timeout_seconds)
+        # Otherwise another process would send them again if this one ends now.
+        self.outbox.write_accepted()
+        with self._lock:
+            self._flushes = [each for each in self._flushes if each is not flush]
+            report = DeliveryReport(self._delivered, tuple(self._failed), self.outbox.count())
+            self._delivered = 0
+            self._failed.clear()
+        return report
 
-    def _is_exhausted(self, change: QueuedChange) -> bool:
-        policy = self._retry_policy
-        if change.tries < policy.tries:
+    def close(self, timeout_seconds: float) -> DeliveryReport:
+        """Flush, and stop the thread; without an outbox, drop the pending changes."""
+        deadline = time.monotonic() + timeout_seconds
+        report = self.flush(timeout_seconds)
+        with self._lock:
+            self._is_halted = True
+            self._mark_applied()
+            thread = self._thread
+        if report.pending and not self.durable:
+            _log.warning(
+                "%d changes were not delivered within %s s and are dropped",
+                report.pending,
+                timeout_seconds,
+            )
+            self.outbox.remove([change.number for change in self.outbox.pending()])
+        self.stop()
+        if thread is not None:
+            thread.join(max(deadline - time.monotonic(), 0))
+        return report
+
+    def close_at_exit(self, timeout_seconds: float) -> None:
+        """Close at the end of the process."""
+        if self._thread is not None or self._fresh.numbers:
+            self.close(timeout_seconds)
+        self._is_closed_at_exit = True
+        if not self.durable:
+            self.outbox.close()
+
+    def stop(self, dispose: bool = False) -> None:
+        """Let the thread send the pending changes and stop; ``dispose`` also closes the outbox."""
+        with self._lock:
+            self._is_stopping = True
+            self._is_disposed = dispose
+            if self._thread is not None:
+                self._inbox.put(None)
+            elif dispose or self.durable:
+                self.outbox.close()
+
+    def _wake_thread(self) -> None:
+        """Wake the thread, or start it; the lock is held."""
+        self._is_stopping = self._is_halted = False
+        self._inbox.put(None)
+        if self._thread is not None:
+            return
+        self._thread = try_start_thread(self._run, "oh-storage-webhook")
+        if self._thread is not None:
+            self._sender.start()
+        elif self.durable:
+            self._mark_applied()
+        elif self._is_closed_at_exit:
+            _log.warning("A change at exit came too late and is not delivered")
+
+    def _mark_applied(self) -> list[int]:
+        """Mark the new changes as applied, for other processes and the next start."""
+        with self._lock:
+            fresh, self._fresh = self._fresh.numbers, _Fresh()
+        # Without the mark, others wait until this process has ended.
+        with contextlib.suppress(*OUTBOX_ERRORS):
+            self.outbox.mark_applied(fresh)
+        return fresh
+
+    # The thread works:
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                wait = self._seconds_to_wait()
+                if self._may_stop(wait):
+                    self._end()
+                    return
+            self._step(wait)
+
+    def _work_until(self, done: threading.Event, timeout_seconds: float | None) -> None:
+        deadline = time.monotonic() + (math.inf if timeout_seconds is None else timeout_seconds)
+        while not done.is_set() and (remaining := deadline - time.monotonic()) > 0:
+            self._step(min(remaining, self._seconds_to_wait()))
+
+    def _may_stop(self, wait: float) -> bool:
+        """Return whether everything is sent, or kept in the outbox."""
+        if not self._is_stopping or self._lanes.in_flight:
             return False
-        return not policy.durable or time.time() - change.recorded > policy.give_up_seconds
+        return self._is_halted or wait == math.inf or (self.durable and wait > 0)
 
-    def _postpone(
-        self, changes: list[QueuedChange], answered: bool, retry_after: float | None
-    ) -> None:
-        now = time.time()
-        policy = self._retry_policy
-        pause = policy.pause_seconds
-        exhausted = changes[0].tries >= policy.tries
-        if exhausted:
-            pause = policy.backoff(changes[0].rounds + 1)
-            if not self._outage_logged:
-                _log.warning(
-                    "The webhook's receiver accepts no changes (%s); they are kept for later",
-                    changes[0].reason,
-                )
-                self._outage_logged = True
-        for change in changes:
-            change.tries = 0 if exhausted else change.tries
-            change.rounds += exhausted
-            change.due = now + max(pause, min(retry_after or 0, MAX_PAUSE_SECONDS))
-        if retry_after is not None:
-            self.not_before, self._server_asked_delay = changes[0].due, True
-        elif policy.durable and not answered:
-            # The receiver is unreachable, so pause all changes, not only this one.
-            self._outages += exhausted and self.not_before <= now
-            self.not_before = now + (policy.backoff(max(self._outages, 1)) if exhausted else pause)
-            self._server_asked_delay = False
-        self._outbox.reschedule(changes)
-        self._block(changes)
-        self.next_dispatch = min(self.next_dispatch, max(changes[0].due, self.not_before))
-        if changes[0].tries:
-            self._postponed_from = min(self._postponed_from, changes[0].number)
+    def _end(self) -> None:
+        self._thread = None
+        self._sender.stop()
+        self._lanes.clear()
+        self.outbox.sender_lock.release()
+        self._release_flushes(math.inf)
+        if self._is_disposed or self.durable:
+            self.outbox.close()
 
-    def _give_up(self, changes: list[QueuedChange], reason: str) -> None:
-        self._outbox.give_up(changes)
-        self.counter.add_failed(FailedDelivery(c.method, c.path, reason) for c in changes)
+    def _step(self, wait: float) -> None:
+        """Wait for an event, and do what is due."""
+        try:
+            outcome = self._inbox.get(wait > 0, None if wait == math.inf else wait)
+        except Empty:
+            outcome = None
+        try:
+            if outcome is not None:
+                self._settle(outcome)
+            if self._seconds_to_plan() <= 0:
+                self._make_plan()
+            if self._is_halted:
+                self._lanes.clear()
+            while self._seconds_to_send() <= 0:
+                self._submit(self._lanes.next_lane())
+        except OUTBOX_ERRORS as error:
+            self._pause_outbox(error)
+        if not self._lanes:
+            # Another process may send now.
+            self.outbox.write_accepted()
+            self.outbox.sender_lock.release()
+            self.outbox.maintain()
+        with self._lock:
+            if self._flushes and not self._needs_plan:
+                self._release_flushes(min(self._plan.waiting_from, self._lanes.open_from()))
+
+    def _seconds_to_wait(self) -> float:
+        """Return the seconds until the next work is due; infinite if nothing is."""
+        return min(self._seconds_to_plan(), self._seconds_to_send())
+
+    def _seconds_to_send(self) -> float:
+        return self._lanes.seconds_to_send(concurrent=self._sender.threads > 0)
+
+    def _seconds_to_plan(self) -> float:
+        with self._lock:
+            now = time.monotonic()
+            wait = 0.0 if self._needs_plan else self._plan.wake_at - time.time()
+            if self._fresh.numbers:
+                policy, fresh = self._batch_policy, self._fresh
+                due = min(fresh.last + policy.quiet_seconds, fresh.first + policy.max_wait_seconds)
+                wait = 0.0 if self._is_stopping or self._is_full else min(wait, due - now)
+            return max(wait, self._rest_until - now, 0.0)
+
+    def _make_plan(self) -> None:
+        with self._lock:
+            retry_now, self._retry_now, self._needs_plan = self._retry_now, False, False
+        fresh = self._mark_applied()
+        self._lanes.clear()
+        self._plan = Plan()
+        if self._is_halted:
+            return
+        self.outbox.sender_lock.acquire(None if self._thread is not None else _LOCK_SECONDS)
+        pending = self.outbox.pending()
+        plan = scheduler.plan(
+            pending,
+            time.time(),
+            self._retry_policy,
+            pause=self._pause,
+            in_flight=self._lanes.in_flight,
+            fresh=set(fresh),
+            retry_now=retry_now,
+            idle_seconds=time.monotonic() - self._lanes.sent_at,
+            batch_bytes=self._batch_policy.batch_bytes,
+            max_bytes=self._max_bytes,
+        )
+        self.outbox.remove([change.number for change in plan.replaced])
+        self._drop(plan.dropped)
+        with contextlib.suppress(*OUTBOX_ERRORS):  # sending continues with a full disk
+            self.outbox.save(plan.rescheduled)
+        self._rest_until = time.monotonic() + _REST_SECONDS_PER_CHANGE * len(pending)
+        self._plan, self._pause = plan, plan.pause
+        self._lanes.replace(plan.lanes)
+
+    def _submit(self, lane: deque[Request]) -> None:
+        request = lane.popleft()
+        if self._batch_policy.batch_bytes and not request.changes[0].batch:
+            # A retry repeats the same batch, so that the receiver recognises its id.
+            changes = tuple(change._replace(batch=request.id) for change in request.changes)
+            request = Request(request.id, changes)
+            with contextlib.suppress(*OUTBOX_ERRORS):  # sending continues with a full disk
+                self.outbox.save(changes)
+        self._lanes.start(request, lane)
+        self._sender.submit(request)
+
+    def _settle(self, outcome: Outcome) -> None:
+        """Record the outcome of a request, and submit the next one of its lane."""
+        lane = self._lanes.in_flight.pop(outcome.request)
+        if self._plan.waits_for_response:
+            self._needs_plan = True
+        if outcome.failure is None:
+            self._accept(outcome.sent)
+        else:
+            retry = scheduler.after_failure(
+                outcome.sent, outcome.failure, self._pause, time.time(), self._retry_policy
+            )
+            if not retry.is_final:
+                self._postpone(retry)
+                return
+            self._give_up(retry.changes)
+        if lane and not self._is_halted:
+            self._submit(lane)
+
+    def _accept(self, changes: Sequence[PendingChange]) -> None:
+        self.outbox.accept(changes)
+        with self._lock:
+            self._delivered += len(changes)
+            if self._pause.outages:
+                # The receiver is back, so skip the growing pauses.
+                self._needs_plan = self._retry_now = True
+        self._pause = self._pause.shorten(time.time(), 0.0)._replace(outages=0)
+        self._logged.clear()
+
+    def _give_up(self, changes: Sequence[PendingChange]) -> None:
+        self.outbox.give_up(changes)
+        self._add_failed(changes)
+        first = changes[0]
         more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+        change = f"{first.method} {first.path}{more}"
         _log.warning(
-            "The webhook's receiver did not accept a change, which is given up: %s %s%s: %s",
-            changes[0].method,
-            changes[0].path,
-            more,
-            reason,
+            "The webhook's receiver did not accept a change, which is given up: %s: %s",
+            change,
+            first.reason,
         )
 
-    def evict(self, max_changes: int, max_bytes: int) -> None:
-        """Drop replaced changes, then the oldest ones, beyond the limits; thread-safe."""
-        count, size = self._outbox.totals()
-        if count <= max_changes and size <= max_bytes:
-            return
-        sending = {*self._in_flight.numbers, *(change.number for change in self._accepted)}
-        waiting = [c for c in self._outbox.pending() if c.number not in sending]
-        last = {change.key: change.number for change in waiting}
-        replaced = [c for c in waiting if c.number != last[c.key] and not c.batch]
-        rest = [c for c in waiting if c.number == last[c.key] or c.batch]
-        count -= len(replaced)
-        size -= sum(change.size for change in replaced)
-        dropped = []
-        # A tenth more than needed, so that the next changes do not evict again.
-        for change in rest[:-1]:
-            if count <= 0.9 * max_changes and size <= 0.9 * max_bytes:
-                break
-            change.reason = "dropped: too much was waiting"
-            dropped.append(change)
-            count -= 1
-            size -= change.size
-        self._outbox.remove([change.number for change in replaced])
-        if not dropped:
-            return
-        self._outbox.give_up(dropped, keep_contents=False)
-        self.counter.add_failed(FailedDelivery(c.method, c.path, c.reason) for c in dropped)
-        if not self._drop_logged:
-            _log.warning(
+    def _drop(self, changes: Sequence[PendingChange]) -> None:
+        if changes:
+            self.outbox.give_up(changes, keep_contents=False)
+            self._add_failed(changes)
+            self._log_once(
                 "The webhook's receiver is too slow or unreachable: the oldest changes are dropped"
             )
-        self._drop_logged = True
+
+    def _postpone(self, retry: scheduler.Retry) -> None:
+        self._needs_plan = True
+        if retry.pause.until > self._pause.until:
+            self._lanes.clear()
+        self._pause = retry.pause
+        first = retry.changes[0]
+        if first.tries == 0:
+            self._log_once(
+                "The webhook's receiver accepts no changes (%s); they are kept for later",
+                first.reason,
+            )
+        self.outbox.save(retry.changes)
+
+    def _pause_outbox(self, error: Exception) -> None:
+        self._log_once("The outbox is not usable at the moment, retrying later: %s", error)
+        self._lanes.clear()
+        resume_at = time.time() + self._retry_policy.backoff_seconds
+        self._pause = self._pause._replace(until=max(self._pause.until, resume_at))
+        self._plan = Plan(wake_at=resume_at)
+        with self._lock:
+            self._release_flushes(math.inf)
+
+    def _log_once(self, message: str, *values: object) -> None:
+        """Log a warning, once until a request is accepted."""
+        if message not in self._logged:
+            self._logged.add(message)
+            _log.warning(message, *values)
+
+    def _release_flushes(self, open_from: float) -> None:
+        for flush in self._flushes:
+            if flush.target < open_from:
+                flush.done.set()
+        self._flushes = [flush for flush in self._flushes if not flush.done.is_set()]
+
+
+_dispatchers: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
+
+
+def _deliver_all() -> None:
+    started = time.monotonic()
+    # First the changes that would be lost.
+    for dispatcher in sorted(_dispatchers, key=lambda dispatcher: dispatcher.durable):
+        limit = DURABLE_SECONDS if dispatcher.durable else EXIT_SECONDS
+        dispatcher.close_at_exit(max(started + limit - time.monotonic(), 0))
+
+
+def _reset_after_fork() -> None:
+    for dispatcher in list(_dispatchers):
+        dispatcher.reset_after_fork()
+
+
+atexit.register(_deliver_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -1,233 +1,267 @@
-"""Changes to report, recorded before the store applies them.
+"""Store of pending changes and dead letters, with large contents in separate files.
 
-Changes recorded by a killed process count as applied. While the disk is full, changes are kept in
-memory.
+Several processes may share it. Changes recorded by a killed process count as applied.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
-import os
-import threading
+import sqlite3
 import time
+import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import IO, TypeVar
+from typing import IO, Any, NamedTuple, cast
 
-from oh_jupyter.locks import file_lock, is_locked_file
-from oh_jupyter.storage.webhook.change_table import ChangeTable, DeadLetter, QueuedChange
-from oh_jupyter.storage.webhook.changes import Change, Delivery
-from oh_jupyter.storage.webhook.database import IN_MEMORY, is_active, process_identity
+from oh_jupyter.storage.webhook.changes import Change, Delivery, PendingChange
+from oh_jupyter.storage.webhook.database import OUTBOX_ERRORS, Database, SenderLock, is_alive
+from oh_jupyter.storage.webhook.payloads import PayloadDirectory
 
-_Row = TypeVar("_Row")
+LARGE_BYTES = 65_536
+"""Maximum size of contents in the database; larger ones are separate files."""
 
-_log = logging.getLogger(__name__)
-_MAX_OVERFLOW_BYTES = 64 << 20
-_CHECK_SECONDS = 2.0
-_MAX_IDENTITY_BYTES = 200
+_MAX_DEAD_LETTERS = 1000
+_MAX_ACCEPTED = 64
+_ACCEPT_SECONDS = 0.2
 
 
-class OutboxFullError(Exception):
-    """A change fits neither on the disk nor in memory."""
+class _DeadLetter(NamedTuple):
+    """A change that was given up; without its contents it cannot be replayed."""
+
+    number: int
+    id: str
+    method: str
+    path: str
+    key: str
+    size: int
+    recorded: float
+    attempts: int
+    reason: str
+    superseded: int = 0
+    has_contents: int = 0
 
 
 class Outbox:
-    """Pending changes in a database file; without a path, they last as long as the process."""
+    """Pending changes in a database file; without a path, they last as long as the process.
+
+    Each method is one transaction.
+    """
 
     def __init__(self, path: str | None = None) -> None:
         self.path = path
-        self._table = ChangeTable(path, path)
-        self._number = 0  # of the last change recorded here
+        self._database = Database(path)
         self._reset()
 
     def _reset(self) -> None:
+        self._payloads = PayloadDirectory(self.path)
         self.sender_lock = SenderLock(self.path)
-        self._overflow: ChangeTable | None = None
-        self._overflow_lock = threading.RLock()  # guards its creation and removal
-        self._unsaved: dict[int, QueuedChange] = {}  # with a state not written yet
-        self._accepted: dict[int, QueuedChange] = {}  # not deleted yet
+        self._applying: set[int] = set()  # changes that the store has not applied yet
+        self._accepted: dict[int, PendingChange] = {}  # by the receiver, and not deleted yet
+        self._accepted_at = 0.0
+        self._losses: list[_DeadLetter] = []  # not on disk yet
 
     def reset_after_fork(self) -> None:
         """Reset the state in a forked child."""
-        self._table.reset_after_fork()
+        self._database.reset_after_fork()
         self._reset()
-
-    def maintain(self) -> None:
-        """Write what a full disk did not take, and clean up."""
-        if self._accepted:
-            self.accept(list(self._accepted.values()))
-        if self._unsaved:
-            self.reschedule(list(self._unsaved.values()))
-        with self._overflow_lock:
-            if self._overflow is not None:
-                self._move_overflow(self._overflow)
-        self._table.database.checkpoint()
-        self._table.database.reserve_space()
-
-    def delete_orphans(self) -> None:
-        """Delete contents that no change refers to."""
-        self._table.delete_orphans()
 
     def close(self) -> None:
         """Close the database; the next use reopens it, or creates a new temporary one."""
-        if self._overflow is None:  # otherwise its changes would be lost
-            self._table.close()
+        with self._database.lock:
+            self._database.close()
+            self._payloads.close()
+            if self.path is None:
+                self._applying, self._accepted = set(), {}
 
-    @property
-    def undurable(self) -> int:
-        """Number of changes in memory because the disk of the outbox is full."""
-        with self._overflow_lock:
-            return 0 if self._overflow is None else self._overflow.totals()[0]
+    def maintain(self) -> None:
+        """Do what can wait until nothing is sent."""
+        self._database.maintain()
+        self._write_losses()
+
+    def delete_orphans(self) -> None:
+        """Delete contents that no change refers to."""
+        rows = self._rows(
+            "SELECT file FROM changes WHERE file IS NOT NULL "
+            "UNION SELECT file FROM dead WHERE file IS NOT NULL"
+        )
+        self._payloads.delete_orphans({row[0] for row in rows})
+
+    # Changes that the store of this process applies:
 
     def add(self, change: Change) -> int:
-        """Record a change that the store is about to apply; return its number."""
-        import sqlite3
+        """Record a change that the store is about to apply; return its number.
 
+        Raises:
+            OUTBOX_ERRORS: The disk is full or missing.
+        """
+        file = None
+        contents, size = change.contents, len(change.contents)
+        if change.source is not None or size > LARGE_BYTES:
+            # SQLite would load all of it into memory.
+            file, size = self._payloads.store(change)
+            contents = b""
+        row = (change.method, change.path, change.key, size, time.time(), contents, file)
         try:
-            try:
-                return self._insert(self._table, change)
-            except (sqlite3.OperationalError, OSError):
-                self._table.database.free_space()
-                return self._insert(self._table, change)
-        except (sqlite3.Error, OSError) as error:
-            with self._overflow_lock:
-                return self._add_overflow(change, error)
+            with self._database.lock:
+                connection = self._database.connection  # opening it sets the owner
+                cursor = connection.execute(
+                    "INSERT INTO changes(owner,method,path,key,size,recorded,contents,file) "
+                    "VALUES(?,?,?,?,?,?,?,?)",
+                    (self._database.owner, *row),
+                )
+                number = cast(int, cursor.lastrowid)
+                self._applying.add(number)
+                return number
+        except BaseException:
+            if file is not None:
+                self._payloads.delete([file])
+            raise
 
-    def _insert(self, table: ChangeTable, change: Change, *, beside: bool = True) -> int:
-        # Numbers are times, so changes on disk and in memory have one order.
-        self._number = table.insert(change, self._next_number(), beside=beside)
-        return self._number
+    def confirm(self, numbers: Iterable[int]) -> None:
+        """Note that the store has applied changes; `mark_applied` tells other processes."""
+        with self._database.lock:
+            self._applying.difference_update(numbers)
 
-    def _next_number(self) -> int:
-        return max(time.time_ns(), self._number + 1)
+    def mark_applied(self, numbers: Iterable[int]) -> None:
+        """Record that the store has applied changes."""
+        rows = [(number,) for number in numbers]
+        self._write("UPDATE changes SET owner=NULL WHERE number=?", rows)
 
-    def _add_overflow(self, change: Change, reason: Exception) -> int:
-        if self._overflow is None:
-            _log.warning(
-                "The outbox cannot keep changes on disk (%s); they are kept in memory until it can",
-                reason,
+    def record_loss(self, change: Change, reason: str) -> None:
+        """List a change that cannot be recorded as a dead letter."""
+        row = (change.method, change.path, "", len(change.contents), time.time(), 0, reason)
+        with self._database.lock:
+            losses = [*self._losses, _DeadLetter(0, f"lost.{uuid.uuid4().hex}", *row)]
+            self._losses = losses[-_MAX_DEAD_LETTERS:]
+            self._write_losses()
+
+    def _write_losses(self) -> None:
+        """Move the list of lost changes to the disk, unless it is full."""
+        with self._database.lock, contextlib.suppress(*OUTBOX_ERRORS):
+            self._write(
+                "INSERT INTO dead(number,id,method,path,key,size,recorded,attempts,reason) "
+                "SELECT min(coalesce(min(number),0),0)-1,?,?,?,?,?,?,?,? FROM dead",
+                [letter[1:9] for letter in self._losses],
             )
-        overflow = self._opened_overflow()
-        if overflow.totals()[1] + len(change.contents) > _MAX_OVERFLOW_BYTES:
-            raise OutboxFullError(str(reason)) from reason
-        try:
-            return self._insert(overflow, change)
-        except OSError as error:
-            if change.source is not None:
-                raise OutboxFullError(str(error)) from error
-            return self._insert(overflow, change, beside=False)
+            self._losses.clear()
 
-    def _opened_overflow(self) -> ChangeTable:
-        if self._overflow is None:
-            self._overflow = ChangeTable(IN_MEMORY, None)
-        return self._overflow
+    # Changes to send:
 
-    def _move_overflow(self, overflow: ChangeTable) -> None:
-        """Move the changes in memory to the disk, if it has space again."""
-        import sqlite3
-
-        try:
-            self._table.take_over(overflow)
-        except (sqlite3.Error, OSError):
-            return
-        self._overflow = None
-        overflow.close()
-        _log.warning("The outbox keeps changes on disk again")
-
-    def add_dead(self, change: Change, reason: str) -> None:
-        """Record a change that cannot be kept, so that users see the loss."""
-        with self._overflow_lock:
-            self._number = self._next_number()
-            self._opened_overflow().insert_dead(change, self._number, reason)
-
-    def mark_done(self, numbers: Iterable[int]) -> None:
-        """Record that the store has applied these changes."""
-        numbers = list(numbers)
-        self._each(lambda table: table.mark_done(numbers))
-
-    def pending(self) -> list[QueuedChange]:
+    def pending(self) -> list[PendingChange]:
         """Return the pending changes, oldest first."""
-        changes = self._collect(ChangeTable.pending)
-        changes.sort(key=lambda change: change.number)
-        if self._unsaved or self._accepted:
-            changes = [
-                self._unsaved.get(change.number, change)
-                for change in changes
-                if change.number not in self._accepted
-            ]
-        return changes
+        with self._database.lock:
+            rows = self._rows(
+                "SELECT owner,number,id,method,path,key,size,recorded,batch,tries,attempts,rounds,"
+                "due,reason FROM changes ORDER BY number"
+            )
+            name, own = self._database.name, self._database.owner
+            applying, accepted = set(self._applying), set(self._accepted)
+        alive: dict[str, bool] = {}
+        pending = []
+        for owner, number, id, *rest in rows:
+            if number in accepted:
+                continue
+            is_applied = owner is None
+            if owner == own:
+                is_applied = number not in applying
+            elif owner is not None:
+                if owner not in alive:
+                    alive[owner] = is_alive(owner)
+                is_applied = not alive[owner]
+            row = (number, id or f"{name}.{number}", *rest, is_applied, owner == own)
+            pending.append(PendingChange._make(row))
+        return pending
 
     @contextlib.contextmanager
-    def payload(self, number: int) -> Iterator[bytes | IO[bytes] | None]:
-        """Yield the contents, as a file if they are large; None if they are gone."""
-        contents = None
-        with self._tables() as tables:
-            for table in tables:
-                contents = table.fetch(number) if contents is None else contents
-        with contextlib.nullcontext() if isinstance(contents, bytes | None) else contents:
-            yield contents
+    def contents(self, number: int) -> Iterator[bytes | IO[bytes] | None]:
+        """Yield the contents, as a file if they are large; None if the change is gone.
 
-    def remove(self, numbers: Sequence[int]) -> None:
+        Raises:
+            FileNotFoundError: The file is missing.
+        """
+        rows = self._rows("SELECT file,contents FROM changes WHERE number=?", number)
+        file, contents = rows[0] if rows else (None, None)
+        if file is None:
+            yield contents if contents or not rows else b""
+        else:
+            with self._payloads.open(file) as stream:
+                yield stream
+
+    def save(self, changes: Sequence[PendingChange]) -> None:
+        """Record the attempts, the request and the due time of changes."""
+        self._write(
+            "UPDATE changes SET tries=?,attempts=?,rounds=?,due=?,reason=?,batch=? WHERE number=?",
+            [(c.tries, c.attempts, c.rounds, c.due, c.reason, c.batch, c.number) for c in changes],
+        )
+
+    def accept(self, changes: Iterable[PendingChange]) -> None:
+        """Delete accepted changes, several in one transaction."""
+        with self._database.lock:
+            if not self._accepted:
+                self._accepted_at = time.monotonic()
+            self._accepted.update((change.number, change) for change in changes)
+            is_late = time.monotonic() > self._accepted_at + _ACCEPT_SECONDS
+        if is_late or len(self._accepted) >= _MAX_ACCEPTED:
+            self.write_accepted()
+
+    def write_accepted(self) -> None:
+        """Delete the accepted changes now; a full disk keeps them, but they are not sent again."""
+        with self._database.lock:
+            accepted = list(self._accepted.values())
+            self._accepted_at = time.monotonic()
+            with contextlib.suppress(sqlite3.Error):
+                if accepted:
+                    self._clear(lambda connection: _delete_accepted(connection, accepted))
+                    self._accepted = {}
+
+    def give_up(self, changes: Sequence[PendingChange], keep_contents: bool = True) -> None:
+        """Turn changes into dead letters, and delete the oldest beyond a thousand."""
+        payload = "contents,file" if keep_contents else "NULL,NULL"
+
+        def give_up(connection: sqlite3.Connection) -> list[str]:
+            connection.executemany(
+                "INSERT OR REPLACE INTO dead(number,id,method,path,key,size,recorded,attempts,"
+                "reason,contents,file) SELECT number,?,method,path,key,size,recorded,?,?,"
+                f"{payload} FROM changes WHERE number=?",
+                [(c.id, c.attempts, c.reason, c.number) for c in changes],
+            )
+            files = _delete(connection, "changes", [change.number for change in changes])
+            old = connection.execute(
+                "SELECT number FROM dead ORDER BY number DESC LIMIT -1 OFFSET ?",
+                (_MAX_DEAD_LETTERS,),
+            ).fetchall()
+            excess = _delete(connection, "dead", [row[0] for row in old])
+            return excess if keep_contents else [*files, *excess]
+
+        self._clear(give_up)
+
+    def remove(self, numbers: Collection[int]) -> None:
         """Delete changes that need no report."""
         if numbers:
-            self._each(lambda table: table.delete(numbers))
+            self._clear(lambda connection: _delete(connection, "changes", numbers))
+            self.confirm(numbers)
 
-    def accept(self, changes: Sequence[QueuedChange]) -> None:
-        """Delete accepted changes, and mark the dead letters that they supersede."""
-        import sqlite3
-
-        self._accepted.update((change.number, change) for change in changes)
-        try:
-            self._each(lambda table: table.delete_accepted(changes))
-        except sqlite3.Error:
-            # This frees space for the next attempt.
-            numbers = [change.number for change in changes]
-            self._each(lambda table: table.delete_payloads(numbers))
-            return
-        for change in changes:
-            self._accepted.pop(change.number, None)
-            self._unsaved.pop(change.number, None)
-
-    def reschedule(self, changes: Sequence[QueuedChange]) -> None:
-        """Record the attempts, the request and the due time of changes."""
-        import sqlite3
-
-        self._unsaved.update((change.number, change) for change in changes)
-        with contextlib.suppress(sqlite3.Error):
-            self._each(lambda table: table.reschedule(changes))
-            for change in changes:
-                self._unsaved.pop(change.number, None)
-
-    def give_up(self, changes: Sequence[QueuedChange], keep_contents: bool = True) -> None:
-        """Turn changes into dead letters."""
-        self._each(lambda table: table.give_up(changes, keep_contents))
-        for change in changes:
-            self._unsaved.pop(change.number, None)
-
-    def totals(self) -> tuple[int, int]:
-        """Return the number of pending changes and the size of their contents."""
-        if self._accepted:
-            pending = self.pending()
-            return len(pending), sum(change.size for change in pending)
-        with self._tables() as tables:
-            counts, sizes = zip(*(table.totals() for table in tables), strict=True)
-        return sum(counts), sum(sizes)
+    def count(self) -> int:
+        """Return the number of pending changes."""
+        with self._database.lock:
+            return int(self._rows("SELECT count(*) FROM changes")[0][0]) - len(self._accepted)
 
     def last_number(self) -> int:
         """Return the number of the newest pending change; 0 if there is none."""
-        with self._tables() as tables:
-            return max(table.last_number() for table in tables)
+        return int(self._rows("SELECT coalesce(max(number),0) FROM changes")[0][0])
+
+    # Lists for people:
 
     def deliveries(self) -> list[Delivery]:
         """Return the undelivered changes, oldest first."""
-        pending = self.pending()
+        pending, now = self.pending(), datetime.now(UTC)
         newest = {change.key: change.number for change in pending}
-        deliveries = [(change.number, _waiting(change)) for change in pending]
-        for letter in self._dead_letters():
-            superseded = bool(letter.superseded) or newest.get(letter.key, 0) > letter.number
-            deliveries.append((letter.number, _dead(letter, superseded)))
-        return [delivery for _, delivery in sorted(deliveries, key=lambda pair: pair[0])]
+        waiting = [_waiting(change, now) for change in pending]
+        dead = [
+            _dead(letter, bool(letter.superseded) or newest.get(letter.key, 0) > letter.number)
+            for letter in self._dead_letters()
+        ]
+        return sorted([*waiting, *dead], key=lambda delivery: delivery.recorded)
 
     def replay(self, ids: Collection[str], *, force: bool) -> int:
         """Queue the named dead letters again, or all; superseded ones only with ``force``."""
@@ -239,116 +273,86 @@ class Outbox:
             and letter.has_contents
             and (force or letter.id not in superseded)
         ]
-        first = self._next_number()
-        self._number = first + len(numbers)
-        self._each(lambda table: table.requeue(numbers, first))
+
+        with self._database.transaction() as connection:
+            connection.executemany(
+                "INSERT INTO changes(id,method,path,key,size,recorded,attempts,contents,file) "
+                "SELECT id,method,path,key,size,?,attempts,contents,file FROM dead WHERE number=?",
+                [(time.time(), number) for number in numbers],
+            )
+            _delete(connection, "dead", numbers)  # but not the files, which have new owners
         return len(numbers)
 
     def discard(self, ids: Collection[str]) -> int:
         """Delete the named dead letters, or all; return their number."""
         numbers = [letter.number for letter in self._dead_letters() if not ids or letter.id in ids]
-        self._each(lambda table: table.delete_dead(numbers))
+        with self._database.lock:
+            self._losses = [each for each in self._losses if ids and each.id not in ids]
+            self._clear(lambda connection: _delete(connection, "dead", numbers))
         return len(numbers)
 
-    def _dead_letters(self) -> list[DeadLetter]:
-        letters = self._collect(ChangeTable.dead_letters)
-        return sorted(letters, key=lambda letter: letter.number)
+    def _dead_letters(self) -> list[_DeadLetter]:
+        with self._database.lock:
+            rows = self._rows(
+                "SELECT number,id,method,path,key,size,recorded,attempts,reason,superseded,"
+                "contents IS NOT NULL FROM dead ORDER BY number"
+            )
+            return [*(_DeadLetter(*row) for row in rows), *self._losses]
 
-    def _collect(self, read: Callable[[ChangeTable], Iterable[_Row]]) -> list[_Row]:
-        with self._tables() as tables:
-            return [row for table in tables for row in read(table)]
+    def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self._database.lock:
+            return self._database.connection.execute(query, values).fetchall()
 
-    @contextlib.contextmanager
-    def _tables(self) -> Iterator[list[ChangeTable]]:
-        """Yield the tables, while no change moves from one to the other."""
-        with self._overflow_lock:
-            yield [self._table] if self._overflow is None else [self._table, self._overflow]
+    def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            with self._database.transaction() as connection:
+                connection.executemany(statement, rows)
 
-    def _each(self, write: Callable[[ChangeTable], None]) -> None:
-        with self._tables() as tables:
-            # The table in memory first, which cannot fail.
-            for table in reversed(tables):
-                write(table)
+    def _clear(self, action: Callable[[sqlite3.Connection], list[str]]) -> None:
+        """Delete rows in a transaction, then the files that the action returns.
 
-
-def _waiting(change: QueuedChange) -> Delivery:
-    due = datetime.fromtimestamp(change.due, UTC)
-    return Delivery(
-        change.id,
-        "DELETE" if change.method == "DELETE" else "POST",
-        change.path,
-        change.size,
-        "waiting",
-        change.attempts,
-        change.reason or "",
-        datetime.fromtimestamp(change.recorded, UTC),
-        due if due > datetime.now(UTC) else None,
-    )
+        If the disk is full, this uses the space that is reserved for it.
+        """
+        try:
+            with self._database.transaction() as connection:
+                files = action(connection)
+        except sqlite3.OperationalError:
+            self._database.free_space()
+            with self._database.transaction() as connection:
+                files = action(connection)
+        self._payloads.delete(files)
 
 
-def _dead(letter: DeadLetter, superseded: bool) -> Delivery:
-    return Delivery(
-        letter.id,
-        letter.method,
-        letter.path,
-        letter.size,
-        "dead",
-        letter.attempts,
-        letter.reason,
-        datetime.fromtimestamp(letter.recorded, UTC),
-        None,
-        superseded,
-    )
+def _delete(connection: sqlite3.Connection, table: str, numbers: Iterable[int]) -> list[str]:
+    """Delete rows; return the files of their contents."""
+    files: list[str] = []
+    for number in numbers:
+        row = connection.execute(
+            f"DELETE FROM {table} WHERE number=? RETURNING file", (number,)
+        ).fetchone()
+        if row is not None and row[0] is not None:
+            files.append(row[0])
+    return files
 
 
-class SenderLock:
-    """Lock of the process that sends; other processes can take it from a stopped one."""
-
-    def __init__(self, outbox: str | None) -> None:
-        self._path = None if outbox is None else outbox + "-turn"
-        self._holding = contextlib.ExitStack()
-        self._descriptor: int | None = None
-
-    def acquire(self) -> None:
-        """Wait until no other process sends."""
-        if self._path is None or self.is_held():
-            return
-        self.release()
-        while self._descriptor is None:
-            try:
-                self._descriptor = self._holding.enter_context(
-                    file_lock(self._path, _CHECK_SECONDS)
-                )
-            except TimeoutError:
-                self._take_from_stopped()
-        with contextlib.suppress(OSError):  # full disk: others cannot detect that we are stopped
-            os.ftruncate(self._descriptor, 0)
-            os.write(self._descriptor, process_identity().encode())
-
-    def is_held(self) -> bool:
-        """Return whether it is still held; another process may have taken it."""
-        if self._path is None:
-            return True
-        return self._descriptor is not None and is_locked_file(self._path, self._descriptor)
-
-    def release(self) -> None:
-        """Release the lock."""
-        self._descriptor = None
-        self._holding.close()
-
-    def _take_from_stopped(self) -> None:
-        assert self._path is not None
-        with file_lock(self._path + "-takeover"):
-            holder = _read_identity(self._path)
-            if holder and not is_active(holder):
-                # Its lock stays on the old file; when it resumes, it detects the loss.
-                with contextlib.suppress(OSError):
-                    os.unlink(self._path)
+def _delete_accepted(connection: sqlite3.Connection, changes: Sequence[PendingChange]) -> list[str]:
+    """Delete accepted changes, and mark the dead letters that they supersede."""
+    if connection.execute("SELECT 1 FROM dead WHERE NOT superseded LIMIT 1").fetchone():
+        connection.executemany(
+            "UPDATE dead SET superseded=1 WHERE number<? AND (key=? OR "
+            "(?='DELETE' AND (?='' OR substr(key,1,length(?)+1)=?||'/')))",
+            [(c.number, c.key, c.method, c.key, c.key, c.key) for c in changes],
+        )
+    return _delete(connection, "changes", [change.number for change in changes])
 
 
-def _read_identity(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return file.read(_MAX_IDENTITY_BYTES).decode("ascii", "replace")
-    except OSError:
-        return ""
+def _waiting(change: PendingChange, now: datetime) -> Delivery:
+    recorded, due = (datetime.fromtimestamp(each, UTC) for each in (change.recorded, change.due))
+    outcome = (change.attempts, change.reason or "", recorded, due if due > now else None)
+    return Delivery(change.id, change.method, change.path, change.size, "waiting", *outcome)
+
+
+def _dead(letter: _DeadLetter, superseded: bool) -> Delivery:
+    recorded = datetime.fromtimestamp(letter.recorded, UTC)
+    outcome = (letter.attempts, letter.reason, recorded, None, superseded)
+    return Delivery(letter.id, letter.method, letter.path, letter.size, "dead", *outcome)

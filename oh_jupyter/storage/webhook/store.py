@@ -23,8 +23,9 @@ from oh_jupyter.storage.paths import file_key, path_key
 from oh_jupyter.storage.webhook.changes import Change, Delivery, DeliveryReport
 from oh_jupyter.storage.webhook.client import Signer, WebhookClient
 from oh_jupyter.storage.webhook.database import outbox_file
-from oh_jupyter.storage.webhook.delivery import BatchPolicy, DeliveryQueue
+from oh_jupyter.storage.webhook.dispatcher import BatchPolicy, Dispatcher
 from oh_jupyter.storage.webhook.outbox import Outbox
+from oh_jupyter.storage.webhook.scheduler import RetryPolicy
 
 _MAX_WAIT_PERIODS = 3
 # A short delay, so that sending the first of many writes does not slow down the others.
@@ -55,10 +56,13 @@ class WebHookFileStore(FileStore):
         file_store: The store that holds the files.
         base_url: The address.
         outbox: The file of the outbox, or None.
+        retry_policy: Attribute of the class; a subclass may override it.
 
     Raises:
         StoreConfigError: If the URL, the outbox or the secret is invalid.
     """
+
+    retry_policy = RetryPolicy()
 
     def __init__(
         self,
@@ -79,12 +83,12 @@ class WebHookFileStore(FileStore):
         self._webhook_client = WebhookClient(
             base_url, client, headers, Signer(secret) if secret else None
         )
-        self._queue = self._make_queue(self._webhook_client, Outbox(self.outbox))
+        self._dispatcher = self._make_dispatcher(self._webhook_client, Outbox(self.outbox))
         # The thread must not keep this store alive; it sends the rest once the store is collected.
-        weakref.finalize(self, self._queue.stop, True).atexit = False
+        weakref.finalize(self, self._dispatcher.stop, True).atexit = False
 
-    def _make_queue(self, client: WebhookClient, outbox: Outbox) -> DeliveryQueue:
-        return DeliveryQueue(client.send_file, _UNBATCHED, outbox=outbox)
+    def _make_dispatcher(self, client: WebhookClient, outbox: Outbox) -> Dispatcher:
+        return Dispatcher(client.send_file, outbox, _UNBATCHED, self.retry_policy)
 
     def __repr__(self) -> str:
         # Without the URL, which may contain a password.
@@ -106,7 +110,7 @@ class WebHookFileStore(FileStore):
         Returns:
             The number of accepted changes, and the failed and pending ones.
         """
-        return self._queue.flush(timeout)
+        return self._dispatcher.flush(timeout)
 
     def close(self, timeout: float = 10.0) -> DeliveryReport:
         """Flush, and stop the sending thread; a later change starts it again.
@@ -118,7 +122,7 @@ class WebHookFileStore(FileStore):
         Returns:
             The number of accepted changes, and the failed and pending ones.
         """
-        return self._queue.close(timeout)
+        return self._dispatcher.close(timeout)
 
     def deliveries(self) -> builtins.list[Delivery]:
         """List the undelivered changes: pending ones and dead letters.
@@ -126,7 +130,7 @@ class WebHookFileStore(FileStore):
         Returns:
             All of them, oldest first.
         """
-        return self._queue.outbox.deliveries()
+        return self._dispatcher.outbox.deliveries()
 
     def replay(self, *ids: str, force: bool = False) -> int:
         """Queue dead letters again.
@@ -138,9 +142,9 @@ class WebHookFileStore(FileStore):
         Returns:
             The number of queued changes; `flush` reports their outcome.
         """
-        requeued = self._queue.outbox.replay(ids, force=force)
+        requeued = self._dispatcher.outbox.replay(ids, force=force)
         if requeued:
-            self._queue.wake()
+            self._dispatcher.wake()
         return requeued
 
     def discard(self, *ids: str) -> int:
@@ -152,29 +156,29 @@ class WebHookFileStore(FileStore):
         Returns:
             The number of deleted letters.
         """
-        return self._queue.outbox.discard(ids)
+        return self._dispatcher.outbox.discard(ids)
 
     def write(self, path: str, contents: str | bytes) -> None:  # noqa: D102
         change = _write_change(path, contents)
-        with self._queue.recorded([change], change.key):
+        with self._dispatcher.recorded([change], change.key):
             self.file_store.write(path, contents)
 
     def create(self, path: str, contents: str | bytes) -> None:  # noqa: D102
         change = _write_change(path, contents)
-        with self._queue.recorded([change], change.key):
+        with self._dispatcher.recorded([change], change.key):
             self.file_store.create(path, contents)
 
     def delete(self, path: str) -> None:  # noqa: D102
-        with self._queue.recorded([Change("DELETE", path, path_key(path))]):
+        with self._dispatcher.recorded([Change("DELETE", path, path_key(path))]):
             self.file_store.delete(path)
 
     def write_many(self, files: Mapping[str, str | bytes]) -> None:  # noqa: D102
-        with self._queue.recorded([_write_change(*file) for file in files.items()]):
+        with self._dispatcher.recorded([_write_change(*file) for file in files.items()]):
             self.file_store.write_many(files)
 
     def delete_many(self, paths: Iterable[str]) -> None:  # noqa: D102
         changes = [Change("DELETE", path, path_key(path)) for path in paths]
-        with self._queue.recorded(changes):
+        with self._dispatcher.recorded(changes):
             self.file_store.delete_many([change.path for change in changes])
 
     def open(self, path: str, mode: OpenMode = "r") -> IO[Any]:  # noqa: D102
@@ -184,7 +188,7 @@ class WebHookFileStore(FileStore):
 
         def publish(source: str) -> None:
             with (
-                self._queue.recorded([Change("POST", path, key, source=source)], key),
+                self._dispatcher.recorded([Change("POST", path, key, source=source)], key),
                 open(source, "rb") as reader,
                 self.file_store.open(path, "wb") as writer,
             ):
@@ -286,11 +290,11 @@ class BatchedWebHookFileStore(WebHookFileStore):
             file_store, base_url, client, headers=headers, outbox=outbox, secret=secret
         )
 
-    def _make_queue(self, client: WebhookClient, outbox: Outbox) -> DeliveryQueue:
+    def _make_dispatcher(self, client: WebhookClient, outbox: Outbox) -> Dispatcher:
         batch_policy = BatchPolicy(
             quiet_seconds=self.batch_timeout_seconds,
             max_wait_seconds=_MAX_WAIT_PERIODS * self.batch_timeout_seconds,
             # 0 would mean one change per request; 1 sends as soon as there is any content.
             batch_bytes=max(self.batch_size_limit_bytes, 1),
         )
-        return DeliveryQueue(client.send_batch, batch_policy, outbox=outbox)
+        return Dispatcher(client.send_batch, outbox, batch_policy, self.retry_policy)
