@@ -82,7 +82,7 @@ class Git:
         self._own_folders = [
             path for path in own if Path(path).is_relative_to(work_tree) and path != str(work_tree)
         ]
-        if not (directory / "HEAD").exists():
+        if not self._attributes.exists():
             self._create()
         self._write_ignored()
 
@@ -95,14 +95,20 @@ class Git:
         """Return whether an absolute path is the product's own state."""
         return any(path == own or path.startswith(own + os.sep) for own in self._own_folders)
 
+    @property
+    def _attributes(self) -> Path:
+        return self.directory / "info" / "attributes"
+
     def _create(self) -> None:
+        """Create the repository; attributes come last, so a killed creation is repeated."""
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self("init", "--quiet", "--bare", "--template=", str(self.directory), in_repository=False)
         for name, value in _CONFIG.items():
             self("config", name, value)
-        info = self.directory / "info"
-        info.mkdir(exist_ok=True)
-        (info / "attributes").write_text(_ATTRIBUTES)
+        self._attributes.parent.mkdir(exist_ok=True)
+        fresh = self._attributes.with_suffix(".new")
+        fresh.write_text(_ATTRIBUTES)
+        fresh.replace(self._attributes)
 
     def _write_ignored(self) -> None:
         ignored = [*_IGNORED]
