@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from oh_jupyter.locks import file_lock
+from oh_jupyter.moves import save_time
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Work:
             return real_path in self.edited
         if changed <= self.edited.get(real_path, 0.0):
             return True
+        if changed <= save_time(real_path):
+            return False  # a person's save in Jupyter wrote it last
         return any(
             begin <= changed and (end is None or changed <= end) for begin, end in self.spans
         )
