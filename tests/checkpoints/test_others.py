@@ -239,6 +239,27 @@ def test_of_a_repository_inside_only_what_is_small_and_not_ignored_is_copied(
     ]
 
 
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="needs extended attributes")
+def test_lost_attributes_are_noted(root: Path, checkpoints: Checkpoints) -> None:
+    for name in ("deleted", "replaced", "kept"):
+        (root / name).write_text("old\n")
+        try:
+            os.setxattr(root / name, "user.mine", b"1")
+        except OSError:
+            pytest.skip("this file system has no extended attributes")
+    turn = checkpoints.begin("turn")
+    (root / "deleted").unlink()
+    (root / "new").write_text("agent\n")
+    (root / "new").replace(root / "replaced")
+    checkpoints.end(turn.id)
+    plan = checkpoints.rewind(turn.id)
+    assert plan.notes == [
+        "deleted does not get its extended attributes back.",
+        "replaced does not get its extended attributes back.",
+    ]
+    assert os.listxattr(root / "kept") == ["user.mine"]
+
+
 def test_a_damaged_index_is_rebuilt(root: Path, checkpoints: Checkpoints) -> None:
     (root / "a").write_text("1\n")
     turn = checkpoints.begin("turn")
