@@ -52,10 +52,9 @@ def moves(since: float) -> list[Move]:
     return [move for move in known if move.time >= since]
 
 
-def save_time(path: str) -> float:
-    """Return the time of the last save of a real path, or 0.0 if none is known."""
-    times = (float(record["time"]) for record in _records("saves") if record["path"] == path)
-    return max(times, default=0.0)
+def save_times(path: str) -> list[float]:
+    """Return the times of the saves of a real path, oldest first."""
+    return [record["time"] for record in _records("saves") if record["path"] == path]
 
 
 def _append(name: str, record: dict[str, Any]) -> None:

@@ -59,7 +59,7 @@ class AgentWork:
     def __init__(self, notebook: str) -> None:
         """Take the path of the kernel's notebook, which people's tabs save, or ""."""
         self._notebook = notebook and os.path.realpath(notebook)
-        self._edited: dict[str, float] = {}
+        self._edited: dict[str, list[float]] = {}
         self._under_way: dict[Hashable, float] = {}
         self._spans: list[tuple[float, float]] = []
 
@@ -76,7 +76,7 @@ class AgentWork:
 
     def edit(self, path: str) -> None:
         """Record that the agent edited a file itself."""
-        self._edited[os.path.realpath(path)] = time.time()
+        self._edited.setdefault(os.path.realpath(path), []).append(time.time())
 
     def recorded(self, turn: int = 0) -> Work:
         """Return the work as checkpoints store it."""
@@ -84,7 +84,10 @@ class AgentWork:
 
         done = [(begin - CLOCK_SECONDS, end + SETTLE_SECONDS) for begin, end in self._spans]
         under_way = [(begin - CLOCK_SECONDS, None) for begin in self._under_way.values()]
-        edited = {path: end + SETTLE_SECONDS for path, end in self._edited.items()}
+        edited = {
+            path: [(at - CLOCK_SECONDS, at + SETTLE_SECONDS) for at in times]
+            for path, times in self._edited.items()
+        }
         return Work(turn, [*done, *under_way], edited, self._notebook_now())
 
     def _notebook_now(self) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from oh_jupyter.checkpoints import Checkpoints, Limits, Work
 from oh_jupyter.errors import CheckpointError
-from oh_jupyter.moves import note_move, note_save, save_time
+from oh_jupyter.moves import note_move, note_save
 from tests.checkpoints.workspace import contents
 
 
@@ -178,34 +178,31 @@ def test_what_a_person_moves_in_jupyter_during_a_turn_stays_there(
 def test_what_a_person_saves_in_jupyter_while_the_agent_works_stays(
     root: Path, checkpoints: Checkpoints, died: bool
 ) -> None:
-    for name in ("thesis", "both", "edited"):
+    names = ("thesis", "both", "edited", "saved then edited")
+    for name in names:
         (root / name).write_text("old\n")
     turn = checkpoints.begin("turn")
-    for name in ("thesis", "both", "new", "edited"):
+    began = time.time() - 0.1
+    for name in (*names, "new"):
         (root / name).write_text("the person's\n")
         note_save(str(root / name))
-    while not _has_later_time(root / "both"):
-        (root / "both").write_text("agent\n")  # and the agent's command writes it afterwards
-    real = os.path.realpath(root / "edited")
-    work = Work(turn.id, [(time.time() - 60, None)], {real: time.time() + 60})
+    saved = time.time()
+    for name in ("both", "saved then edited"):
+        (root / name).write_text("the person's and the agent's\n")
+    paths = [os.path.realpath(root / name) for name in ("edited", "saved then edited")]
+    edited = {paths[0]: [(began, saved + 60)], paths[1]: [(saved, saved + 60)]}
+    work = Work(turn.id, [(began, None)], edited)
     if died:
         checkpoints.note(work)
         checkpoints.close()
     else:
         checkpoints.end(turn.id, work.is_of_turn)
+    before = contents(root)
 
     plan = checkpoints.rewind(turn.id)
-    assert [(change.kind, change.path) for change in plan.changes] == [
-        ("restore", "both"),
-        ("restore", "edited"),
-    ]
-    assert list(plan.kept) == ["new", "thesis"]
-    assert (root / "thesis").read_text() == (root / "new").read_text() == "the person's\n"
-
-
-def _has_later_time(path: Path) -> bool:
-    """Return whether a file was changed after its last save, for a file system's clock."""
-    return path.stat().st_ctime > save_time(os.path.realpath(path))
+    assert [(change.kind, change.path) for change in plan.changes] == [("restore", "edited")]
+    assert list(plan.kept) == ["both", "new", "saved then edited", "thesis"]
+    assert contents(root) == {**before, "edited": ("file", 0o644, b"old\n")}
 
 
 def test_the_products_own_state_is_not_the_workspaces(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from oh_jupyter.checkpoints import Checkpoints
-from oh_jupyter.moves import moves, save_time
+from oh_jupyter.moves import moves, save_times
 from oh_jupyter.testing import wait_until
 
 EMPTY_NOTEBOOK = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
@@ -163,7 +163,7 @@ async def test_a_file_that_a_person_saved_while_a_command_ran_stays(
     body = json.dumps({"type": "file", "format": "text", "content": "the person's"})
     await jp_fetch("api", "contents", "project", "thesis.md", method="PUT", body=body)
     await asyncio.to_thread(
-        wait_until, lambda: save_time(os.path.realpath(thesis)), what="the note of the save"
+        wait_until, lambda: save_times(os.path.realpath(thesis)), what="the note of the save"
     )
     (root / "go").touch()
     await command
