@@ -236,6 +236,25 @@ def test_of_a_repository_inside_only_what_is_small_and_not_ignored_is_copied(
     ]
 
 
+def test_a_commit_in_a_submodule_is_noted(root: Path, checkpoints: Checkpoints) -> None:
+    def git(*arguments: object, folder: Path = root) -> None:
+        person = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *person, *map(str, arguments)], cwd=folder, check=True)
+
+    library = root.parent / "library"
+    for folder in (library, root):
+        git("init", "-q", folder)
+    git("commit", "-q", "--allow-empty", "-m", "one", folder=library)
+    allowed = ("-c", "protocol.file.allow=always")
+    git(*allowed, "submodule", "--quiet", "add", library, "sub")
+    turn = checkpoints.begin("turn")
+    git("commit", "-q", "--allow-empty", "-m", "two", folder=root / "sub")
+    checkpoints.end(turn.id)
+    assert checkpoints.preview(turn.id).notes == [
+        "Commits, branches and the index of git repositories do not come back (sub)."
+    ]
+
+
 @pytest.mark.skipif(not hasattr(os, "setxattr"), reason="needs extended attributes")
 def test_lost_attributes_are_noted(root: Path, checkpoints: Checkpoints) -> None:
     for name in ("deleted", "replaced", "kept"):
