@@ -429,18 +429,22 @@ class Checkpoints:
         others = turn.others
         if is_of_turn is not None:
             end, others = self._attributed(
-                git, turn, end, lambda path: self._is_of(is_of_turn, path)
+                git, turn, end, lambda path: self._is_of(is_of_turn, path, turn.time)
             )
         entry = replace(turn, end=end, others=others, is_open=is_open)
         self._protect(git, f"{id}/end", end)
         self._journal.append(entry)
         return entry
 
-    def _is_of(self, is_of_turn: Callable[[Path, float], bool], path: str) -> bool:
+    def _is_of(self, is_of_turn: Callable[[Path, float], bool], path: str, since: float) -> bool:
+        """Return whether a change is a turn's, which began at a time."""
         status = look(self.workspace, path)
         if status is None:  # a deletion has no known author
             return True
-        return is_of_turn(self.workspace / path, status.st_ctime)
+        target = self.workspace / path
+        if status.st_mtime >= since and not is_of_turn(target, status.st_mtime):
+            return False  # the turn changed attributes of what others wrote
+        return is_of_turn(target, status.st_ctime)
 
     def _attributed(
         self, git: Git, turn: Checkpoint, now: Snapshot, is_of_turn: Callable[[str], bool]
@@ -488,6 +492,8 @@ class Checkpoints:
                 return False
             work, last_alive = proof
             status = look(self.workspace, path)
+            if status is not None and not self._is_of(work.is_of_turn, path, entry.time):
+                return False
             parents = [parent.as_posix() for parent in PurePosixPath(path).parents]
             if status is None:  # its directory has the time of the deletion
                 status = next(filter(None, (look(self.workspace, name) for name in parents)), None)

@@ -205,6 +205,37 @@ def test_what_a_person_saves_in_jupyter_while_the_agent_works_stays(
     assert contents(root) == {**before, "edited": ("file", 0o644, b"old\n")}
 
 
+@pytest.mark.parametrize("died", [False, True])
+def test_what_a_person_wrote_stays_though_the_agent_changed_its_mode(
+    root: Path, checkpoints: Checkpoints, died: bool
+) -> None:
+    turn = checkpoints.begin("turn")
+    mine, agents = root / "mine", root / "agents"
+    mine.write_text("the person's\n")
+    began = _time_after(mine)
+    agents.write_text("agent\n")
+    for path in (mine, agents):
+        path.chmod(0o600)
+    work = Work(turn.id, [(began, None)])
+    if died:
+        checkpoints.note(work)
+        checkpoints.close()
+    else:
+        checkpoints.end(turn.id, work.is_of_turn)
+    plan = checkpoints.rewind(turn.id)
+    assert [(change.kind, change.path) for change in plan.changes] == [("delete", "agents")]
+    assert mine.read_text() == "the person's\n"
+
+
+def _time_after(path: Path) -> float:
+    """Return a time on the file system's clock after a file's last change."""
+    probe = path.parent.parent / "probe"
+    probe.touch()
+    while probe.stat().st_mtime <= path.stat().st_mtime:
+        os.utime(probe)
+    return probe.stat().st_mtime
+
+
 def test_the_products_own_state_is_not_the_workspaces(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
