@@ -429,6 +429,8 @@ def _name_of(value: object) -> str:
         return _PLAIN_NAMES.get(value.__name__, value.__name__)
     if isinstance(value, pathlib.PurePath):
         return "pathlib.Path()"
+    if getattr(value, "__qualname__", "").endswith("InteractiveShell.get_ipython"):
+        return "get_ipython"
     if inspect.isroutine(value) or inspect.isclass(value):
         return _plain_name(f"{getattr(value, '__module__', '')}.{value.__qualname__}")
     if type(value).__name__.endswith("InteractiveShell"):

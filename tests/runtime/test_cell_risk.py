@@ -9,6 +9,7 @@ import tempfile
 from functools import partial
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.runtime.cell_risk import cell_risks
 from oh_jupyter.runtime.risk import command_risks
@@ -25,6 +26,7 @@ NOTEBOOK = {
     "call": os.system,
     "P": pathlib.Path,
     "there": "/srv/data",
+    "get_ipython": InteractiveShell.get_ipython,
 }
 """What earlier cells have left."""
 
