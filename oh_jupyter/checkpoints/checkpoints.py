@@ -59,6 +59,7 @@ class Checkpoints:
         directory: str | os.PathLike[str] | None = None,
         *,
         limits: Limits | None = None,
+        own_folders: Collection[str] = (),
     ) -> None:
         """Name the workspace; nothing is read or written yet.
 
@@ -67,10 +68,12 @@ class Checkpoints:
             directory: Where to store the files; by default a directory for this workspace below
                 ``$XDG_STATE_HOME/oh_jupyter/checkpoints``, readable by its owner only.
             limits: Maximum sizes.
+            own_folders: Folders of the caller's own state, which is not part of the workspace.
         """
         self.workspace = Path(os.path.realpath(workspace))
         self.directory = Path(directory) if directory else default_directory(self.workspace)
         self.limits = limits or Limits()
+        self._own_folders = tuple(own_folders)
         self._journal = Journal(self.directory / "checkpoints.jsonl")
         self._owner: Owner | None = None
 
@@ -574,7 +577,7 @@ class Checkpoints:
             with thread_lock(name, LOCK_SECONDS), file_lock(name, LOCK_SECONDS):
                 for stale in self.directory.glob("files.git/*.lock"):
                     stale.unlink()  # of a killed git: a living process would hold our lock
-                git = Git(self.directory / "files.git", self.workspace)
+                git = Git(self.directory / "files.git", self.workspace, self._own_folders)
                 self._close_abandoned(git)
                 yield git
         except TimeoutError as error:

@@ -63,7 +63,8 @@ def too_large(message: str) -> CheckpointError:
 class Git:
     """Commands of git on a bare repository and a separate work tree."""
 
-    def __init__(self, directory: Path, work_tree: Path) -> None:
+    def __init__(self, directory: Path, work_tree: Path, own: Iterable[str] = ()) -> None:
+        """Open or create the repository; ``own`` are other folders with the product's state."""
         program = shutil.which("git")
         if program is None:
             raise CheckpointError(
@@ -78,9 +79,13 @@ class Git:
         self._program = program
         self.directory = directory
         self.work_tree = work_tree
-        own = (os.path.realpath(state_home()), os.path.realpath(directory.parent))
+        folders = [
+            os.path.realpath(path) for path in (str(state_home()), str(directory.parent), *own)
+        ]
         self._own_folders = [
-            path for path in own if Path(path).is_relative_to(work_tree) and path != str(work_tree)
+            path
+            for path in folders
+            if Path(path).is_relative_to(work_tree) and path != str(work_tree)
         ]
         if not self._attributes.exists():
             self._create()

@@ -8,7 +8,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -119,12 +119,14 @@ class Turns:
         *,
         automatic: bool,
         pause_seconds: float,
+        own_folders: Sequence[str] = (),
     ) -> None:
         self.configure(automatic, pause_seconds)
         self.on_settled: Callable[[], None] = lambda: None
         """Called when the changes of a turn so far are recorded."""
         self._in_thread = in_thread
         self._workspace_dir = workspace_dir
+        self._own_folders = own_folders
         self._find_shell = find_shell
         # In memory only: the shell ends with the kernel, and its variables may be secrets.
         self._shells: dict[int, ShellSnapshot | None] = {}
@@ -151,7 +153,7 @@ class Turns:
         if self._checkpoints is None:
             from oh_jupyter.checkpoints import Checkpoints
 
-            self._checkpoints = Checkpoints(self._workspace_dir)
+            self._checkpoints = Checkpoints(self._workspace_dir, own_folders=self._own_folders)
         return self._checkpoints
 
     async def before(self, action: Action, principal: EventSource) -> None:
