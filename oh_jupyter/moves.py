@@ -1,7 +1,7 @@
-"""Moves of files by a person in Jupyter.
+"""Moves and saves of files by a person in Jupyter.
 
 The server records them for the user's kernels, which would otherwise mistake them for an agent's
-deletions and new files.
+changes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from time import time
+from typing import Any
 
 from oh_jupyter.config import state_home
 
-MAX_MOVES = 1000
+MAX_RECORDS = 1000
 
 
 @dataclass(frozen=True)
@@ -36,37 +37,55 @@ class Move:
 
 
 def note_move(source: str, target: str) -> None:
-    """Append a move to the journal, which is trimmed at twice the limit."""
-    journal = _journal()
-    line = json.dumps(asdict(Move(time(), _real(source), _real(target))))
-    journal.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with open(journal, "a", encoding="utf-8", opener=_open_private) as file:
-        file.write(f"{line}\n")
-    lines = journal.read_text("utf-8").splitlines(keepends=True)
-    if len(lines) >= 2 * MAX_MOVES:
-        fresh = journal.with_suffix(".new")
-        with open(fresh, "w", encoding="utf-8", opener=_open_private) as file:
-            file.writelines(lines[-MAX_MOVES:])
-        fresh.replace(journal)
+    """Record a move."""
+    _append("moves", asdict(Move(time(), _real(source), _real(target))))
+
+
+def note_save(path: str) -> None:
+    """Record a save right after it."""
+    _append("saves", {"time": time(), "path": _real(path)})
 
 
 def moves(since: float) -> list[Move]:
     """Return the moves after a time in seconds since the epoch, oldest first."""
-    journal = _journal()
-    try:
-        status = journal.stat()
-        known = _load(journal, status.st_ino, status.st_size, status.st_mtime_ns)
-    except OSError:
-        return []
+    known = [Move(**record) for record in _records("moves")]
     return [move for move in known if move.time >= since]
 
 
-@lru_cache(maxsize=1)
-def _load(journal: Path, *_version: int) -> list[Move]:
+def save_times(path: str) -> list[float]:
+    """Return the times of the saves of a real path, oldest first."""
+    return [record["time"] for record in _records("saves") if record["path"] == path]
+
+
+def _append(name: str, record: dict[str, Any]) -> None:
+    """Append to a journal, which is trimmed at twice the limit."""
+    journal = _journal(name)
+    journal.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with open(journal, "a", encoding="utf-8", opener=_open_private) as file:
+        file.write(f"{json.dumps(record)}\n")
+    lines = journal.read_text("utf-8").splitlines(keepends=True)
+    if len(lines) >= 2 * MAX_RECORDS:
+        fresh = journal.with_suffix(".new")
+        with open(fresh, "w", encoding="utf-8", opener=_open_private) as file:
+            file.writelines(lines[-MAX_RECORDS:])
+        fresh.replace(journal)
+
+
+def _records(name: str) -> list[dict[str, Any]]:
+    journal = _journal(name)
+    try:
+        status = journal.stat()
+        return _load(journal, status.st_ino, status.st_size, status.st_mtime_ns)
+    except OSError:
+        return []
+
+
+@lru_cache(maxsize=2)
+def _load(journal: Path, *_version: int) -> list[dict[str, Any]]:
     loaded = []
     for line in journal.read_text("utf-8").splitlines():
-        with suppress(ValueError, TypeError):  # the server died while it wrote
-            loaded.append(Move(**json.loads(line)))
+        with suppress(ValueError):  # the server died while it wrote
+            loaded.append(json.loads(line))
     return loaded
 
 
@@ -85,8 +104,8 @@ def _real(path: str) -> str:
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
-def _journal() -> Path:
-    return state_home() / "moves.jsonl"
+def _journal(name: str) -> Path:
+    return state_home() / f"{name}.jsonl"
 
 
 def _open_private(path: str, flags: int) -> int:

@@ -59,6 +59,7 @@ class Checkpoints:
         directory: str | os.PathLike[str] | None = None,
         *,
         limits: Limits | None = None,
+        own_folders: Collection[str] = (),
     ) -> None:
         """Name the workspace; nothing is read or written yet.
 
@@ -67,10 +68,12 @@ class Checkpoints:
             directory: Where to store the files; by default a directory for this workspace below
                 ``$XDG_STATE_HOME/oh_jupyter/checkpoints``, readable by its owner only.
             limits: Maximum sizes.
+            own_folders: Folders of the caller's own state, which is not part of the workspace.
         """
         self.workspace = Path(os.path.realpath(workspace))
         self.directory = Path(directory) if directory else default_directory(self.workspace)
         self.limits = limits or Limits()
+        self._own_folders = tuple(own_folders)
         self._journal = CheckpointJournal(self.directory / "checkpoints.jsonl")
         self._owner: Owner | None = None
 
@@ -429,18 +432,22 @@ class Checkpoints:
         others = turn.others
         if is_of_turn is not None:
             end, others = self._attributed(
-                git, turn, end, lambda path: self._is_of(is_of_turn, path)
+                git, turn, end, lambda path: self._is_of(is_of_turn, path, turn.time)
             )
         entry = replace(turn, end=end, others=others, is_open=is_open)
         self._protect(git, f"{id}/end", end)
         self._journal.append(entry)
         return entry
 
-    def _is_of(self, is_of_turn: Callable[[Path, float], bool], path: str) -> bool:
+    def _is_of(self, is_of_turn: Callable[[Path, float], bool], path: str, since: float) -> bool:
+        """Return whether a change is a turn's, which began at a time."""
         status = look(self.workspace, path)
         if status is None:  # a deletion has no known author
             return True
-        return is_of_turn(self.workspace / path, status.st_ctime)
+        target = self.workspace / path
+        if status.st_mtime >= since and not is_of_turn(target, status.st_mtime):
+            return False  # the turn changed attributes of what others wrote
+        return is_of_turn(target, status.st_ctime)
 
     def _attributed(
         self, git: Git, turn: Checkpoint, now: Snapshot, is_of_turn: Callable[[str], bool]
@@ -488,6 +495,8 @@ class Checkpoints:
                 return False
             work, last_alive = proof
             status = look(self.workspace, path)
+            if status is not None and not self._is_of(work.is_of_turn, path, entry.time):
+                return False
             parents = [parent.as_posix() for parent in PurePosixPath(path).parents]
             if status is None:  # its directory has the time of the deletion
                 status = next(filter(None, (look(self.workspace, name) for name in parents)), None)
@@ -568,7 +577,7 @@ class Checkpoints:
             with thread_lock(name, LOCK_SECONDS), file_lock(name, LOCK_SECONDS):
                 for stale in self.directory.glob("files.git/*.lock"):
                     stale.unlink()  # of a killed git: a living process would hold our lock
-                git = Git(self.directory / "files.git", self.workspace)
+                git = Git(self.directory / "files.git", self.workspace, self._own_folders)
                 self._close_abandoned(git)
                 yield git
         except TimeoutError as error:

@@ -63,7 +63,8 @@ def too_large(message: str) -> CheckpointError:
 class Git:
     """Commands of git on a bare repository and a separate work tree."""
 
-    def __init__(self, directory: Path, work_tree: Path) -> None:
+    def __init__(self, directory: Path, work_tree: Path, own: Iterable[str] = ()) -> None:
+        """Open or create the repository; ``own`` are other folders with the product's state."""
         program = shutil.which("git")
         if program is None:
             raise CheckpointError(
@@ -78,11 +79,15 @@ class Git:
         self._program = program
         self.directory = directory
         self.work_tree = work_tree
-        own = (os.path.realpath(state_home()), os.path.realpath(directory.parent))
-        self._own_folders = [
-            path for path in own if Path(path).is_relative_to(work_tree) and path != str(work_tree)
+        folders = [
+            os.path.realpath(path) for path in (str(state_home()), str(directory.parent), *own)
         ]
-        if not (directory / "HEAD").exists():
+        self._own_folders = [
+            path
+            for path in folders
+            if Path(path).is_relative_to(work_tree) and path != str(work_tree)
+        ]
+        if not self._attributes.exists():
             self._create()
         self._write_ignored()
 
@@ -95,14 +100,20 @@ class Git:
         """Return whether an absolute path is the product's own state."""
         return any(path == own or path.startswith(own + os.sep) for own in self._own_folders)
 
+    @property
+    def _attributes(self) -> Path:
+        return self.directory / "info" / "attributes"
+
     def _create(self) -> None:
+        """Create the repository; attributes come last, so a killed creation is repeated."""
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self("init", "--quiet", "--bare", "--template=", str(self.directory), in_repository=False)
         for name, value in _CONFIG.items():
             self("config", name, value)
-        info = self.directory / "info"
-        info.mkdir(exist_ok=True)
-        (info / "attributes").write_text(_ATTRIBUTES)
+        self._attributes.parent.mkdir(exist_ok=True)
+        fresh = self._attributes.with_suffix(".new")
+        fresh.write_text(_ATTRIBUTES)
+        fresh.replace(self._attributes)
 
     def _write_ignored(self) -> None:
         ignored = [*_IGNORED]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal, NamedTuple
@@ -326,8 +326,7 @@ def plan_turns(
         reason = CHANGED_BY_OTHERS_MEANWHILE if turn.is_certain else UNSURE
         for path in turn.others - planner.wanted.keys():
             planner.keep(path, reason)
-    begins = [turn.begin for turn in turns]
-    return _with_notes(git, planner.plan(), begins, _notes(git, turns)), planner.missing
+    return _with_notes(git, planner.plan(), turns), planner.missing
 
 
 def plan_exact(
@@ -350,37 +349,33 @@ def plan_exact(
     if only is not None:
         planner._restrict()
     unknown = planner.unknown()
-    notes = _notes(git, [Turn(target, now)])
-    return _with_notes(git, planner.plan(), [target], notes), unknown
+    return _with_notes(git, planner.plan(), [Turn(target, now)]), unknown
 
 
-def _notes(git: Git, turns: Sequence[Turn]) -> list[str]:
-    """Return a note on repositories whose own data changed, which checkpoints do not store."""
-    changed: set[str] = set()
+def _with_notes(git: Git, plan: RewindPlan, turns: Sequence[Turn]) -> RewindPlan:
+    """Add notes on what turns changed and checkpoints do not restore."""
+    repositories: set[str] = set()
+    attributes: dict[str, str] = {}
+    results = plan.results()
     for turn in turns:
-        before, after = load(git, turn.begin).repositories, load(git, turn.end).repositories
-        changed |= {
-            path for path in before.keys() | after.keys() if before.get(path) != after.get(path)
-        }
-    if not changed:
-        return []
-    names = ", ".join(sorted(changed)[:5])
-    return [f"Commits, branches and the index of git repositories do not come back ({names})."]
-
-
-def _with_notes(
-    git: Git, plan: RewindPlan, begins: Sequence[Snapshot], notes: list[str]
-) -> RewindPlan:
-    """Add notes on attributes that are not restored with created files."""
-    created = {change.path for change in plan.changes if change.kind == "create"}
-    special: dict[str, str] = {}
-    for begin in begins if created else ():
-        special_then = load(git, begin).special
-        special |= {path: special_then[path] for path in created & special_then.keys()}
-    for path, what in sorted(special.items())[:5]:
-        notes = [*notes, f"The {what} of {path} do not come back."]
-    plan.notes.extend(notes)
+        before, after = load(git, turn.begin), load(git, turn.end)
+        repositories |= _changed(before.repositories, after.repositories)
+        for path in _changed(before.special, after.special) - plan.kept.keys():
+            remains = results[path] if path in results else look(git.work_tree, path)
+            if remains is not None:
+                attributes.setdefault(path, before.special.get(path) or after.special[path])
+    if repositories:
+        names = ", ".join(sorted(repositories)[:5])
+        plan.notes.append(
+            f"Commits, branches and the index of git repositories do not come back ({names})."
+        )
+    for path, attribute in sorted(attributes.items())[:5]:
+        plan.notes.append(f"{path} does not get its {attribute} back.")
     return plan
+
+
+def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
+    return {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
 
 
 def _kind(before: State | None, after: State | None, is_merged: bool) -> Kind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -266,6 +267,9 @@ def _has_attributes(path: Path) -> bool:
 def _repository_state(folder: Path) -> str:
     """Return a value that changes when git commits, switches branches or stages files."""
     parts = []
+    with contextlib.suppress(OSError):  # of a submodule or a worktree, a file with the folder
+        target = folder.read_text(errors="surrogateescape").removeprefix("gitdir:").strip()
+        folder = folder.parent / target
     for name in ("HEAD", "index", "logs/HEAD"):
         try:
             parts.append(str(os.stat(folder / name).st_mtime_ns))

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from oh_jupyter.locks import file_lock
+from oh_jupyter.moves import save_times
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,13 @@ class Work:
     Attributes:
         turn: Number of the turn.
         spans: Starts and ends in seconds since the epoch; an end is None while the work continues.
-        edited: Real paths with the time until which their changes are the agent's.
+        edited: Real paths with the spans in which their changes and saves are the agent's.
         notebook: Real path of the notebook that people's tabs save, or "".
     """
 
     turn: int = 0
     spans: list[tuple[float, float | None]] = field(default_factory=list)
-    edited: dict[str, float] = field(default_factory=dict)
+    edited: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     notebook: str = ""
 
     def is_of_turn(self, path: Path, changed: float) -> bool:
@@ -39,10 +40,21 @@ class Work:
         real_path = os.path.join(os.path.realpath(path.parent), path.name)
         if real_path == self.notebook:
             return real_path in self.edited
-        if changed <= self.edited.get(real_path, 0.0):
+        edits = self.edited.get(real_path, [])
+        if self._is_saved_by_person(real_path, edits):
+            return False  # the file holds what the person saved, even if the agent changed it later
+        if any(changed <= end for _, end in edits):
             return True
         return any(
             begin <= changed and (end is None or changed <= end) for begin, end in self.spans
+        )
+
+    def _is_saved_by_person(self, path: str, edits: list[tuple[float, float]]) -> bool:
+        """Return whether Jupyter saved a file during the turn, and not an edit of the agent."""
+        start = min((begin for begin, _ in (*self.spans, *edits)), default=0.0)
+        return any(
+            start <= time and not any(begin <= time <= end for begin, end in edits)
+            for time in save_times(path)
         )
 
 

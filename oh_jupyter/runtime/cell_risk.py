@@ -7,6 +7,7 @@ and constant paths. Obfuscated code and the bodies of called functions are not a
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import os
 import pathlib
@@ -31,7 +32,8 @@ COMMAND_CALLS = re.compile(
 ENDING_CALLS = re.compile(
     r"(exit|quit|sys\.exit|os\._exit|os\.abort|os\.(exec)\w*|posix\._exit)"
     r"|.*\.(do_shutdown|shutdown_kernel|restart_kernel|ask_exit|exit_now)"
-    r"|get_ipython\(\)\.(reset|reset_selective)|signal\.raise_signal"
+    r"|get_ipython\(\)\.(reset|reset_selective|user_ns\.clear)|globals\(\)\.clear"
+    r"|signal\.raise_signal"
 )
 REMOVING_CALLS = re.compile(r"(.*\.)?rmtree")
 WRITING_CALLS: dict[str, int] = {
@@ -40,8 +42,13 @@ WRITING_CALLS: dict[str, int] = {
     **{f"os.{name}": 1 for name in ("symlink", "link")},
     **{f"shutil.{name}": 1 for name in ("copy", "copy2", "copyfile", "copytree")},
     "shutil.chown": 0,
+    **{f"numpy.{name}": 0 for name in ("save", "savez_compressed")},
+    **dict.fromkeys(("joblib.dump", "torch.save", "urllib.request.urlretrieve"), 1),
 }
 """Functions that change a file, with the position of the path argument."""
+
+PATH_KEYWORDS = frozenset({"path", "dst", "file", "filename", "fname", "path_or_buf", "name", "f"})
+"""Names of that argument in a call with keywords."""
 
 MOVING_CALLS = frozenset({"os.rename", "os.replace", "os.renames", "shutil.move"})
 """Functions that change both of their paths."""
@@ -55,7 +62,7 @@ WRITING_METHODS = frozenset(
 EXPORTING_METHODS = frozenset(
     {
         *("to_csv", "to_excel", "to_feather", "to_hdf", "to_html", "to_json", "to_parquet"),
-        *("to_pickle", "savefig", "savez", "savetxt", "tofile"),
+        *("to_pickle", "savefig", "savez", "savetxt", "tofile", "extractall"),
     }
 )
 """Methods of data frames, figures and arrays that write the file in their first argument."""
@@ -65,6 +72,14 @@ CREDENTIALS = (
     *("~/.docker/config.json", "~/.git-credentials", "~/.pypirc", "~/.npmrc", "~/.config/gh"),
     *("~/.local/share/keyrings", "~/.local/share/jupyter/runtime"),
 )
+RUNS_CODE = frozenset({"time", "timeit", "prun", "memit", "mprun", "lprun", "debug", "capture"})
+"""Magics with Python code after their options."""
+
+COMMAND_ALIASES = frozenset({"cat", "cp", "ln", "mkdir", "mv", "rm", "rmdir"})
+"""Shell commands that IPython runs without ``%`` unless a variable has the name."""
+
+CHANGES_CONFIRMATION = "it changes which actions wait for a person"
+ENDS_RUNTIME = "it ends the runtime, with its shell and browser"
 ENDS_KERNEL = "it ends or resets the kernel, whose variables are lost"
 EVERYBODY_WRITES = 0o002
 
@@ -72,6 +87,7 @@ MAX_DEPTH = 20
 """Maximum depth of followed names, nested expressions and code in strings."""
 
 _MAGIC = re.compile(r"^(\s*)(?:[\w, \t]+=\s*)?(!{1,2}|%{1,2})\s*(.*)$")
+_OPTIONS = re.compile(r"^(?:-\w+(?:\s*\d+)?\s+)*")
 _SHELL_MAGICS = re.compile(r"%%\s*(?:bash|sh|script|oh_run|system|sx)\b")
 
 
@@ -115,7 +131,7 @@ class _CellReader:
         if _SHELL_MAGICS.match(code.lstrip()):
             self.reasons += self._command_risks(code)
             return
-        lines = [self._without_magic(line) for line in code.splitlines()]
+        lines = [self._without_magic(line, depth) for line in code.splitlines()]
         try:
             tree = ast.parse("\n".join(lines))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -126,25 +142,48 @@ class _CellReader:
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 self._read_call(node, depth)
+                self._read_path(node)
             elif isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
                 self._read_path(node)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                if node.attr.startswith("confirmation"):
+                    self.reasons.append(CHANGES_CONFIRMATION)
+            elif isinstance(node, ast.Raise) and node.exc is not None:
+                if self._dotted(node.exc).removesuffix("()") == "SystemExit":
+                    self.reasons.append(ENDS_KERNEL)
             elif isinstance(node, ast.Expr) and self._dotted(node.value) in ("exit", "quit"):
                 self.reasons.append(ENDS_KERNEL)  # IPython calls them
 
-    def _without_magic(self, line: str) -> str:
+    def _without_magic(self, line: str, depth: int) -> str:
         """Analyse a line of IPython's syntax and return Python in its place."""
         match = _MAGIC.match(line)
         if match is None:
+            word = line.partition(" ")[0]
+            if word in COMMAND_ALIASES and self._lookup(word) is None:
+                self._read_command(line)
             return line
         indent, _, text = match.groups()
-        self.reasons += self._command_risks(text)
+        self._read_command(text)
         name, _, rest = text.partition(" ")
-        if name in ("reset", "reset_selective"):
+        if name == "config" and ".confirmation" in rest:
+            self.reasons.append(CHANGES_CONFIRMATION)
+        elif name in ("reload_ext", "unload_ext") and rest.strip().startswith("oh_jupyter"):
+            self.reasons.append(ENDS_RUNTIME)
+        elif name in RUNS_CODE:
+            self.read(_OPTIONS.sub("", rest), depth + 1)
+        elif name in ("reset", "reset_selective"):
             self.reasons.append("it deletes the variables of the kernel")
         elif name in ("writefile", "file", "save", "logstart", "oh_edit"):
             for word in rest.split():
                 self._check_write(word)
         return f"{indent}pass"
+
+    def _read_command(self, command: str) -> None:
+        """Check a shell command, and the paths in it."""
+        self.reasons += self._command_risks(command)
+        with contextlib.suppress(ValueError):  # unbalanced quotes
+            for word in shlex.split(command):
+                self._check_credentials(word)
 
     def _note_names(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import):
@@ -166,7 +205,7 @@ class _CellReader:
         name = self._dotted(call.func)
         if COMMAND_CALLS.fullmatch(name):
             for command in self._commands(call):
-                self.reasons += self._command_risks(command)
+                self._read_command(command)
         if ENDING_CALLS.fullmatch(name) or self._kills_itself(name, call):
             self.reasons.append(ENDS_KERNEL)
         if name in ("exec", "eval", "compile", "get_ipython().run_cell", "get_ipython().ex"):
@@ -191,17 +230,19 @@ class _CellReader:
             if set(str(self._argument(call, 1, "mode") or "")) & set("wax+"):
                 self._check_write(self._argument(call, 0, "file"))
         elif name in WRITING_CALLS:
-            self._check_write(self._argument(call, WRITING_CALLS[name]))
+            self._check_write(self._path_argument(call, WRITING_CALLS[name]))
+        elif name == "os.open" and "O_RDONLY" not in ast.unparse(call):
+            self._check_write(self._argument(call, 0, "path"))
         elif name in MOVING_CALLS:
-            self._check_write(self._argument(call, 0))
-            self._check_write(self._argument(call, 1))
+            self._check_write(self._argument(call, 0, "src"))
+            self._check_write(self._argument(call, 1, "dst"))
         elif name.startswith("pathlib.Path()") and isinstance(call.func, ast.Attribute):
             if method in WRITING_METHODS or (
                 method == "open" and set(str(self._argument(call, 0, "mode") or "")) & set("wax+")
             ):
                 self._check_write(self._text(call.func.value))
         elif method in EXPORTING_METHODS:
-            self._check_write(self._argument(call, 0))
+            self._check_write(self._path_argument(call, 0))
         if method in ("chmod", "fchmod") and self._opens_to_everybody(call):
             self.reasons.append("it opens files to everybody")
 
@@ -222,9 +263,13 @@ class _CellReader:
         return any(target.startswith(root.rstrip("/") + "/") for root in roots)
 
     def _read_path(self, node: ast.expr) -> None:
-        """Check whether an expression is a path to credentials."""
         text = self._text(node)
-        if text is None or len(text) > 4096 or "\0" in text or "/" not in text:
+        if text is not None:
+            self._check_credentials(text)
+
+    def _check_credentials(self, text: str) -> None:
+        """Check whether a text is a path to credentials."""
+        if len(text) > 4096 or "\0" in text or "/" not in text:
             return
         target = os.path.abspath(os.path.join(self._workspace, os.path.expanduser(text)))
         for credential in CREDENTIALS:
@@ -234,8 +279,7 @@ class _CellReader:
 
     def _kills_itself(self, name: str, call: ast.Call) -> bool:
         return name in ("os.kill", "os.killpg") and any(
-            isinstance(argument, ast.Call)
-            and self._dotted(argument.func) in ("os.getpid", "os.getpgid", "os.getppid")
+            self._dotted(argument) in ("os.getpid()", "os.getpgid()", "os.getppid()")
             for argument in call.args
         )
 
@@ -250,7 +294,8 @@ class _CellReader:
 
     def _commands(self, call: ast.Call) -> Iterator[str]:
         """Yield the constant shell commands that a call runs."""
-        for argument in call.args:
+        commands = [each.value for each in call.keywords if each.arg in ("args", "cmd", "command")]
+        for argument in (*call.args, *commands):
             value = self._fold(argument)
             if isinstance(value, str):
                 yield value
@@ -266,6 +311,12 @@ class _CellReader:
             if each.arg == keyword:
                 return self._text(each.value)
         return self._text(call.args[position]) if len(call.args) > position else None
+
+    def _path_argument(self, call: ast.Call, position: int) -> str | None:
+        for each in call.keywords:
+            if each.arg in PATH_KEYWORDS:
+                return self._text(each.value)
+        return self._argument(call, position)
 
     def _text(self, node: ast.expr) -> str | None:
         value = self._fold(node)
@@ -378,6 +429,8 @@ def _name_of(value: object) -> str:
         return _PLAIN_NAMES.get(value.__name__, value.__name__)
     if isinstance(value, pathlib.PurePath):
         return "pathlib.Path()"
+    if getattr(value, "__qualname__", "").endswith("InteractiveShell.get_ipython"):
+        return "get_ipython"
     if inspect.isroutine(value) or inspect.isclass(value):
         return _plain_name(f"{getattr(value, '__module__', '')}.{value.__qualname__}")
     if type(value).__name__.endswith("InteractiveShell"):

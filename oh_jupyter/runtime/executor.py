@@ -150,6 +150,7 @@ class ActionExecutor:
             lambda: self._shell,
             automatic=settings.checkpoints == "auto",
             pause_seconds=settings.checkpoint_pause,
+            own_folders=_own_folders(settings),
         )
         prepare_workspace(workspace_dir, shell_user(settings))
 
@@ -466,3 +467,13 @@ class ActionExecutor:
             self._browsers.close_all()
         self.events.close()
         self._threads.shutdown(wait=False)
+
+
+def _own_folders(settings: Settings) -> list[str]:
+    """Return the folders of the log and of undelivered reports, which may be in the workspace."""
+    folders = []
+    if settings.file_store == "local" and settings.file_store_path:
+        folders.append(os.path.join(os.path.expanduser(settings.file_store_path), "sessions"))
+    if settings.file_store_web_hook_outbox:
+        folders.append(os.path.expanduser(settings.file_store_web_hook_outbox))
+    return folders

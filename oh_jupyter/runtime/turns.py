@@ -8,7 +8,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -59,7 +59,7 @@ class AgentWork:
     def __init__(self, notebook: str) -> None:
         """Take the path of the kernel's notebook, which people's tabs save, or ""."""
         self._notebook = notebook and os.path.realpath(notebook)
-        self._edited: dict[str, float] = {}
+        self._edited: dict[str, list[float]] = {}
         self._under_way: dict[Hashable, float] = {}
         self._spans: list[tuple[float, float]] = []
 
@@ -76,7 +76,7 @@ class AgentWork:
 
     def edit(self, path: str) -> None:
         """Record that the agent edited a file itself."""
-        self._edited[os.path.realpath(path)] = time.time()
+        self._edited.setdefault(os.path.realpath(path), []).append(time.time())
 
     def recorded(self, turn: int = 0) -> Work:
         """Return the work as checkpoints store it."""
@@ -84,7 +84,10 @@ class AgentWork:
 
         done = [(begin - CLOCK_SECONDS, end + SETTLE_SECONDS) for begin, end in self._spans]
         under_way = [(begin - CLOCK_SECONDS, None) for begin in self._under_way.values()]
-        edited = {path: end + SETTLE_SECONDS for path, end in self._edited.items()}
+        edited = {
+            path: [(at - CLOCK_SECONDS, at + SETTLE_SECONDS) for at in times]
+            for path, times in self._edited.items()
+        }
         return Work(turn, [*done, *under_way], edited, self._notebook_now())
 
     def _notebook_now(self) -> str:
@@ -116,6 +119,7 @@ class Turns:
         *,
         automatic: bool,
         pause_seconds: float,
+        own_folders: Sequence[str] = (),
     ) -> None:
         self.configure(automatic, pause_seconds)
         self.on_settled: Callable[[], None] = lambda: None
@@ -124,6 +128,7 @@ class Turns:
         """Called after a rewind of all files."""
         self._in_thread = in_thread
         self._workspace_dir = workspace_dir
+        self._own_folders = own_folders
         self._find_shell = find_shell
         # In memory only: the shell ends with the kernel, and its variables may be secrets.
         self._shells: dict[int, ShellSnapshot | None] = {}
@@ -150,7 +155,7 @@ class Turns:
         if self._checkpoints is None:
             from oh_jupyter.checkpoints import Checkpoints
 
-            self._checkpoints = Checkpoints(self._workspace_dir)
+            self._checkpoints = Checkpoints(self._workspace_dir, own_folders=self._own_folders)
         return self._checkpoints
 
     async def before(self, action: Action, principal: EventSource) -> None:

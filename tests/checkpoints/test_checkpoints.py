@@ -308,6 +308,22 @@ def test_what_an_interrupted_git_left_does_no_harm(root, checkpoints):
     assert [entry.label for entry in checkpoints.entries()] == ["one", "two"]
 
 
+def test_a_killed_creation_of_the_repository_is_completed(root, checkpoints):
+    """Whatever git had created of it, down to the first file."""
+    checkpoints.begin("one")
+    files = checkpoints.directory / "files.git"
+    shutil.rmtree(files / "info")
+    checkpoints.begin("two")
+    shutil.rmtree(files)
+    files.mkdir()
+    (files / "HEAD").write_text("ref: refs/heads/main\n")
+    turn = checkpoints.begin("three")
+    (root / "agents").touch()
+    checkpoints.end(turn.id)
+    checkpoints.rewind(turn.id)
+    assert not (root / "agents").exists()
+
+
 def test_old_checkpoints_are_forgotten(root, checkpoints, monkeypatch):
     monkeypatch.setattr("oh_jupyter.checkpoints.checkpoints.MAX_CHECKPOINTS", 2)
     for i in range(6):

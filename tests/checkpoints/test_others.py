@@ -12,7 +12,7 @@ import pytest
 
 from oh_jupyter.checkpoints import Checkpoints, Limits, Work
 from oh_jupyter.errors import CheckpointError
-from oh_jupyter.moves import note_move
+from oh_jupyter.moves import note_move, note_save
 from tests.checkpoints.workspace import contents
 
 
@@ -174,6 +174,68 @@ def test_what_a_person_moves_in_jupyter_during_a_turn_stays_there(
     assert checkpoints.originals(0) == {root / "made": None}
 
 
+@pytest.mark.parametrize("died", [False, True])
+def test_what_a_person_saves_in_jupyter_while_the_agent_works_stays(
+    root: Path, checkpoints: Checkpoints, died: bool
+) -> None:
+    names = ("thesis", "both", "edited", "saved then edited")
+    for name in names:
+        (root / name).write_text("old\n")
+    turn = checkpoints.begin("turn")
+    began = time.time() - 0.1
+    for name in (*names, "new"):
+        (root / name).write_text("the person's\n")
+        note_save(str(root / name))
+    saved = time.time()
+    for name in ("both", "saved then edited"):
+        (root / name).write_text("the person's and the agent's\n")
+    paths = [os.path.realpath(root / name) for name in ("edited", "saved then edited")]
+    edited = {paths[0]: [(began, saved + 60)], paths[1]: [(saved, saved + 60)]}
+    work = Work(turn.id, [(began, None)], edited)
+    if died:
+        checkpoints.note(work)
+        checkpoints.close()
+    else:
+        checkpoints.end(turn.id, work.is_of_turn)
+    before = contents(root)
+
+    plan = checkpoints.rewind(turn.id)
+    assert [(change.kind, change.path) for change in plan.changes] == [("restore", "edited")]
+    assert list(plan.kept) == ["both", "new", "saved then edited", "thesis"]
+    assert contents(root) == {**before, "edited": ("file", 0o644, b"old\n")}
+
+
+@pytest.mark.parametrize("died", [False, True])
+def test_what_a_person_wrote_stays_though_the_agent_changed_its_mode(
+    root: Path, checkpoints: Checkpoints, died: bool
+) -> None:
+    turn = checkpoints.begin("turn")
+    mine, agents = root / "mine", root / "agents"
+    mine.write_text("the person's\n")
+    began = _time_after(mine)
+    agents.write_text("agent\n")
+    for path in (mine, agents):
+        path.chmod(0o600)
+    work = Work(turn.id, [(began, None)])
+    if died:
+        checkpoints.note(work)
+        checkpoints.close()
+    else:
+        checkpoints.end(turn.id, work.is_of_turn)
+    plan = checkpoints.rewind(turn.id)
+    assert [(change.kind, change.path) for change in plan.changes] == [("delete", "agents")]
+    assert mine.read_text() == "the person's\n"
+
+
+def _time_after(path: Path) -> float:
+    """Return a time on the file system's clock after a file's last change."""
+    probe = path.parent.parent / "probe"
+    probe.touch()
+    while probe.stat().st_mtime <= path.stat().st_mtime:
+        os.utime(probe)
+    return probe.stat().st_mtime
+
+
 def test_the_products_own_state_is_not_the_workspaces(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,6 +265,46 @@ def test_of_a_repository_inside_only_what_is_small_and_not_ignored_is_copied(
     assert plan.notes == [
         "Commits, branches and the index of git repositories do not come back (inner)."
     ]
+
+
+def test_a_commit_in_a_submodule_is_noted(root: Path, checkpoints: Checkpoints) -> None:
+    def git(*arguments: object, folder: Path = root) -> None:
+        person = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *person, *map(str, arguments)], cwd=folder, check=True)
+
+    library = root.parent / "library"
+    for folder in (library, root):
+        git("init", "-q", folder)
+    git("commit", "-q", "--allow-empty", "-m", "one", folder=library)
+    allowed = ("-c", "protocol.file.allow=always")
+    git(*allowed, "submodule", "--quiet", "add", library, "sub")
+    turn = checkpoints.begin("turn")
+    git("commit", "-q", "--allow-empty", "-m", "two", folder=root / "sub")
+    checkpoints.end(turn.id)
+    assert checkpoints.preview(turn.id).notes == [
+        "Commits, branches and the index of git repositories do not come back (sub)."
+    ]
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="needs extended attributes")
+def test_lost_attributes_are_noted(root: Path, checkpoints: Checkpoints) -> None:
+    for name in ("deleted", "replaced", "kept"):
+        (root / name).write_text("old\n")
+        try:
+            os.setxattr(root / name, "user.mine", b"1")
+        except OSError:
+            pytest.skip("this file system has no extended attributes")
+    turn = checkpoints.begin("turn")
+    (root / "deleted").unlink()
+    (root / "new").write_text("agent\n")
+    (root / "new").replace(root / "replaced")
+    checkpoints.end(turn.id)
+    plan = checkpoints.rewind(turn.id)
+    assert plan.notes == [
+        "deleted does not get its extended attributes back.",
+        "replaced does not get its extended attributes back.",
+    ]
+    assert os.listxattr(root / "kept") == ["user.mine"]
 
 
 def test_a_damaged_index_is_rebuilt(root: Path, checkpoints: Checkpoints) -> None:

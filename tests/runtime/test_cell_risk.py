@@ -9,6 +9,7 @@ import tempfile
 from functools import partial
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.runtime.cell_risk import cell_risks
 from oh_jupyter.runtime.risk import command_risks
@@ -17,6 +18,7 @@ TREE = "it removes a whole directory tree"
 ENDS = "it ends or resets the kernel, whose variables are lost"
 WRITES = "it writes outside of the workspace"
 CREDENTIALS = "it uses credentials"
+CONFIRMATION = "it changes which actions wait for a person"
 NOTEBOOK = {
     "tools": shutil,
     "remove_tree": shutil.rmtree,
@@ -24,6 +26,7 @@ NOTEBOOK = {
     "call": os.system,
     "P": pathlib.Path,
     "there": "/srv/data",
+    "get_ipython": InteractiveShell.get_ipython,
 }
 """What earlier cells have left."""
 
@@ -69,6 +72,28 @@ RISKY = {
     "import os; open(os.path.expanduser('~/.netrc'))": CREDENTIALS,
     "import os; os.chmod('a', 0o777)": "it opens files to everybody",
     "this is no Python; rm -rf /": TREE,
+    "rm -rf /x": TREE,  # Python's grammar takes it, IPython runs the command
+    "%time tools.rmtree('/x')": TREE,
+    "%timeit -n 1 -r 1 tools.rmtree('/x')": TREE,
+    "import subprocess as sp; sp.Popen(args='rm -rf /x', shell=True)": TREE,
+    "import subprocess; subprocess.run(args=['rm', '-rf', '/x'])": TREE,
+    "import os; me = os.getpid(); os.kill(me, 9)": ENDS,
+    "raise SystemExit(1)": ENDS,
+    "get_ipython().user_ns.clear()": ENDS,
+    "import os; os.open('/srv/x', os.O_WRONLY | os.O_CREAT)": WRITES,
+    "import shutil; shutil.copy('a', dst='/srv/a')": WRITES,
+    "df.to_csv(path_or_buf='/srv/out.csv')": WRITES,
+    "import numpy as np; np.save('/srv/a.npy', [1])": WRITES,
+    "archive.extractall('/srv')": WRITES,
+    "import os; open(os.path.join(os.environ['HOME'], '.aws', 'credentials'))": CREDENTIALS,
+    "P.home().joinpath('.ssh', 'id_rsa').read_text()": CREDENTIALS,
+    "!cat ~/.ssh/id_rsa": CREDENTIALS,
+    "cat ~/.netrc": CREDENTIALS,
+    "call('cat ~/.ssh/id_rsa')": CREDENTIALS,
+    "%config OhJupyter.confirmation = 'never'": CONFIRMATION,
+    "get_ipython().run_line_magic('config', 'OhJupyter.confirmation=None')": CONFIRMATION,
+    "settings.confirmation = 'never'": CONFIRMATION,
+    "%reload_ext oh_jupyter": "it ends the runtime",
 }
 HARMLESS = [
     "1 + 1",
@@ -84,6 +109,10 @@ HARMLESS = [
     "for n in range(3):\n    !echo {n}",
     "import os; os.environ['HOME']",
     "%matplotlib inline",
+    "%timeit -n 10 sum(range(3))",
+    "%config InlineBackend.figure_format = 'svg'",
+    "rm = 1\nrm -3 / 2",
+    "import os; os.open('/etc/passwd', os.O_RDONLY)",
     "?open",
     "",
 ]

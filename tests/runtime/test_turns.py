@@ -74,6 +74,18 @@ def test_a_turn_begins_with_the_first_action_that_may_change_files(
     assert (root / "a.txt").read_text() == "before\n"
 
 
+def test_a_log_in_the_workspace_is_not_part_of_it(root: Path) -> None:
+    runtime = make(root, file_store="local", file_store_path=str(root / "store"))
+    try:
+        write(runtime, "a.txt", "agent")
+        write(runtime, "b.txt", "agent")
+        plan = rewind(runtime, 1, everything=True)
+        assert [change.path for change in plan.changes] == ["a.txt", "b.txt"]
+        assert len(list(root.glob("store/sessions/*/events/*.json"))) == 4
+    finally:
+        runtime.close()
+
+
 def test_what_a_person_does_ends_a_turn_and_stays(runtime: Runtime, root: Path) -> None:
     write(runtime, "a.txt", "agent")
     write(runtime, "mine.txt", "person", "user")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from oh_jupyter.checkpoints import Checkpoints
-from oh_jupyter.moves import moves
+from oh_jupyter.moves import moves, save_times
 from oh_jupyter.testing import wait_until
 
 EMPTY_NOTEBOOK = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
@@ -146,3 +146,29 @@ async def test_a_notebook_that_a_person_moved_during_a_turn_stays(
     assert await ask(*path, body={"id": 1, "source": "user"}) == (200, plan)
     assert new.read_text() == f"{EMPTY_NOTEBOOK} "
     assert not old.exists()
+
+
+async def test_a_file_that_a_person_saved_while_a_command_ran_stays(
+    act: Any, ask: Any, jp_fetch: Any, jp_root_dir: Path, monkeypatch: Any
+) -> None:
+    root = jp_root_dir / "project"
+    root.mkdir()
+    thesis = root / "thesis.md"
+    thesis.write_text("old")
+    monkeypatch.setenv("OH_JUPYTER_CHECKPOINTS", "auto")
+    command = asyncio.create_task(
+        act("run", command=f"cd {root}; touch made; until [ -e go ]; do sleep 0.05; done")
+    )
+    await asyncio.to_thread(wait_until, (root / "made").exists, what="the command")
+    body = json.dumps({"type": "file", "format": "text", "content": "the person's"})
+    await jp_fetch("api", "contents", "project", "thesis.md", method="PUT", body=body)
+    await asyncio.to_thread(
+        wait_until, lambda: save_times(os.path.realpath(thesis)), what="the note of the save"
+    )
+    (root / "go").touch()
+    await command
+    status, plan = await ask("rewind", body={"source": "user"})
+    assert status == 200
+    assert {"path": "project/made", "kind": "delete"} in plan["changes"]
+    assert plan["kept"] == {"project/thesis.md": "changed by others during the turn"}
+    assert thesis.read_text() == "the person's"
