@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-import time
-import types
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from oh_jupyter.checkpoints.variables.plan import CHANGED_BETWEEN, CHANGED_SINCE
 from tests.checkpoints.notebook import Notebook
 
 

@@ -202,14 +202,15 @@ class VariableHistory:
             if each.checkpoint < checkpoint or each.process == self._process:
                 continue
             for name, (type_name, size) in each.variables.items():
-                if name in plan.rows:
+                is_free = plan.bindings.get(name, current.get(name, MISSING)) is MISSING
+                if name in stored:  # an older record counts
                     continue
-                if name in current and not everything:
-                    row = VariableChange(name, "yours", type_name, size, MADE_SINCE)
-                else:
+                if is_free or everything:
                     stored[name] = each
-                    row = VariableChange(name, "rebound", type_name, size, FROM_DISK)
-                plan.rows[name] = row
+                    plan.rows[name] = VariableChange(name, "rebound", type_name, size, FROM_DISK)
+                else:
+                    row = VariableChange(name, "yours", type_name, size, MADE_SINCE)
+                    plan.rows.setdefault(name, row)
             for name, reason in each.reasons.items():
                 plan.rows.setdefault(name, VariableChange(name, "not kept", reason=reason))
         plan.rows = dict(sorted(plan.rows.items()))
@@ -221,7 +222,7 @@ class VariableHistory:
         changed = {key for key, change in record.changes.items() if change.before is not None}
         old |= {name for name, keys in record.reached.items() if keys & changed}
         state = [name for name in sorted(old) if walk.roots.get(name) in walk.states]
-        unkept = {name: record.reasons.get(name, "its content is unknown") for name in old}
+        unkept = dict.fromkeys(old, "its content is unknown") | record.reasons
         stored = StoredRecord(
             record.checkpoint,
             self._process,

@@ -156,6 +156,8 @@ class _Planner:
         outcome: Outcome = "unchanged"
         if value is MISSING and current is not MISSING:
             outcome = "removed"
+        elif name in self.persons and value is current:
+            outcome, reason = "yours", CHANGED_SINCE
         elif id(value) in plan.remade:
             outcome = "rebound"
         elif value is not current or keys & plan.contents.keys():

@@ -38,7 +38,7 @@ class Record:
 
     Attributes:
         checkpoint: Number of the turn's checkpoint.
-        bindings: Variables that the cell bound, rebound or deleted.
+        bindings: Variables that the cell bound, rebound or deleted, or whose objects it changed.
         changes: Objects whose content it changed, by their identity.
         reached: Objects of ``changes`` that a variable reached, by its name.
         reasons: Variables whose content was not kept, with the reason.
@@ -107,8 +107,10 @@ def compare(
         _add_change(record, before, key, state)
     record.reached = before.names_of(record.changes)
     _add_made(record, before, after, [name for name in record.bindings if name in new_names])
-    record.reasons = reasons(before)
     record.size += sum(map(size_of, _dropped(record, before)))
+    for name in record.reached.keys() & old_names.keys():  # still bound to the same objects
+        record.bindings.setdefault(name, Binding(old_names[name], reference(old_names[name])))
+    record.reasons = reasons(before)
     return record
 
 

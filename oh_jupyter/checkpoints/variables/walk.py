@@ -174,8 +174,12 @@ class Walk:
             if time.monotonic() - start > 0.1:
                 self._bad_classes[cls] = reason
             raise NotKeptError(reason) from None
+        if self.is_ours(str(cls.__module__)):
+            inner.append(cls)  # its methods may run
         if cls is FunctionType:
             inner += self._follow_code(thing)
+        elif isinstance(thing, type) and parts:
+            inner += thing.__bases__
         return State(thing, parts, values), inner
 
     def _follow_code(self, function: FunctionType) -> list[Any]:
