@@ -141,7 +141,15 @@ class VariableHistory:
         }
         size = sum(state.size() for state in walk.states.values())
         reached = walk.names_of(changes)
-        record = Record(checkpoint, bindings, changes, reached, reasons(walk), True, size)
+        record = Record(
+            checkpoint,
+            bindings,
+            changes,
+            reached,
+            reasons=reasons(walk),
+            is_exact=True,
+            size=size,
+        )
         self._add(record)
         self._store(record, walk, names)
 

@@ -91,14 +91,14 @@ class _Planner:
 
     def undo(self, record: Record) -> None:
         """Undo a record where everything is as its cell left it."""
-        for name, keys in record.reached.items():
+        for name, keys in (*record.reached.items(), *record.reached_after.items()):
             self.reached.setdefault(name, set()).update(keys)
         for name, reason in record.reasons.items():
             self.reasons.setdefault(name, reason)
         changes = list(record.changes.items())
         changed = {key for key, change in changes if self._is_persons(key, change)}
         for name, binding in record.bindings.items():
-            inner = record.reached.get(name, set())
+            inner = record.reached_after.get(name, set())
             self._undo_binding(name, binding, not changed.isdisjoint(inner))
         self.persons |= changed
         for key, change in changes:
@@ -116,14 +116,21 @@ class _Planner:
             self.persons.add(name)
 
     def _is_persons(self, key: int, change: Change) -> bool:
-        """Return whether an object is not as the cell left it."""
+        """Return whether an object is neither as the cell left it nor as it was before."""
         thing = change.thing()
         if self._everything or thing is DEAD:
             return False
-        state = State(thing, change.parts, change.after)
         try:
-            return not state.is_same(
-                self.contents[key].values if key in self.contents else state.now()
+            planned = self.contents.get(key)
+            values = (
+                State(thing, change.parts, change.after).now()
+                if planned is None
+                else (planned.values)
+            )
+            ours = (change.after, change.before)
+            return not any(
+                each is not None and State(thing, change.parts, each).is_same(values)
+                for each in ours
             )
         except Exception:  # types may fail in any way
             return True

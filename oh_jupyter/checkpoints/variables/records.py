@@ -40,7 +40,8 @@ class Record:
         checkpoint: Number of the turn's checkpoint.
         bindings: Variables that the cell bound, rebound or deleted, or whose objects it changed.
         changes: Objects whose content it changed, by their identity.
-        reached: Objects of ``changes`` that a variable reached, by its name.
+        reached: Objects of ``changes`` that a variable reached before the cell, by its name.
+        reached_after: Those that the new object of a bound variable reached after it.
         reasons: Variables whose content was not kept, with the reason.
         is_exact: Whether it has all variables at a mark instead of the changes of a cell.
         size: Size of the data that it alone holds, in bytes.
@@ -50,6 +51,7 @@ class Record:
     bindings: dict[str, Binding] = field(default_factory=dict)
     changes: dict[int, Change] = field(default_factory=dict)
     reached: dict[str, set[int]] = field(default_factory=dict)
+    reached_after: dict[str, set[int]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     is_exact: bool = False
     size: int = 0
@@ -141,7 +143,7 @@ def _add_made(record: Record, before: Walk, after: Walk, made: list[str]) -> Non
             record.changes[key] = Change(thing, state.parts, None, state.sealed(state.values))
     for name, keys in after.names_of(record.changes).items():
         if name in made:
-            record.reached.setdefault(name, set()).update(keys)
+            record.reached_after[name] = keys
 
 
 def _forget(record: Record, key: int, _: object) -> None:

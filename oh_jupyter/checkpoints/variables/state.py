@@ -64,7 +64,8 @@ def parts_of(thing: Any, is_ours: Callable[[str], bool]) -> tuple[Part, ...]:
     if cls is types.CellType:
         return (CELL,)
     if issubclass(cls, types.ModuleType):
-        return (MODULE,) if is_ours(thing.__name__) else ()
+        is_notebook = thing.__name__ == "__main__"  # its contents are the variables
+        return (MODULE,) if is_ours(thing.__name__) and not is_notebook else ()
     if issubclass(cls, type):
         return (CLASS,) if is_ours(str(thing.__module__)) else ()
     if cls in STORAGE or cls in REFERENCES:

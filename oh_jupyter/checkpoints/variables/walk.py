@@ -98,7 +98,7 @@ class Walk:
     skipped: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._deadline = time.monotonic() + self.budget.seconds
+        self._deadline = time.thread_time() + self.budget.seconds
         self._pending: list[str] = []
         self._seen_names: set[str] = set()
         self._alive: list[Any] = []  # keeps identities unique
@@ -138,7 +138,7 @@ class Walk:
             key = id(thing)
             if key in self.states or key in self.reasons or thing is self.namespace.variables:
                 continue
-            if time.monotonic() > self._deadline:
+            if time.thread_time() > self._deadline:
                 raise NotKeptError("the variables of this cell took too long to read")
             if len(self.states) > self.budget.objects:
                 raise NotKeptError(f"the cell reaches more than {self.budget.objects:,} objects")
@@ -189,7 +189,7 @@ class Walk:
             return []
         name = str(function.__module__)
         module = sys.modules.get(name)
-        if module is None or not self.is_ours(name):
+        if module is None or name == "__main__" or not self.is_ours(name):
             return []
         if code_reach(function.__code__).is_everything:
             self._add(code_reach(function.__code__))
