@@ -22,7 +22,7 @@ from oh_jupyter.checkpoints.variables.disk import (
     load,
 )
 from oh_jupyter.checkpoints.variables.libraries import size_of
-from oh_jupyter.checkpoints.variables.limits import Budget, NotKeptError
+from oh_jupyter.checkpoints.variables.limits import Budget, NotKeptError, without_collections
 from oh_jupyter.checkpoints.variables.namespace import Namespace
 from oh_jupyter.checkpoints.variables.part import MISSING
 from oh_jupyter.checkpoints.variables.plan import (
@@ -125,7 +125,8 @@ class VariableHistory:
     def after(self, cell: PendingCell) -> None:
         """Record what the cell has changed."""
         after = Walk(self._namespace, self._is_ours, self._budget())
-        record = compare(cell.checkpoint, cell.walk, cell.names, self._namespace.own(), after)
+        with without_collections():
+            record = compare(cell.checkpoint, cell.walk, cell.names, self._namespace.own(), after)
         if record:
             self._add(record)
             self._store(record, cell.walk, cell.names)
@@ -245,7 +246,8 @@ class VariableHistory:
 
     def _walk(self, reach: Reach) -> Walk:
         walk = Walk(self._namespace, self._is_ours, self._budget())
-        walk.follow(reach)
+        with without_collections():
+            walk.follow(reach)
         return walk
 
     def _budget(self) -> Budget:

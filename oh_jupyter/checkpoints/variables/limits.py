@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 import threading
 import time
@@ -31,6 +32,18 @@ class Budget:
     size_bytes: float = 2**30
     objects: int = 1_000_000
     seconds: float = 0.8
+
+
+@contextlib.contextmanager
+def without_collections() -> Iterator[None]:
+    """Keep Python's collector from running again and again while many objects are made."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextlib.contextmanager

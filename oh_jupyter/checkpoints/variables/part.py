@@ -44,7 +44,11 @@ ATOMS = frozenset(
 """Types whose objects neither change nor refer to objects that change."""
 
 
-@dataclass(frozen=True)
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, eq=False)
 class Part:
     """Functions for one part of an object's content.
 
@@ -67,13 +71,18 @@ class Part:
     write: Callable[[Any, Any], object]
     same: Callable[[Any, Any], bool]
     children: Callable[[Any], Iterable[Any]] = tuple
-    own: Callable[[Any], Any] = lambda value: value
-    seal: Callable[[Any], Any] = lambda value: value
+    own: Callable[[Any], Any] = _as_it_is
+    seal: Callable[[Any], Any] = _as_it_is
     size: Callable[[Any], int] = lambda value: 0
     held: Callable[[Any, Any], int] | None = None
     fits: Callable[[Any, Any], bool] = lambda thing, value: True
     remake: Callable[[Any, Any], Any] | None = None
     stored: Literal["content", "whole", "by value"] = "content"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the content shares data with the object."""
+        return self.own is not _as_it_is
 
 
 def same_items(one: Any, other: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from oh_jupyter.checkpoints.variables.libraries import size_of
 from oh_jupyter.checkpoints.variables.part import MISSING, Part
 from oh_jupyter.checkpoints.variables.reach import Reach
-from oh_jupyter.checkpoints.variables.walk import State, Walk
+from oh_jupyter.checkpoints.variables.walk import CONTAINERS, State, Walk
 
 PART_NOT_KEPT = "a part is not kept: "
 
@@ -118,6 +118,8 @@ def compare(
 
 def _add_change(record: Record, before: Walk, key: int, state: State) -> None:
     if not state.parts:
+        return
+    if type(state.thing) in CONTAINERS and state.parts[0].same(state.values[0], state.thing):
         return
     try:
         now = state.now()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from oh_jupyter.checkpoints.variables.limits import Budget, NotKeptError
 from oh_jupyter.checkpoints.variables.namespace import Namespace
 from oh_jupyter.checkpoints.variables.part import ATOMS, Part
+from oh_jupyter.checkpoints.variables.python_objects import class_parts
 from oh_jupyter.checkpoints.variables.reach import Reach, code_reach
 from oh_jupyter.checkpoints.variables.state import parts_of
 
@@ -73,6 +74,10 @@ class State(NamedTuple):
         return part.remake(self.thing, value)
 
 
+CONTAINERS = frozenset({list, dict, set})
+"""Types that are read and compared without detours, because most objects have them."""
+
+
 @dataclass
 class Walk:
     """Contents of all objects that some variables reach.
@@ -82,7 +87,7 @@ class Walk:
         is_ours: Returns whether a module by this name is the notebook or in the workspace.
         budget: Maximum cost.
         states: Contents by the identity of the object.
-        edges: Identities of the children by that of their parent.
+        edges: Identities of the children by that of their parent, unless it is a plain container.
         roots: Identities of the values of the variables that were reached.
         reasons: Why an object was not kept, by its identity.
         skipped: Why a variable was not kept at all, by its name.
@@ -101,7 +106,9 @@ class Walk:
         self._deadline = time.thread_time() + self.budget.seconds
         self._pending: list[str] = []
         self._seen_names: set[str] = set()
-        self._alive: list[Any] = []  # keeps identities unique
+        self._unkept: list[Any] = []  # keeps identities unique
+        self._shared: list[int] = []
+        self._count = 0
         self._bad_classes: dict[type, str] = {}
 
     def follow(self, reach: Reach, *, copies: bool = True) -> None:
@@ -138,20 +145,33 @@ class Walk:
             key = id(thing)
             if key in self.states or key in self.reasons or thing is self.namespace.variables:
                 continue
-            if time.thread_time() > self._deadline:
-                raise NotKeptError("the variables of this cell took too long to read")
-            if len(self.states) > self.budget.objects:
-                raise NotKeptError(f"the cell reaches more than {self.budget.objects:,} objects")
-            self._alive.append(thing)
+            self._check_limits()
+            added.append(key)
+            kind: Any = type(thing)
+            if kind in CONTAINERS:  # most objects
+                parts = class_parts(kind)
+                value = parts[0].read(thing)
+                self.states[key] = State(thing, parts, (value,))
+                stack += [each for each in parts[0].children(value) if type(each) not in ATOMS]
+                continue
             try:
                 state, children = self._read(thing)
             except NotKeptError as error:
+                self._unkept.append(thing)
                 self.reasons[key] = str(error)
                 continue
             self.states[key] = state
-            added.append(key)
             self.edges[key] = [id(child) for child in children]
             stack += children
+            if any(part.is_shared for part in state.parts):
+                self._shared.append(key)
+
+    def _check_limits(self) -> None:
+        self._count += 1
+        if not self._count % 256 and time.thread_time() > self._deadline:
+            raise NotKeptError("the variables of this cell took too long to read")
+        if len(self.states) > self.budget.objects:
+            raise NotKeptError(f"the cell reaches more than {self.budget.objects:,} objects")
 
     def _read(self, thing: Any) -> tuple[State, list[Any]]:
         cls = type(thing)
@@ -198,13 +218,14 @@ class Walk:
     def _copy_data(self) -> None:
         """Copy data that the objects share with their contents, the smallest first."""
         left = self.budget.size_bytes
-        for size, key in sorted((state.size(), key) for key, state in self.states.items()):
+        shared = [key for key in self._shared if key in self.states]
+        for size, key in sorted((self.states[key].size(), key) for key in shared):
             state = self.states[key]
             left -= size
             if left >= 0:
                 self.states[key] = state._replace(values=state.owned(state.values))
                 continue
-            del self.states[key]
+            self._unkept.append(self.states.pop(key).thing)
             self.reasons[key] = f"{size:,} bytes exceed the memory for variables"
 
     def names_of(self, keys: Collection[int]) -> dict[str, set[int]]:
@@ -215,12 +236,18 @@ class Walk:
         for name, root in self.roots.items():
             seen, stack = {root}, [root]
             while stack:
-                new = set(self.edges.get(stack.pop(), ())) - seen
-                seen |= new
+                new = [each for each in self._children(stack.pop()) if each not in seen]
+                seen.update(new)
                 stack += new
             if inner := seen.intersection(keys):
                 reached[name] = inner
         return reached
+
+    def _children(self, key: int) -> Iterable[int]:
+        if key in self.edges or key not in self.states:
+            return self.edges.get(key, ())
+        state = self.states[key]
+        return map(id, state.parts[0].children(state.values[0]))
 
 
 def runs_user_thread(namespace: Namespace) -> bool:
