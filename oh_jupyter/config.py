@@ -211,6 +211,25 @@ class Settings:
         60.0,
         "Seconds without an Action after which an agent's next Action starts a new turn.",
     )
+    checkpoint_variables: str = _setting(
+        "auto",
+        "Whether what agents' cells change in the kernel's variables is kept, so that %oh_rewind "
+        "can restore it: auto or off. Your own cells are not watched.",
+        "OH_JUPYTER_CHECKPOINT_VARIABLES",
+        choices=("auto", "off"),
+    )
+    checkpoint_variables_mb: float = _setting(
+        1024.0,
+        "Memory for the earlier states of variables in MiB; the oldest are dropped first, and "
+        "larger variables are not kept.",
+        "OH_JUPYTER_CHECKPOINT_VARIABLES_MB",
+    )
+    checkpoint_variables_disk_mb: float = _setting(
+        1024.0,
+        "Disk space for the earlier states of a workspace's variables in MiB, which survive a "
+        "restart of the kernel; the oldest are dropped first.",
+        "OH_JUPYTER_CHECKPOINT_VARIABLES_DISK_MB",
+    )
     agents: dict[str, str] | None = _setting(  # noqa: RUF009
         None,
         "Your own agents for %oh_agent as JSON: names and command lines of programs that speak the "

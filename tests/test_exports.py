@@ -19,7 +19,8 @@ PUBLIC = {
     "oh_jupyter.browser": ["BrowserEnv", "flatten_axtree"],
     "oh_jupyter.cells": ["CellOutput", "CellRunner", "captured_outputs"],
     "oh_jupyter.checkpoints": [
-        *("Checkpoint", "Checkpoints", "Limits", "PathChange", "RewindPlan", "Work"),
+        *("Checkpoint", "Checkpoints", "Limits", "PathChange", "RewindPlan", "VariableChange"),
+        "Work",
     ],
     "oh_jupyter.client": [
         *("AsyncFleetKernels", "AsyncRuntimeClient", "Fleet", "FleetEvent", "FleetKernels"),

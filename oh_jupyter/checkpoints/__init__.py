@@ -4,6 +4,15 @@ from oh_jupyter.checkpoints.checkpoints import Checkpoints
 from oh_jupyter.checkpoints.journal import Checkpoint
 from oh_jupyter.checkpoints.rewind import PathChange, RewindPlan
 from oh_jupyter.checkpoints.snapshot import Limits
+from oh_jupyter.checkpoints.variables.plan import VariableChange
 from oh_jupyter.checkpoints.work import Work
 
-__all__ = ["Checkpoint", "Checkpoints", "Limits", "PathChange", "RewindPlan", "Work"]
+__all__ = [
+    "Checkpoint",
+    "Checkpoints",
+    "Limits",
+    "PathChange",
+    "RewindPlan",
+    "VariableChange",
+    "Work",
+]

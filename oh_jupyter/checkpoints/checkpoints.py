@@ -218,21 +218,36 @@ class Checkpoints:
             )
         return turns[-1]
 
-    def preview(self, id: int, *, everything: bool = False, path: str | None = None) -> RewindPlan:
+    def preview(
+        self,
+        id: int,
+        *,
+        everything: bool = False,
+        path: str | None = None,
+        files: bool = True,
+    ) -> RewindPlan:
         """Return what ``rewind`` would do now.
 
         Args:
             id: Number of the checkpoint.
             everything: See ``rewind``.
             path: See ``rewind``.
+            files: See ``rewind``.
 
         Raises:
             CheckpointError: No such checkpoint, or as for ``begin``.
         """
         with self._locked() as git:
-            return self._plan(git, id, everything, path)[1]
+            return self._plan(git, id, everything, path)[1] if files else RewindPlan()
 
-    def rewind(self, id: int, *, everything: bool = False, path: str | None = None) -> RewindPlan:
+    def rewind(
+        self,
+        id: int,
+        *,
+        everything: bool = False,
+        path: str | None = None,
+        files: bool = True,
+    ) -> RewindPlan:
         """Undo the turns since a checkpoint, the last one first.
 
         Changes by others between and after them stay: if they are in the same text as a turn's
@@ -244,6 +259,8 @@ class Checkpoints:
             id: Number of the checkpoint.
             everything: Restore all files, including files that others changed since.
             path: Restore only this file, absolute or relative to the workspace.
+            files: Whether to restore files; without them, this only adds a checkpoint, for what
+                the caller restores.
 
         Returns:
             The changes.
@@ -258,7 +275,11 @@ class Checkpoints:
             if path is not None:
                 extra["path"] = self._relative(path)
                 label = f"{extra['path']} {label}"
-            now, plan = self._plan(git, id, everything, path)
+            if files:
+                now, plan = self._plan(git, id, everything, path)
+            else:
+                extra["variables"] = True
+                now, plan = self._take(git), RewindPlan()
             # Its end is recorded before it starts, so a killed rewind has no changes of others.
             span = (now, with_states(git, now, plan.results()))
             self._begin(git, label, "user", "rewind", extra, span)

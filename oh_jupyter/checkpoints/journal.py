@@ -90,7 +90,9 @@ def standing_turns(entries: Sequence[Checkpoint]) -> list[Checkpoint]:
         standing_before.append(standing)
         if entry.kind == "turn":
             standing = [*standing, entry]
-        elif entry.kind == "rewind" and not entry.extra.get("path"):
+        elif entry.kind == "rewind" and not (
+            entry.extra.get("path") or entry.extra.get("variables")
+        ):
             standing = standing_before[bisect_left(ids, entry.extra["target"])]
     return standing
 

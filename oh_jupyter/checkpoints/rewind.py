@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 from oh_jupyter.checkpoints.disk import UNKNOWN, State, below, is_now, look
 from oh_jupyter.checkpoints.git import Git, read_blobs
 from oh_jupyter.checkpoints.snapshot import Change, Snapshot, changes, load, states
+from oh_jupyter.checkpoints.variables.plan import VariableChange
 
 Kind = Literal["create", "restore", "merge", "delete", "permissions"]
 
@@ -55,6 +56,7 @@ class RewindPlan:
         remove_directories: Directories to remove, which are empty by then.
         notes: Other things that were not restored, each a sentence.
         directory_modes: Permission bits of the directories to make.
+        variables: One row for each variable that the turns or the rewind touched, by name.
     """
 
     changes: list[PathChange] = field(default_factory=list)
@@ -63,10 +65,12 @@ class RewindPlan:
     remove_directories: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     directory_modes: dict[str, int] = field(default_factory=dict)
+    variables: list[VariableChange] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         """Whether there is anything to do."""
-        return bool(self.changes or self.make_directories or self.remove_directories)
+        directories = self.make_directories or self.remove_directories
+        return bool(self.changes or directories or any(self.variables))
 
     def results(self) -> dict[str, State | None]:
         """Return the future state of each path."""
@@ -77,11 +81,12 @@ class RewindPlan:
         return results
 
     def __repr__(self) -> str:
-        """One line for each path."""
+        """One line for each path and each variable."""
         lines = [f"{change.kind:12}{change.path}" for change in self.changes]
         lines += [f"{'keep':12}{path}  ({reason})" for path, reason in self.kept.items()]
         lines += [f"{'mkdir':12}{path}" for path in self.make_directories]
         lines += [f"{'rmdir':12}{path}" for path in self.remove_directories]
+        lines += map(str, self.variables)
         lines = lines or ["No agent changes since this checkpoint; nothing to undo."]
         return "\n".join([*lines, *self.notes])
 

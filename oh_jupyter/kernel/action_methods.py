@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -61,9 +61,6 @@ class KernelHost(Protocol):
 
     def agent_context(self) -> str:
         """Return the introduction that precedes an agent's first prompt."""
-
-    def namespace(self) -> tuple[dict[str, Any], Mapping[str, Any]]:
-        """Return the person's variables, and the names that are not the person's."""
 
     def show_turn(self, turn: AgentTurn) -> None:
         """Report a change of an agent's turn to the frontends."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import threading
-from collections.abc import Callable, Coroutine, Mapping, MutableMapping
-from dataclasses import dataclass, field, replace
-from types import ModuleType
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 # Other modules are imported where they are used, because ``%load_ext`` makes an ``Oh``.
-from oh_jupyter.errors import ConfirmationError, ServerNotFoundError
+from oh_jupyter.errors import CheckpointError, ConfirmationError, ServerNotFoundError
 from oh_jupyter.kernel.action_methods import ActionMethods, KernelHost
 
 if TYPE_CHECKING:
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from oh_jupyter.runtime.approvals import ApprovalRule, Scope
     from oh_jupyter.runtime.confirmation import PendingAction
 
-MAX_VARIABLE_SNAPSHOTS = 3
 VARIABLES_STAY = "The kernel's variables stay as they are."
 
 
@@ -32,7 +29,6 @@ class Oh(ActionMethods):
     def __init__(self, host: KernelHost) -> None:
         """Wrap a kernel, whose runtime starts at its first use."""
         super().__init__(host)
-        self._variables: dict[int, VariableSnapshot] = {}
         self._agents: GuestAgents | None = None
         self._making_agents = threading.Lock()
 
@@ -203,8 +199,7 @@ class Oh(ActionMethods):
 
         Args:
             label: A label.
-            variables: Also copy the kernel's variables; copies exist for the last three such
-                checkpoints, as long as the kernel runs.
+            variables: Also keep all of the kernel's variables, within the memory for them.
 
         Returns:
             The checkpoint.
@@ -214,71 +209,60 @@ class Oh(ActionMethods):
         """
         checkpoint = self._wait(self._executor.turns.mark(label))
         if variables:
-            self._save_variables(checkpoint.id)
+            self._wait(self._executor.turns.mark_variables(checkpoint.id, in_cell=True))
         return checkpoint
-
-    def _save_variables(self, id: int) -> None:
-        self._variables[id] = _snapshot(*self.host.namespace())
-        for old in list(self._variables)[:-MAX_VARIABLE_SNAPSHOTS]:
-            del self._variables[old]
-
-    def _restore_variables(self, id: int) -> str:
-        """Restore the variables; return a sentence about those that stay, or ""."""
-        snapshot = self._variables.get(id)
-        if snapshot is None:
-            return "The kernel's variables stay as they are: that checkpoint has no copies of them."
-        unchanged = _restore(*self.host.namespace(), snapshot)
-        names = ", ".join(sorted(unchanged))
-        return (
-            f"These variables cannot be copied and stay as they are: {names}." if unchanged else ""
-        )
 
     def rewind(
         self,
         id: int | None = None,
         *,
         everything: bool = False,
-        variables: bool = False,
+        files: bool = True,
+        variables: bool | None = None,
         preview: bool = False,
         path: str | None = None,
     ) -> RewindPlan:
-        """Undo the agents' changes in the workspace since a checkpoint.
+        """Undo what agents changed since a checkpoint, in files and in variables.
 
-        Changes by edits, commands and cells are undone alike. Changes by others stay, even within
-        the same file; ``kept`` lists what cannot be reconciled. To undo a rewind, rewind to its own
-        id.
+        Changes by edits, commands and cells are undone alike, variables in the same objects.
+        Changes by others stay, even within the same file; ``kept`` lists what cannot be reconciled.
+        To undo a rewind, rewind to its own id.
 
         Args:
             id: The checkpoint; None for the start of the last turn that is not undone.
-            everything: Restore all files, including files that others changed since.
-            variables: Also restore the kernel's variables if the checkpoint has copies of them;
-                ``notes`` of the result lists exceptions.
+            everything: Also overwrite what others changed since, in files and in the variables
+                that agents changed.
+            files: Whether to restore files.
+            variables: Whether to restore variables; by default unless ``path`` is set. A checkpoint
+                of yours with variables restores all of them as they were.
             preview: Only report what would change.
             path: Restore only this file, absolute or relative to the workspace.
 
         Returns:
-            The changes, path by path.
+            The changes, by path and by variable.
 
         Raises:
-            CheckpointError: No such checkpoint, an agent is working, or a file cannot be written.
+            CheckpointError: No such checkpoint, an agent is working, a file cannot be written, or
+                an agent's cell asks to restore variables.
         """
+        from oh_jupyter.runtime.turns import Scope
         from oh_jupyter.runtime.undo import rewind
 
-        checkpoint = self._wait(self._executor.turns.checkpoint_id(id))
-        plan = self._wait(
-            rewind(
-                self._executor,
-                checkpoint,
-                self._principal(),
-                everything=everything,
-                preview=preview,
-                path=path,
+        is_agents = self.host.in_agents_cell
+        if is_agents and variables and not preview:
+            raise CheckpointError(
+                "Only a person can restore variables from a cell; this is an agent's cell. "
+                "oh.rewind(variables=False) restores the files."
             )
-        )
-        if preview or (path is not None and not variables):
+        if variables is None:
+            variables = path is None and not is_agents
+        scope = Scope(path, files, variables, everything, in_cell=True)
+        checkpoint = self._wait(self._executor.turns.checkpoint_id(id))
+        principal = self._principal()
+        plan = self._wait(rewind(self._executor, checkpoint, principal, scope, preview=preview))
+        if preview or variables or path is not None:
             return plan
-        note = self._restore_variables(checkpoint) if variables else VARIABLES_STAY
-        return replace(plan, notes=[*plan.notes, note] if note else plan.notes)
+        return replace(plan, notes=[*plan.notes, VARIABLES_STAY])
 
     @property
     def waiting(self) -> dict[int, PendingAction]:
@@ -350,53 +334,3 @@ class Oh(ActionMethods):
             self._executor.confirmations.rules.forget(number)
 
         self._wait(forget())
-
-
-@dataclass(frozen=True)
-class VariableSnapshot:
-    """Copies of variables by name, and the names of those that cannot be copied."""
-
-    values: dict[str, Any] = field(repr=False)
-    not_copied: frozenset[str]
-
-
-def _snapshot(namespace: MutableMapping[str, Any], hidden: Mapping[str, Any]) -> VariableSnapshot:
-    """Copy the person's variables, preserving shared references."""
-    values, not_copied = _copied({n: namespace[n] for n in _own_names(namespace, hidden)})
-    return VariableSnapshot(values, not_copied)
-
-
-def _restore(
-    namespace: MutableMapping[str, Any], hidden: Mapping[str, Any], snapshot: VariableSnapshot
-) -> frozenset[str]:
-    """Restore the variables and remove newer ones; return the names that could not be copied."""
-    values, _ = _copied(snapshot.values)  # so that the snapshot can be restored again
-    for name in _own_names(namespace, hidden):
-        if name not in values and name not in snapshot.not_copied:
-            del namespace[name]
-            namespace.update({name: hidden[name]} if name in hidden else {})
-    namespace.update(values)
-    return snapshot.not_copied
-
-
-def _own_names(namespace: Mapping[str, Any], hidden: Mapping[str, Any]) -> list[str]:
-    return [
-        name
-        for name, value in namespace.items()
-        if not name.startswith("_") and not (name in hidden and hidden[name] is value)
-    ]
-
-
-def _copied(values: dict[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
-    memo: dict[int, Any] = {}
-    copies: dict[str, Any] = {}
-    failed = set()
-    for name, value in values.items():
-        if isinstance(value, ModuleType):
-            copies[name] = value
-            continue
-        try:
-            copies[name] = copy.deepcopy(value, memo)
-        except Exception:  # types may fail in any way
-            failed.add(name)
-    return copies, frozenset(failed)

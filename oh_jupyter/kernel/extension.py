@@ -10,7 +10,7 @@ import atexit
 import os
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -28,12 +28,14 @@ from oh_jupyter.traits import KernelTraits, settings_from_traits, show_settings
 
 if TYPE_CHECKING:
     from oh_jupyter.agents import AgentTurn, ToolServer
+    from oh_jupyter.checkpoints import RewindPlan
     from oh_jupyter.events import Event, Observation
     from oh_jupyter.kernel.control.broadcast import TurnBroadcast
     from oh_jupyter.kernel.control.handler import ControlHandler
     from oh_jupyter.runtime import Runtime
 
 _ATTRIBUTE = "_oh_jupyter"
+_PLAN_TYPE = ("oh_jupyter.checkpoints.rewind", "RewindPlan")
 _TURN_TYPE = ("oh_jupyter.agents.turn", "AgentTurn")
 
 OBSERVATION_TYPES: dict[str, tuple[str, ...]] = {
@@ -64,6 +66,7 @@ OBSERVATION_TYPES: dict[str, tuple[str, ...]] = {
 """Names of the Observations by module; listed here to avoid their import."""
 
 _CHECKED_SETTINGS = (
+    "checkpoint_variables",
     "checkpoints",
     "confirmation",
     "file_store_web_hook_url",
@@ -77,6 +80,7 @@ _CHECKED_SETTINGS = (
 _LIVE_SETTINGS = frozenset(
     {
         *("agent_start_timeout", "agents", "checkpoint_pause", "checkpoints"),
+        *("checkpoint_variables", "checkpoint_variables_disk_mb", "checkpoint_variables_mb"),
         *("confirmation", "confirmation_timeout", "enable_browser"),
     }
 )
@@ -98,6 +102,7 @@ class LoadedExtension:
         self._runtime: Runtime | None = None
         self._handler: ControlHandler | None = None
         self._cells: Any = None
+        self._variables: Any = None
         self._unsubscribe: Callable[[], None] = lambda: None
         self._turns: TurnBroadcast | None = None
         if not _can_start_later(self._settings):
@@ -161,6 +166,7 @@ class LoadedExtension:
 
     def _start(self) -> Runtime:
         from oh_jupyter.kernel.cells.shell_cells import ShellCells
+        from oh_jupyter.kernel.cells.variables import CellVariables
         from oh_jupyter.plugins import JupyterPlugin
         from oh_jupyter.runtime import Runtime
 
@@ -172,6 +178,9 @@ class LoadedExtension:
             cells.remove_guard()
             raise
         self._cells = cells
+        self._variables = CellVariables(self._shell, runtime.executor, cells.is_executing)
+        cells.around = self._variables.around
+        runtime.executor.turns.variables = self._variables
         runtime.executor.confirmations.lookup = self._shell.user_ns.get
         if self._kernel is not None:
             self._broadcast_events(runtime)
@@ -226,11 +235,6 @@ class LoadedExtension:
 
         return agent_context(self._shell)
 
-    def namespace(self) -> tuple[dict[str, Any], Mapping[str, Any]]:
-        """Return the person's variables, and the names that are not the person's."""
-        hidden: Any = self._shell.user_ns_hidden
-        return self._shell.user_ns, hidden
-
     def show_turn(self, turn: AgentTurn) -> None:
         """Report a change of an agent's turn to the frontends."""
         if self._turns is not None:
@@ -249,6 +253,7 @@ class LoadedExtension:
             for name in names:  # their __repr__ takes precedence over a base's printer
                 formatters["text/plain"].for_type_by_name(module, name, _print_text)
                 formatters["text/html"].for_type_by_name(module, name, _html)
+        formatters["text/html"].for_type_by_name(*_PLAN_TYPE, _plan_html)
         display: Any = self._shell.display_formatter
         display.ipython_display_formatter.for_type_by_name(*_TURN_TYPE, self._show_turn)
 
@@ -258,6 +263,7 @@ class LoadedExtension:
             for name in names:
                 formatters["text/plain"].pop(f"{module}.{name}", None)
                 formatters["text/html"].pop(f"{module}.{name}", None)
+        formatters["text/html"].pop(".".join(_PLAN_TYPE), None)
         display: Any = self._shell.display_formatter
         display.ipython_display_formatter.pop(".".join(_TURN_TYPE), None)
 
@@ -289,6 +295,8 @@ class LoadedExtension:
     def _close_runtime(self) -> None:
         if self._runtime is not None:
             self._runtime.close()
+        if self._variables is not None:
+            self._variables.close()
 
 
 def _read_settings(shell: InteractiveShell) -> tuple[Any, Settings]:
@@ -343,6 +351,12 @@ def _html(observation: Observation) -> str:
     from oh_jupyter.kernel.display.observations import observation_html
 
     return observation_html(observation)
+
+
+def _plan_html(plan: RewindPlan) -> str:
+    from oh_jupyter.kernel.display.rewind_plan import plan_html
+
+    return plan_html(plan)
 
 
 def _kernel_id(kernel: Any) -> str:

@@ -187,6 +187,9 @@ def setting_faults(settings: Settings) -> Iterator[tuple[str, OhJupyterError]]:
     custom = [name for name in settings.plugins if name not in ALL_PLUGINS]
     checks: dict[str, Callable[[], object]] = {
         "checkpoints": lambda: check_choice("checkpoints", settings.checkpoints),
+        "checkpoint_variables": lambda: check_choice(
+            "checkpoint_variables", settings.checkpoint_variables
+        ),
         "confirmation": lambda: check_choice("confirmation", settings.confirmation),
         "mcp_servers": lambda: parse_servers(settings.mcp_servers),
         "plugins": lambda: make_plugins(custom),

@@ -9,10 +9,10 @@ import math
 import os
 import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import CheckpointError, ShellError
@@ -28,7 +28,7 @@ from oh_jupyter.events import (
 from oh_jupyter.moves import moved_to, moves
 
 if TYPE_CHECKING:
-    from oh_jupyter.checkpoints import Checkpoint, Checkpoints, RewindPlan, Work
+    from oh_jupyter.checkpoints import Checkpoint, Checkpoints, RewindPlan, VariableChange, Work
     from oh_jupyter.shell import ShellSession, ShellSnapshot
 
 logger = logging.getLogger(__name__)
@@ -108,6 +108,44 @@ def _kernel_start_time() -> float:
     return psutil.Process().create_time() - CLOCK_SECONDS
 
 
+class Variables(Protocol):
+    """The variables of the kernel that the turns are in."""
+
+    async def mark(self, checkpoint: int, *, in_cell: bool) -> None:
+        """Keep all variables as of a mark."""
+
+    async def preview(
+        self, checkpoint: int, *, everything: bool, in_cell: bool
+    ) -> tuple[list[VariableChange], list[str]]:
+        """Return what a rewind would do, and its limits; raise CheckpointError if a cell runs."""
+
+    async def rewind(
+        self, checkpoint: int, new_checkpoint: int, *, everything: bool, in_cell: bool
+    ) -> list[VariableChange]:
+        """Restore the variables; raise CheckpointError if a cell runs."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Extent of a rewind.
+
+    Attributes:
+        path: The only file, or None for all.
+        files: Whether files are restored.
+        variables: Whether variables are restored.
+        everything: Whether to overwrite what others changed since.
+        in_cell: Whether a person's cell asks, so that it may be running.
+        may_overwrite_variables: Whether ``everything`` includes variables, as for a person.
+    """
+
+    path: str | None = None
+    files: bool = True
+    variables: bool = True
+    everything: bool = False
+    in_cell: bool = False
+    may_overwrite_variables: bool = True
+
+
 class Turns:
     """Starts and ends turns of agents, on request or by the Actions that run."""
 
@@ -126,6 +164,8 @@ class Turns:
         """Called when the changes of a turn so far are recorded."""
         self.on_rewound: Callable[[], None] = lambda: None
         """Called after a rewind of all files."""
+        self.variables: Variables | None = None
+        """The kernel's variables, if they are within reach."""
         self._in_thread = in_thread
         self._workspace_dir = workspace_dir
         self._own_folders = own_folders
@@ -157,6 +197,12 @@ class Turns:
 
             self._checkpoints = Checkpoints(self._workspace_dir, own_folders=self._own_folders)
         return self._checkpoints
+
+    @property
+    def current_id(self) -> int | None:
+        """The checkpoint of the agent's turn that is in progress, or None."""
+        turn = self._turn
+        return None if turn is None else turn.id
 
     async def before(self, action: Action, principal: EventSource) -> None:
         """Start a turn if this Action is its first, or end the turn if a person acts."""
@@ -235,10 +281,13 @@ class Turns:
         last: Checkpoint = await self._in_thread(self.checkpoints.last_turn)
         return last.id
 
-    async def rewind(
-        self, id: int, *, everything: bool, preview: bool, path: str | None = None
-    ) -> RewindPlan:
-        """Undo the turns since a checkpoint, or report what that would change; or of one file.
+    async def mark_variables(self, id: int, *, in_cell: bool) -> None:
+        """Keep all variables as of a mark."""
+        if self.variables is not None:
+            await self.variables.mark(id, in_cell=in_cell)
+
+    async def rewind(self, id: int, scope: Scope, *, preview: bool) -> RewindPlan:
+        """Undo the turns since a checkpoint, or report what that would change.
 
         Raises CheckpointError if an agent is working, or the files cannot be restored.
         """
@@ -250,14 +299,49 @@ class Turns:
             if not self._is_announced:
                 self._cancel_timer()
                 await self._end()
-            call = self.checkpoints.preview if preview else self.checkpoints.rewind
-            plan: RewindPlan = await self._in_thread(
-                lambda: call(id, everything=everything, path=path)
-            )
-            if preview or path is not None:
+            await self._in_thread(lambda: self.checkpoints.get(id))
+            plan = await self._preview_variables(id, scope, preview)
+            if scope.files or not preview:
+                call = self.checkpoints.preview if preview else self.checkpoints.rewind
+                files: RewindPlan = await self._in_thread(
+                    lambda: call(
+                        id, everything=scope.everything, path=scope.path, files=scope.files
+                    )
+                )
+                plan = replace(files, variables=plan.variables, notes=[*files.notes, *plan.notes])
+            if preview:
+                return plan
+            if plan.variables:
+                plan = replace(plan, variables=await self._rewind_variables(id, scope))
+            if not scope.files or scope.path is not None:
                 return plan
             self.on_rewound()
             return replace(plan, notes=[*plan.notes, *await self._restore_shell(id)])
+
+    async def _preview_variables(self, id: int, scope: Scope, preview: bool) -> RewindPlan:
+        """Return a plan of the variables; raise CheckpointError before a rewind if a cell runs."""
+        from oh_jupyter.checkpoints import RewindPlan
+
+        if self.variables is None or not scope.variables:
+            return RewindPlan()
+        everything = scope.everything and scope.may_overwrite_variables
+        try:
+            rows, notes = await self.variables.preview(
+                id, everything=everything, in_cell=scope.in_cell
+            )
+        except CheckpointError as error:
+            if not preview:
+                raise
+            return RewindPlan(notes=[str(error)])
+        return RewindPlan(variables=rows, notes=notes)
+
+    async def _rewind_variables(self, id: int, scope: Scope) -> list[VariableChange]:
+        assert self.variables is not None
+        entries: list[Checkpoint] = await self._in_thread(self.checkpoints.entries)
+        everything = scope.everything and scope.may_overwrite_variables
+        return await self.variables.rewind(
+            id, entries[-1].id, everything=everything, in_cell=scope.in_cell
+        )
 
     async def settle(self) -> None:
         """Close the turns of dead kernels, so that later changes do not count as theirs."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.events import FileEditAction, MCPAction, MCPObservation, Observation
 from oh_jupyter.runtime.session_changes import has_edits, rewound_files, session_changes
+from oh_jupyter.runtime.turns import Scope
 
 if TYPE_CHECKING:
     from oh_jupyter.checkpoints import RewindPlan
@@ -20,10 +21,9 @@ async def rewind(
     executor: ActionExecutor,
     id: int,
     source: EventSource,
+    scope: Scope,
     *,
-    everything: bool = False,
     preview: bool = False,
-    path: str | None = None,
 ) -> RewindPlan:
     """Undo the turns since a checkpoint, or with ``preview`` report what that would change.
 
@@ -31,16 +31,19 @@ async def rewind(
     written.
     """
     if preview:
-        return await executor.turns.rewind(id, everything=everything, preview=True, path=path)
-    only = {} if path is None else {"path": path}
-    action = MCPAction("rewind", {"checkpoint": id, "everything": everything, **only})
+        return await executor.turns.rewind(id, scope, preview=True)
+    arguments: dict[str, Any] = {"checkpoint": id, "everything": scope.everything}
+    arguments |= {} if scope.path is None else {"path": scope.path}
+    arguments |= {} if scope.files else {"files": False}
+    arguments |= {} if scope.variables or scope.path is not None else {"variables": False}
+    action = MCPAction("rewind", arguments)
     plan: RewindPlan | None = None
     failure: CheckpointError | None = None
 
     async def execute() -> Observation:
         nonlocal plan, failure
         try:
-            plan = await executor.turns.rewind(id, everything=everything, preview=False, path=path)
+            plan = await executor.turns.rewind(id, scope, preview=False)
         except CheckpointError as error:
             failure = error
             raise
@@ -68,7 +71,8 @@ async def undo_change(
     if checkpoint is None:
         action = FileEditAction(path=path, command="redo_edit" if redo else "undo_edit")
         return await executor.run_action(action, "user")
-    return await rewind(executor, checkpoint, "user", everything=everything, path=path)
+    scope = Scope(path, variables=False, everything=everything)
+    return await rewind(executor, checkpoint, "user", scope)
 
 
 async def _first_change(executor: ActionExecutor, path: str) -> int | None:

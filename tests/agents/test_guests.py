@@ -26,6 +26,7 @@ from oh_jupyter.events import (
     UserRejectObservation,
 )
 from oh_jupyter.runtime.confirmation import Decision
+from oh_jupyter.runtime.turns import Scope
 from oh_jupyter.testing import descendants, wait_until
 
 MakeGuests = Callable[..., Guests]
@@ -122,7 +123,7 @@ def test_a_turn_begins_at_a_checkpoint(guests: Guests) -> None:
     turns = guests.runtime.executor.turns
     (entry,) = turns.checkpoints.entries()
     assert (entry.id, entry.who, entry.kind) == (turn.checkpoint, turn.agent, "turn")
-    guests.call(turns.rewind(entry.id, everything=False, preview=False))
+    guests.call(turns.rewind(entry.id, Scope(), preview=False))
     assert not (guests.folder / "made-by-the-shell.txt").exists()
 
 

@@ -24,11 +24,15 @@ def test_a_turn_is_undone(lab, open_notebook, write_notebook) -> None:
     address = f"oh_jupyter/kernels/{lab.kernel_of(NAME)}/execute_action"
     assert lab.request(address, {"action": action})["extras"]["metadata"]["exit_code"] == 0
 
+    action = {"action": "run_ipython", "args": {"code": "scores = [1]"}}
+    assert "error" not in lab.request(address, {"action": action})["extras"]
+
     page.locator("#oh-jupyter-log .oh-Rewind").click()
     dialog = page.locator(".jp-Dialog")
     plan = dialog.locator(".oh-RewindDialog-plan")
     expect(plan).to_contain_text("deletedmade.txt")
     expect(plan).to_contain_text("restoredmine.txt")
+    expect(plan).to_contain_text("deletedscores (list, ")
     expect(dialog.locator(".oh-RewindDialog-list")).to_contain_text(command)
     take_pictures(page, "rewind")
     dialog.get_by_role("button", name="Cancel").click()
@@ -38,7 +42,7 @@ def test_a_turn_is_undone(lab, open_notebook, write_notebook) -> None:
     page.locator("#oh-jupyter-log .oh-Rewind").click()
     expect(plan).to_be_visible()
     dialog.get_by_role("button", name="Undo", exact=True).click()
-    expect(page.get_by_text("Restored 2 files.").first).to_be_visible()
+    expect(page.get_by_text("Restored 2 files. Restored 1 variable.").first).to_be_visible()
     assert not (lab.root / "made.txt").exists()
     assert (lab.root / "mine.txt").read_text() == "mine\n"
 

@@ -45,7 +45,8 @@ def write(runtime: Runtime, path: str, text: str, source: str = "agent") -> None
 
 
 def rewind(runtime: Runtime, id: int, everything: bool = False) -> Any:
-    coroutine = runtime.executor.turns.rewind(id, everything=everything, preview=False)
+    scope = turns.Scope(everything=everything)
+    coroutine = runtime.executor.turns.rewind(id, scope, preview=False)
     return runtime.submit(coroutine).result(60)
 
 

@@ -87,10 +87,18 @@ async function chooseAndRewind(
     'Restored %1 files.',
     plan.changes.length
   );
+  const count = plan.variables.filter(({ outcome }) =>
+    ['restored', 'rebound', 'removed'].includes(outcome)
+  ).length;
+  const variables = count
+    ? [trans._n('Restored %1 variable.', 'Restored %1 variables.', count)]
+    : [];
   const unchanged = plan.kept.map(([path]) =>
     trans.__('%1 was left unchanged.', path)
   );
-  const message = [restored, ...unchanged, ...plan.notes].join(' ');
+  const message = [restored, ...variables, ...unchanged, ...plan.notes].join(
+    ' '
+  );
   Notification.success(message, TOAST);
   return true;
 }

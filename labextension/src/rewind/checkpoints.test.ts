@@ -33,11 +33,23 @@ describe('a plan', () => {
     const plan = readPlan({
       changes: [{ path: 'a', kind: 'delete' }],
       kept: { b: 'changed by others' },
+      variables: [
+        { name: 'df', outcome: 'restored', type: 'DataFrame', size: 8 }
+      ],
       notes: ['The shell stays.']
     });
     assert.deepEqual(plan, {
       changes: [{ path: 'a', kind: 'delete' }],
       kept: [['b', 'changed by others']],
+      variables: [
+        {
+          name: 'df',
+          outcome: 'restored',
+          type: 'DataFrame',
+          size: 8,
+          reason: ''
+        }
+      ],
       notes: ['The shell stays.']
     });
   });

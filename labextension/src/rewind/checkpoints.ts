@@ -22,11 +22,23 @@ export interface ICheckpoints {
   readonly problem: string;
 }
 
+/** Effect of a rewind on a variable of the kernel. */
+export interface IVariableChange {
+  readonly name: string;
+  readonly outcome: string;
+  readonly type: string;
+  /** In bytes. */
+  readonly size: number;
+  /** Why it stays; "" if it does not. */
+  readonly reason: string;
+}
+
 /** Effect of a rewind. */
 export interface IRewindPlan {
   readonly changes: readonly { readonly path: string; readonly kind: string }[];
   /** Unchanged paths with reasons. */
   readonly kept: readonly (readonly [string, string])[];
+  readonly variables: readonly IVariableChange[];
   /** Other limits, as sentences. */
   readonly notes: readonly string[];
 }
@@ -75,6 +87,7 @@ export function readPlan(reply: unknown): IRewindPlan {
     throw new Error('The server sent an unexpected plan.');
   }
   const notes = Array.isArray(reply.notes) ? reply.notes : [];
+  const variables = Array.isArray(reply.variables) ? reply.variables : [];
   return {
     changes: reply.changes
       .filter(isRecord)
@@ -82,6 +95,13 @@ export function readPlan(reply: unknown): IRewindPlan {
     kept: Object.entries(isRecord(reply.kept) ? reply.kept : {}).map(
       ([path, reason]) => [path, String(reason)] as const
     ),
+    variables: variables.filter(isRecord).map(each => ({
+      name: text(each, 'name'),
+      outcome: text(each, 'outcome'),
+      type: text(each, 'type'),
+      size: typeof each.size === 'number' ? each.size : 0,
+      reason: text(each, 'reason')
+    })),
     notes: notes.map(String)
   };
 }

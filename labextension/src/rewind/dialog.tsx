@@ -6,7 +6,8 @@ import {
   proposed,
   type ICheckpoint,
   type ICheckpoints,
-  type IRewindPlan
+  type IRewindPlan,
+  type IVariableChange
 } from './checkpoints.js';
 
 export interface IChoice {
@@ -127,32 +128,75 @@ function Plan(props: { choice: IChoice; preview: Preview }) {
   if (typeof plan === 'string') {
     return <p role="alert">{plan}</p>;
   }
-  if (plan.changes.length === 0 && plan.kept.length === 0) {
+  const notes = plan.notes.map(note => <p key={note}>{note}</p>);
+  if (
+    plan.changes.length === 0 &&
+    plan.kept.length === 0 &&
+    plan.variables.length === 0
+  ) {
     return (
-      <p role="status">
-        {trans.__('No agent changed files since this checkpoint.')}
-      </p>
+      <>
+        <p role="status">
+          {trans.__(
+            'No agent changed files or variables since this checkpoint.'
+          )}
+        </p>
+        {notes}
+      </>
     );
   }
   return (
-    <ul
-      className="oh-RewindDialog-plan"
-      aria-label={trans.__('What would be undone')}
-    >
-      {plan.changes.map(({ path, kind }) => (
-        <li key={path}>
-          <span className="oh-RewindDialog-kind">{kindLabel(kind)}</span>
-          <span>{path}</span>
-        </li>
-      ))}
-      {plan.kept.map(([path, reason]) => (
-        <li key={path} title={reason}>
-          <span className="oh-RewindDialog-kind">{trans.__('unchanged')}</span>
-          <span>{trans.__('%1 (%2)', path, reason)}</span>
-        </li>
-      ))}
-    </ul>
+    <>
+      <ul
+        className="oh-RewindDialog-plan"
+        aria-label={trans.__('What would be undone')}
+      >
+        {plan.changes.map(({ path, kind }) => (
+          <li key={path}>
+            <span className="oh-RewindDialog-kind">{kindLabel(kind)}</span>
+            <span>{path}</span>
+          </li>
+        ))}
+        {plan.kept.map(([path, reason]) => (
+          <li key={path} title={reason}>
+            <span className="oh-RewindDialog-kind">
+              {trans.__('unchanged')}
+            </span>
+            <span>{trans.__('%1 (%2)', path, reason)}</span>
+          </li>
+        ))}
+        {plan.variables.map(variable => (
+          <li key={`variable ${variable.name}`} title={variable.reason}>
+            <span className="oh-RewindDialog-kind">
+              {outcomeLabel(variable.outcome)}
+            </span>
+            <span>
+              <code>{variable.name}</code> {aboutVariable(variable)}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {notes}
+    </>
   );
+}
+
+function aboutVariable(variable: IVariableChange): string {
+  const { type, size, reason } = variable;
+  const bytes = size ? trans.__('%1 bytes', size.toLocaleString()) : '';
+  return `(${[type, bytes, reason].filter(Boolean).join(', ')})`;
+}
+
+function outcomeLabel(outcome: string): string {
+  const labels: Record<string, string> = {
+    restored: trans.__('restored'),
+    rebound: trans.__('new object'),
+    removed: trans.__('deleted'),
+    unchanged: trans.__('unchanged'),
+    yours: trans.__('yours, stays'),
+    'not kept': trans.__('not kept')
+  };
+  return labels[outcome] ?? outcome;
 }
 
 function kindLabel(kind: string): string {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from typing import Any
 
@@ -35,7 +35,9 @@ class ShellCells:
         self._shell = shell
         self._kernel: Any = getattr(shell, "kernel", None)
         self._client: KernelClient | None = None
-        self._guard = _ExecutionGuard(self._kernel) if self._kernel is not None else None
+        self.around: Callable[[str], AbstractContextManager[None]] = lambda code: nullcontext()
+        """Returns a context for an agent's cell on the main thread."""
+        self._guard = _ExecutionGuard(self._kernel, self) if self._kernel is not None else None
         self._inline_agents = 0
         self._inline: list[OutputCollector] = []
 
@@ -43,6 +45,10 @@ class ShellCells:
     def is_agents(self) -> bool:
         """Whether the running cell is an agent's."""
         return self._inline_agents > 0 or (self._guard is not None and self._guard.is_agents)
+
+    def is_executing(self) -> bool:
+        """Return whether the kernel executes a cell."""
+        return self._guard is not None and self._guard.is_executing
 
     async def run_cell(
         self, code: str, *, timeout: float | None = None, silent: bool = False
@@ -54,7 +60,10 @@ class ShellCells:
         report_start = progress.get().begin
         while (wait := MainThreadWait.current()) is not None:
             run = partial(run_inline, self._shell, code, timeout, silent, outputs=OutputCollector())
-            call = wait.call(partial(self._run_inline, run, is_agents, numbered, report_start))
+            around = partial(self.around, code) if is_agents and not silent else nullcontext
+            call = wait.call(
+                partial(self._run_inline, run, is_agents, around, numbered, report_start)
+            )
             try:
                 return await asyncio.wrap_future(call.future)
             except RuntimeClosedError:
@@ -77,6 +86,7 @@ class ShellCells:
         self,
         run: partial[CellOutput],
         is_agents: bool,
+        around: Callable[[], AbstractContextManager[None]],
         numbered: bool,
         report_start: Callable[[], None],
     ) -> CellOutput:
@@ -85,7 +95,8 @@ class ShellCells:
         self._inline_agents += is_agents
         self._inline.append(run.keywords["outputs"])
         try:
-            return run(number=next_number(self._shell) if numbered else None)
+            with around():
+                return run(number=next_number(self._shell) if numbered else None)
         finally:
             self._inline.pop()
             self._inline_agents -= is_agents
@@ -111,14 +122,19 @@ class ShellCells:
 class _ExecutionGuard:
     """Tracks which request the main shell executes, so that only that one is interrupted."""
 
-    def __init__(self, kernel: Any) -> None:
+    def __init__(self, kernel: Any, cells: ShellCells) -> None:
         self._kernel = kernel
+        self._cells = cells
         self._execute = kernel.shell_handlers["execute_request"]
         self._lock = threading.Lock()
         self._executing = ""
         self._cancelled: set[str] = set()
         self.is_agents = False
         kernel.shell_handlers["execute_request"] = self._guarded
+
+    @property
+    def is_executing(self) -> bool:
+        return bool(self._executing)
 
     async def _guarded(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         msg_id = parent["header"]["msg_id"]
@@ -132,7 +148,8 @@ class _ExecutionGuard:
             self._kernel.session.send(stream, "execute_reply", status, parent, ident=ident)
             return
         ours = parent["header"].get("username") == AGENT_USERNAME
-        numbered = parent["content"].get("store_history") is True
+        content = parent["content"]
+        numbered = content.get("store_history") is True
         shell = self._kernel.shell
         shell.execution_count = max(shell.execution_count, next_number(shell))
         try:
@@ -143,6 +160,8 @@ class _ExecutionGuard:
                         stack.enter_context(without_output_history(shell))
                     stack.enter_context(chunked_streams())
                     stack.enter_context(replied_at_once(self._kernel))
+                    if not content.get("silent"):
+                        stack.enter_context(self._cells.around(content["code"]))
                 await self._execute(stream, ident, parent)
         finally:
             if ours:  # otherwise another cell runs in a subshell

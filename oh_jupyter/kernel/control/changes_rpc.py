@@ -19,6 +19,7 @@ from oh_jupyter.events import Observation
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.runtime.session_changes import has_edits, rewound_files, session_changes
+from oh_jupyter.runtime.turns import Scope
 from oh_jupyter.runtime.undo import rewind, undo_change
 
 MAX_TEXT_CHARS = 1_000_000
@@ -133,6 +134,7 @@ async def _rewind(request: Request) -> Reply:
     if id is not None and (not isinstance(id, int) or isinstance(id, bool)):
         raise WireError("'id' must be the number of a checkpoint, or null for the last turn", "id")
     everything, preview = request.flag("everything"), request.flag("preview")
+    parts = {name: request.flag(name, default=path is None) for name in ("files", "variables")}
     if path is not None and not isinstance(path, str):
         raise WireError("'path' must name a file, or be null for all", "path")
     if source not in ("agent", "user"):
@@ -141,9 +143,14 @@ async def _rewind(request: Request) -> Reply:
         executor,
         await executor.turns.checkpoint_id(id),
         source,
-        everything=everything,
+        Scope(
+            path,
+            files=parts["files"] or path is not None,
+            variables=parts["variables"],
+            everything=everything,
+            may_overwrite_variables=source == "user",
+        ),
         preview=preview,
-        path=path,
     )
     return Reply(body=encode_json(_plan_fields(plan)))
 

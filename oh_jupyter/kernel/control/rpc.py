@@ -32,9 +32,9 @@ class Request:
             raise WireError(f"{name!r} must be a string", name)
         return value
 
-    def flag(self, name: str) -> bool:
-        """Return a boolean field, by default False; raise WireError for another type."""
-        value = self.fields.get(name, False)
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Return a boolean field; raise WireError for another type."""
+        value = self.fields.get(name, default)
         if not isinstance(value, bool):
             raise WireError(f"{name!r} must be true or false", name)
         return value

@@ -45,7 +45,12 @@ class RewindMagics(OhMagics):
     @argument("-y", "--yes", action="store_true", help="apply; otherwise show what would change")
     @argument("--everything", action="store_true", help="also undo changes by others")
     @argument("--path", metavar="FILE", help="restore only this file")
-    @argument("--variables", action="store_true", help="include the kernel's variables")
+    @argument("--files", action="store_true", help="restore files alone")
+    @argument(
+        "--variables",
+        action="store_true",
+        help="restore the kernel's variables alone; with --mark, keep all of them",
+    )
     @argument("--mark", metavar="LABEL", help="make a checkpoint now")
     @argument("id", nargs="?", help="id of a checkpoint, or last; without it, list them")
     @line_magic
@@ -54,10 +59,9 @@ class RewindMagics(OhMagics):
 
         ``%oh_rewind`` lists the checkpoints, ``%oh_rewind last`` shows what undoing the last turn
         would change, ``%oh_rewind last --yes`` undoes it, and ``%oh_rewind 12 --yes`` undoes all
-        turns since 12, of one file with ``--path``. Files are restored however they were changed;
-        your own changes stay. The kernel's variables stay as they are, unless ``--variables`` was
-        set with ``--mark`` and is set here. Each rewind is in the list as well, so that it can be
-        undone.
+        turns since 12, of one file with ``--path``. Files and the kernel's variables are restored
+        however they were changed; your own changes stay. ``--files`` and ``--variables`` restore
+        one of both. Each rewind is in the list as well, so that it can be undone.
         """
         options = parse_line(self.oh_rewind, line)
         if options.mark is not None:
@@ -65,7 +69,8 @@ class RewindMagics(OhMagics):
             print(f"Checkpoint {mark.id}: {mark.label}")
             return None
         if options.id is None:
-            if options.path or options.yes or options.everything or options.variables:
+            options_of_rewinds = (options.path, options.yes, options.everything)
+            if any((*options_of_rewinds, options.files, options.variables)):
                 raise UsageError(
                     "these options need a checkpoint: %oh_rewind ID, or %oh_rewind last"
                 )
@@ -75,10 +80,13 @@ class RewindMagics(OhMagics):
                 f"%oh_rewind takes the id of a checkpoint, or last, not {options.id!r}"
             )
         id = None if options.id == "last" else int(options.id)
+        if options.variables and (options.files or options.path):
+            raise UsageError("--variables restores variables alone; omit --files and --path")
         plan = self.oh.rewind(
             id,
             everything=options.everything,
-            variables=options.variables,
+            files=not options.variables,
+            variables=False if options.files or options.path else None,
             preview=not options.yes,
             path=options.path,
         )

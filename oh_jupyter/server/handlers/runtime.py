@@ -67,7 +67,9 @@ def _label(handler: OhHandler) -> dict[str, Any]:
 
 
 def _rewind(handler: OhHandler) -> dict[str, Any]:
-    return handler.json_object("id", "everything", "preview", "source", "path")
+    return handler.json_object(
+        *("id", "everything", "preview", "source", "path", "files", "variables")
+    )
 
 
 def _page(reply: Reply) -> dict[str, Any]:

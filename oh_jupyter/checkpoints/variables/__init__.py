@@ -1,0 +1,1 @@
+"""Variables of a kernel before and after agents' cells, and the way back to them."""

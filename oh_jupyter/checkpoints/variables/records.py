@@ -1,0 +1,173 @@
+"""Records of agents' cells: the variables and objects that a cell changed, before and after."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from oh_jupyter.checkpoints.variables.libraries import size_of
+from oh_jupyter.checkpoints.variables.part import MISSING, Part
+from oh_jupyter.checkpoints.variables.reach import Reach
+from oh_jupyter.checkpoints.variables.walk import CONTAINERS, State, Walk
+
+PART_NOT_KEPT = "a part is not kept: "
+
+
+class Binding(NamedTuple):
+    """The object of a variable before a cell, and a reference to the one after it."""
+
+    before: Any
+    after: Callable[[], Any]
+
+
+class Change(NamedTuple):
+    """An object's content before a cell, None if the cell made it, and its sealed content after."""
+
+    thing: Callable[[], Any]
+    parts: tuple[Part, ...]
+    before: tuple[Any, ...] | None
+    after: tuple[Any, ...]
+
+
+@dataclass
+class Record:
+    """The changes of one cell of an agent, or of a rewind.
+
+    Attributes:
+        checkpoint: Number of the turn's checkpoint.
+        bindings: Variables that the cell bound, rebound or deleted, or whose objects it changed.
+        changes: Objects whose content it changed, by their identity.
+        reached: Objects of ``changes`` that a variable reached before the cell, by its name.
+        reached_after: Those that the new object of a bound variable reached after it.
+        reasons: Variables whose content was not kept, with the reason.
+        is_exact: Whether it has all variables at a mark instead of the changes of a cell.
+        size: Size of the data that it alone holds, in bytes.
+    """
+
+    checkpoint: int
+    bindings: dict[str, Binding] = field(default_factory=dict)
+    changes: dict[int, Change] = field(default_factory=dict)
+    reached: dict[str, set[int]] = field(default_factory=dict)
+    reached_after: dict[str, set[int]] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    is_exact: bool = False
+    size: int = 0
+
+    def __bool__(self) -> bool:
+        """Whether the cell changed, or might have changed, anything."""
+        return bool(self.bindings or self.changes or self.reasons or self.is_exact)
+
+
+def reference(thing: Any, on_death: Callable[[Any], None] | None = None) -> Callable[[], Any]:
+    """Return a weak reference if possible, else a strong one; a dead one returns DEAD."""
+    try:
+        weak = weakref.ref(thing, on_death)
+    except TypeError:
+        return lambda: thing
+
+    def find() -> Any:
+        alive = weak()
+        return DEAD if alive is None else alive
+
+    return find
+
+
+def strong_reference(thing: Any) -> Callable[[], Any]:
+    """Return a reference that keeps an object alive."""
+    return lambda: thing
+
+
+DEAD: Any = object()
+"""Stands for an object that no longer exists."""
+
+
+def compare(
+    checkpoint: int,
+    before: Walk,
+    old_names: Mapping[str, Any],
+    new_names: Mapping[str, Any],
+    after: Walk,
+) -> Record:
+    """Return what a cell changed.
+
+    Args:
+        checkpoint: Number of the checkpoint.
+        before: The objects before the cell.
+        old_names: The person's variables before the cell.
+        new_names: The person's variables now.
+        after: A walk that has not started, through the variables as they are now.
+    """
+    record = Record(checkpoint)
+    for name in old_names.keys() | new_names.keys():
+        old, new = old_names.get(name, MISSING), new_names.get(name, MISSING)
+        if old is not new:
+            record.bindings[name] = Binding(old, reference(new))
+    for key, state in before.states.items():
+        _add_change(record, before, key, state)
+    record.reached = before.names_of(record.changes)
+    _add_made(record, before, after, [name for name in record.bindings if name in new_names])
+    record.size += sum(map(size_of, _dropped(record, before)))
+    for name in record.reached.keys() & old_names.keys():  # still bound to the same objects
+        record.bindings.setdefault(name, Binding(old_names[name], reference(old_names[name])))
+    record.reasons = reasons(before)
+    return record
+
+
+def _add_change(record: Record, before: Walk, key: int, state: State) -> None:
+    if not state.parts:
+        return
+    if type(state.thing) in CONTAINERS and state.parts[0].same(state.values[0], state.thing):
+        return
+    try:
+        now = state.now()
+        if state.is_same(now):
+            return
+        change = Change(strong_reference(state.thing), state.parts, state.values, state.sealed(now))
+        record.size += state.held(now)
+    except Exception as error:  # types may fail in any way
+        before.reasons[key] = f"its content could not be read again: {error}"
+        return
+    record.changes[key] = change
+
+
+def _add_made(record: Record, before: Walk, after: Walk, made: list[str]) -> None:
+    """Add the contents of new objects, so that a person's later changes of them are noticed."""
+    if not made:
+        return
+    after.follow(Reach(frozenset(made)), copies=False)
+    for key in after.states.keys() - before.states.keys():
+        state = after.states[key]
+        if state.parts:
+            thing = reference(state.thing, functools.partial(_forget, record, key))
+            record.changes[key] = Change(thing, state.parts, None, state.sealed(state.values))
+    for name, keys in after.names_of(record.changes).items():
+        if name in made:
+            record.reached_after[name] = keys
+
+
+def _forget(record: Record, key: int, _: object) -> None:
+    """Free the memory of an object that no longer exists."""
+    record.changes.pop(key, None)
+
+
+def _dropped(record: Record, before: Walk) -> list[Any]:
+    """Return the objects that only variables before the cell referred to."""
+    rebound = [name for name, binding in record.bindings.items() if binding.before is not MISSING]
+    if not rebound:
+        return []
+    names = before.names_of(before.states.keys() - record.changes.keys())
+    keys = set().union(*(names.get(name, ()) for name in rebound))
+    return [before.states[key].thing for key in keys]
+
+
+def reasons(walk: Walk) -> dict[str, str]:
+    """Return the variables that a walk did not keep, or not entirely, with the reason."""
+    reasons_by_name = dict(walk.skipped)
+    for name, keys in walk.names_of(walk.reasons).items():
+        root = walk.roots[name]
+        inner = walk.reasons[min(keys)]
+        reasons_by_name[name] = walk.reasons.get(root) or PART_NOT_KEPT + inner
+    return reasons_by_name
