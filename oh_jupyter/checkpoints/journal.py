@@ -82,7 +82,10 @@ class CheckpointJournal:
 
 
 def standing_turns(entries: Sequence[Checkpoint]) -> list[Checkpoint]:
-    """Return the turns that no rewind of all files has undone, oldest first."""
+    """Return the turns that no rewind of all files has undone, oldest first.
+
+    Rewinds of one file, or of variables alone, undo no whole turn.
+    """
     ids = [entry.id for entry in entries]
     standing: list[Checkpoint] = []
     standing_before: list[list[Checkpoint]] = []
@@ -90,9 +93,7 @@ def standing_turns(entries: Sequence[Checkpoint]) -> list[Checkpoint]:
         standing_before.append(standing)
         if entry.kind == "turn":
             standing = [*standing, entry]
-        elif entry.kind == "rewind" and not (
-            entry.extra.get("path") or entry.extra.get("variables")
-        ):
+        elif entry.kind == "rewind" and not {"path", "variables"} & entry.extra.keys():
             standing = standing_before[bisect_left(ids, entry.extra["target"])]
     return standing
 

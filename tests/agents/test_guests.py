@@ -133,7 +133,7 @@ def test_an_agent_is_told_which_turn_was_undone_and_restored(guests: Guests) -> 
     guests.agents._on_turn = lambda turn: shown.append((turn.prompt, turn.undone))
     first = guests.prompt("write a.txt: x")
     assert "Note from" not in guests.prompt("anything").text
-    guests.call(turns.rewind(first.checkpoint, everything=False, preview=False))
+    guests.call(turns.rewind(first.checkpoint, Scope(), preview=False))
     wait_until(lambda: shown[-2:] == [("write a.txt: x", True), ("anything", True)])
     said = guests.prompt("hello").text
     assert f"undid your turn 'write a.txt: x' ({guests.folder / 'a.txt'})" in said
@@ -141,7 +141,7 @@ def test_an_agent_is_told_which_turn_was_undone_and_restored(guests: Guests) -> 
     assert said.endswith("hello")
     assert "Note from" not in guests.prompt("once only").text
     rewind = next(each for each in turns.checkpoints.entries() if each.kind == "rewind")
-    guests.call(turns.rewind(rewind.id, everything=False, preview=False))
+    guests.call(turns.rewind(rewind.id, Scope(), preview=False))
     assert "restored your turn 'write a.txt: x'" in guests.prompt("again").text
     assert not first.undone
 
