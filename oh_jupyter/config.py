@@ -209,7 +209,8 @@ class Settings:
     )
     checkpoint_pause: float = _setting(
         60.0,
-        "Seconds without an Action after which an agent's next Action starts a new turn.",
+        "Seconds without an Action after which an agent's next Action starts a new turn; ten "
+        "minutes or more for a client that names its session.",
     )
     checkpoint_variables: str = _setting(
         "auto",

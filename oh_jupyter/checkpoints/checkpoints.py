@@ -43,6 +43,8 @@ from oh_jupyter.moves import moved_to, moves
 
 LOCK_SECONDS = 60.0
 MAX_CHECKPOINTS = 100
+MAX_FILE_NAMES = 100
+"""Maximum names of changed files stored with a turn."""
 
 
 class Checkpoints:
@@ -145,6 +147,7 @@ class Checkpoints:
         is_of_turn: Callable[[Path, float], bool] | None = None,
         *,
         is_open: bool = False,
+        extra: Mapping[str, Any] | None = None,
     ) -> Checkpoint:
         """Save the current files as the end of a turn; later changes are others'.
 
@@ -153,12 +156,13 @@ class Checkpoints:
             is_of_turn: Returns whether a changed file is the turn's, given its absolute path and
                 the time of its last change in seconds since the epoch; by default each is.
             is_open: Whether the turn continues, so that this is its end only if its process dies.
+            extra: JSON-ready values to store with it, besides the names of the changed files.
 
         Raises:
             CheckpointError: No such turn, or as for ``begin``.
         """
         with self._locked() as git:
-            return self._end(git, id, is_of_turn, is_open)
+            return self._end(git, id, is_of_turn, is_open, extra or {})
 
     def is_at_end(self, turn: Checkpoint) -> bool:
         """Return whether the files are unchanged since the end of a turn.
@@ -205,7 +209,7 @@ class Checkpoints:
         return standing_turns(self.entries())
 
     def last_turn(self) -> Checkpoint:
-        """Return the last turn that no rewind has undone.
+        """Return the last turn that no rewind has undone, or its first part.
 
         Raises:
             CheckpointError: There is none.
@@ -216,7 +220,8 @@ class Checkpoints:
                 f"No turn of an agent in {str(self.workspace)!r} is left to undo; %oh_rewind lists "
                 "the checkpoints."
             )
-        return turns[-1]
+        first = turns[-1].extra.get("part_of")
+        return next((turn for turn in turns if turn.id == first), turns[-1])
 
     def preview(
         self,
@@ -446,7 +451,12 @@ class Checkpoints:
         return entry
 
     def _end(
-        self, git: Git, id: int, is_of_turn: Callable[[Path, float], bool] | None, is_open: bool
+        self,
+        git: Git,
+        id: int,
+        is_of_turn: Callable[[Path, float], bool] | None,
+        is_open: bool,
+        extra: Mapping[str, Any],
     ) -> Checkpoint:
         turn = self.get(id)
         end = self._take(git, known=turn.begin.tree)
@@ -455,7 +465,9 @@ class Checkpoints:
             end, others = self._attributed(
                 git, turn, end, lambda path: self._is_of(is_of_turn, path, turn.time)
             )
-        entry = replace(turn, end=end, others=others, is_open=is_open)
+        files = sorted(changes(git, turn.begin, end).keys() - set(others))[:MAX_FILE_NAMES]
+        facts = {**turn.extra, **extra, "files": files}
+        entry = replace(turn, end=end, others=others, is_open=is_open, extra=facts)
         self._protect(git, f"{id}/end", end)
         self._journal.append(entry)
         return entry

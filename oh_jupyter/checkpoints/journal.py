@@ -7,7 +7,7 @@ import json
 import os
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +28,8 @@ class Checkpoint:
         who: Who acted in the turn, such as the name of an agent.
         begin: The files at that moment.
         end: The files when the turn ended or its agent last paused; None for a mark.
-        extra: Further facts from its maker, such as the target of a rewind.
+        extra: Further facts from its maker: ``target`` of a rewind; of a turn, ``files`` that it
+            changed, ``cells`` that it ran, and ``part_of``, the turn that it continues.
         others: Paths, relative to the workspace, that others changed during the turn.
         is_open: Whether the turn continues.
         owner: Token of the process that started it.
@@ -96,6 +97,23 @@ def standing_turns(entries: Sequence[Checkpoint]) -> list[Checkpoint]:
         elif entry.kind == "rewind" and not {"path", "variables"} & entry.extra.keys():
             standing = standing_before[bisect_left(ids, entry.extra["target"])]
     return standing
+
+
+def merged_turns(entries: Iterable[Checkpoint]) -> list[Checkpoint]:
+    """Merge the parts of each turn, between which others changed files, into its first entry."""
+    merged: dict[int, Checkpoint] = {}
+    for entry in entries:
+        first = merged.get(entry.extra.get("part_of", 0))
+        if first is None:
+            merged[entry.id] = entry
+            continue
+        extra = {
+            **first.extra,
+            "files": sorted({*first.extra.get("files", ()), *entry.extra.get("files", ())}),
+            "cells": first.extra.get("cells", 0) + entry.extra.get("cells", 0),
+        }
+        merged[first.id] = replace(first, end=entry.end, is_open=entry.is_open, extra=extra)
+    return list(merged.values())
 
 
 def _parse(fields: dict[str, Any]) -> Checkpoint:

@@ -40,6 +40,9 @@ SETTLE_SECONDS = 2.0
 CLOCK_SECONDS = 0.1
 """How much coarser than the clock the times of files may be."""
 
+SESSION_PAUSE_SECONDS = 600.0
+"""Longest pause within a turn of a client whose session is known."""
+
 SHELL_SECONDS = 10.0
 """Timeout of saving or restoring the shell's state."""
 
@@ -175,6 +178,9 @@ class Turns:
         self._checkpoints: Checkpoints | None = None
         self.work = AgentWork("")
         self._turn: Checkpoint | None = None
+        self._part_of: int | None = None
+        self._session = ""
+        self._cells = 0
         self._is_announced = False
         self._last_action_time = 0.0
         self._is_closed = False
@@ -213,12 +219,14 @@ class Turns:
                 self._cancel_timer()
                 try:
                     if principal == "user":
+                        self._part_of = None
                         await self._end()
-                    elif not await self._continues():
-                        await self._begin(action.message, "agent")
+                    elif not await self._continues(session_of(action)):
+                        await self._begin(title_of(action), "agent", session_of(action))
                 except CheckpointError as error:
                     self._give_up(error)
         if principal != "user":
+            self._cells += isinstance(action, IPythonRunCellAction)
             self.work.begin(action.id)
             if isinstance(action, FileEditAction | FileWriteAction):
                 self.work.edit(os.path.join(self._workspace_dir, action.path))
@@ -247,6 +255,7 @@ class Turns:
             return None
         async with self._lock:
             self._cancel_timer()
+            self._part_of = None
             try:
                 await self._begin(label, who)
             except CheckpointError as error:
@@ -266,6 +275,7 @@ class Turns:
     async def mark(self, label: str) -> Checkpoint:
         """Make a checkpoint outside of turns; raise CheckpointError on failure."""
         async with self._lock:
+            self._part_of = None
             checkpoint: Checkpoint = await self._in_thread(
                 lambda: self.checkpoints.begin(label, who="user", kind="mark")
             )
@@ -298,6 +308,7 @@ class Turns:
         async with self._lock:
             if not self._is_announced:
                 self._cancel_timer()
+                self._part_of = None
                 await self._end()
             await self._in_thread(lambda: self.checkpoints.get(id))
             plan = await self._preview_variables(id, scope, preview)
@@ -355,10 +366,11 @@ class Turns:
         return frozenset(turn.id for turn in turns)
 
     async def entries(self) -> list[Checkpoint]:
-        """Return the checkpoints, oldest first."""
+        """Return the checkpoints, oldest first, each turn once."""
+        from oh_jupyter.checkpoints.journal import merged_turns
+
         await self.settle()
-        entries: list[Checkpoint] = await self._in_thread(self.checkpoints.entries)
-        return entries
+        return merged_turns(await self._in_thread(self.checkpoints.entries))
 
     async def close(self) -> None:
         """End the last turn, so that later changes count as others'."""
@@ -375,12 +387,18 @@ class Turns:
         if self._checkpoints is not None:
             self._checkpoints.close()
 
-    async def _begin(self, label: str, who: str) -> None:
+    async def _begin(self, label: str, who: str, session: str = "") -> None:
+        extra = {}
+        if session and self._is_recent(session) and self._part_of is not None:
+            extra["part_of"] = self._part_of
         await self._end()
-        turn: Checkpoint = await self._in_thread(lambda: self.checkpoints.begin(label, who=who))
+        turn: Checkpoint = await self._in_thread(
+            lambda: self.checkpoints.begin(label, who=who, extra=extra)
+        )
         await self._save_shell(turn)
         self.work = AgentWork(os.environ.get("JPY_SESSION_NAME", ""))
-        self._turn = turn
+        self._turn, self._session, self._cells = turn, session, 0
+        self._part_of = extra.get("part_of", turn.id)
         self._clear_problem()
         self._beat()
 
@@ -438,7 +456,10 @@ class Turns:
             self._stop_beating()
             if turn.is_open:  # otherwise later changes are not the agent's
                 is_of_turn = self.work.is_of_turn
-                await self._now_or_in_thread(lambda: self.checkpoints.end(turn.id, is_of_turn))
+                facts = {"cells": self._cells}
+                await self._now_or_in_thread(
+                    lambda: self.checkpoints.end(turn.id, is_of_turn, extra=facts)
+                )
 
     async def _now_or_in_thread(self, call: Callable[[], object]) -> None:
         try:
@@ -446,14 +467,25 @@ class Turns:
         except RuntimeError:  # at interpreter exit, pools accept no work
             call()
 
-    async def _continues(self) -> bool:
-        """Return whether the turn continues: no long pause, and no changes by others."""
+    def _is_recent(self, session: str) -> bool:
+        """Return whether an Action belongs to the last turn, by its client's session and the pause.
+
+        Without a session, a short pause decides.
+        """
+        pause_seconds = time.monotonic() - self._last_action_time
+        if session and session == self._session:
+            return pause_seconds <= max(SESSION_PAUSE_SECONDS, self._pause_seconds)
+        return session == self._session and pause_seconds <= self._pause_seconds
+
+    async def _continues(self, session: str) -> bool:
+        """Return whether the turn continues: it is recent, and others changed no files since."""
         turn = self._turn
         if turn is None:
             return False
         if turn.is_open:
             return True
-        if time.monotonic() - self._last_action_time > self._pause_seconds:
+        if not self._is_recent(session):
+            self._part_of = None
             return False
         if not await self._in_thread(lambda: self.checkpoints.is_at_end(turn)):
             return False
@@ -469,9 +501,12 @@ class Turns:
             if self._turn is None or self._is_closed or not self._turn.is_open:
                 return
             turn, is_of_turn, is_open = self._turn, self.work.is_of_turn, self._is_announced
+            cells = self._cells
             try:
                 self._turn = await self._in_thread(
-                    lambda: self.checkpoints.end(turn.id, is_of_turn, is_open=is_open)
+                    lambda: self.checkpoints.end(
+                        turn.id, is_of_turn, is_open=is_open, extra={"cells": cells}
+                    )
                 )
             except CheckpointError as error:
                 self._give_up(error)
@@ -495,6 +530,27 @@ class Turns:
 
     def _has_given_up(self) -> bool:
         return bool(self.problem) and time.monotonic() < self._retry_time
+
+
+def session_of(action: Action) -> str:
+    """Return what identifies the conversation of an Action's client, or "" if unknown."""
+    actor = action.actor or {}
+    return str(actor.get("session") or actor.get("chat") or actor.get("persona") or "")
+
+
+def title_of(action: Action) -> str:
+    """Return a title for the turn that an Action starts: its purpose, or what it does."""
+    if thought := getattr(action, "thought", "").strip():
+        return str(thought).splitlines()[0]
+    if isinstance(action, IPythonRunCellAction):
+        lines = [line.strip() for line in action.code.splitlines() if line.strip()]
+        telling = [line for line in lines if not line.startswith(("#", "import ", "from "))]
+        return next(iter(telling or lines), "")
+    if isinstance(action, CmdRunAction):
+        return action.command.strip()
+    if isinstance(action, FileEditAction | FileWriteAction):
+        return f"{getattr(action, 'command', None) or 'write'} {action.path}"
+    return action.message
 
 
 def _may_change_files(action: Action) -> bool:

@@ -13,7 +13,12 @@ import pytest
 from oh_jupyter.checkpoints import Checkpoints
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import CheckpointError, ConfigError
-from oh_jupyter.events import CmdRunAction, FileReadAction, FileWriteAction
+from oh_jupyter.events import (
+    CmdRunAction,
+    FileReadAction,
+    FileWriteAction,
+    IPythonRunCellAction,
+)
 from oh_jupyter.runtime import Runtime, turns
 from oh_jupyter.testing import wait_until
 
@@ -69,7 +74,7 @@ def test_a_turn_begins_with_the_first_action_that_may_change_files(
     assert labels(runtime) == []
     write(runtime, "a.txt", "by the agent")
     runtime.submit_action(CmdRunAction("echo shell > b.txt; mkdir c; rm a.txt")).result(60)
-    assert labels(runtime) == [("turn", "Writing file: a.txt")]
+    assert labels(runtime) == [("turn", "write a.txt")]
     assert str(rewind(runtime, 1)) == "create      a.txt\ndelete      b.txt\nrmdir       c"
     assert sorted(path.name for path in root.iterdir()) == ["a.txt"]
     assert (root / "a.txt").read_text() == "before\n"
@@ -130,6 +135,51 @@ def test_a_long_pause_begins_a_new_turn(root: Path) -> None:
         assert len(labels(runtime)) == 2
     finally:
         runtime.close()
+
+
+def by_session(action: Any, session: str) -> Any:
+    action.actor = {"session": session}
+    return action
+
+
+def test_a_clients_job_is_one_turn_whatever_happens_in_its_pauses(root: Path) -> None:
+    runtime = make(root, checkpoint_pause=0.0)
+    try:
+        checkpoints = runtime.executor.turns.checkpoints
+        runtime.submit_action(by_session(CmdRunAction("echo 1 > a.txt"), "s1")).result(60)
+        runtime.submit(runtime.executor.turns._note_end()).result(60)
+        (root / "mine.txt").write_text("typed in an editor")
+        runtime.submit_action(by_session(IPythonRunCellAction("1 + 1"), "s1")).result(60)
+        runtime.submit_action(by_session(CmdRunAction("echo 2 > b.txt"), "s1")).result(60)
+        runtime.submit(runtime.executor.turns._note_end()).result(60)
+        assert len(checkpoints.entries()) == 2, "the person's file is before the second part"
+        (turn,) = runtime.submit(runtime.executor.turns.entries()).result(60)
+        assert (turn.id, turn.label) == (1, "echo 1 > a.txt")
+        assert turn.extra["files"] == ["a.txt", "b.txt"]
+        assert turn.extra["cells"] == 1
+        runtime.submit_action(by_session(CmdRunAction("echo 3 > c.txt"), "s2")).result(60)
+        entries = runtime.submit(runtime.executor.turns.entries()).result(60)
+        assert [entry.id for entry in entries] == [1, 3]
+        rewind(runtime, 3)
+        assert checkpoints.last_turn().id == 1
+        rewind(runtime, 1)
+        assert [path.name for path in root.iterdir()] == ["mine.txt"]
+    finally:
+        runtime.close()
+
+
+@pytest.mark.parametrize(
+    ("action", "title"),
+    [
+        (CmdRunAction("make test\n"), "make test"),
+        (CmdRunAction("ls", thought="Look around.\nThen go."), "Look around."),
+        (IPythonRunCellAction("import pandas\n\n# load\ndf = read('x')"), "df = read('x')"),
+        (IPythonRunCellAction("import os"), "import os"),
+        (FileWriteAction("a.txt", "x"), "write a.txt"),
+    ],
+)  # fmt: skip
+def test_a_turn_is_named_by_its_first_action(action: Any, title: str) -> None:
+    assert turns.title_of(action) == title
 
 
 def test_the_shell_goes_back_too(runtime: Runtime, root: Path) -> None:

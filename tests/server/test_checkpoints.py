@@ -172,3 +172,34 @@ async def test_a_file_that_a_person_saved_while_a_command_ran_stays(
     assert {"path": "project/made", "kind": "delete"} in plan["changes"]
     assert plan["kept"] == {"project/thesis.md": "changed by others during the turn"}
     assert thesis.read_text() == "the person's"
+
+
+async def test_requests_of_one_session_are_one_turn(act: Any, ask: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("OH_JUPYTER_CHECKPOINTS", "auto")
+    _, done = await act("run", command="pwd")
+    root = Path(done["content"].strip())
+    await asyncio.to_thread(wait_until, lambda: _ended(root, 1), what="the end of the turn")
+
+    async def run(command: str, session: str) -> None:
+        action = {"action": {"action": "run", "args": {"command": command}}}
+        headers = {"X-Session": session}
+        assert (await ask("execute_action", body=action, headers=headers))[0] == 200
+
+    await run("echo 1 > a.txt", "first")
+    await asyncio.to_thread(wait_until, lambda: _ended(root, 2), what="the end of the turn")
+    (root / "mine.txt").write_text("typed in an editor")
+    await run("echo 2 > b.txt", "first")
+    await asyncio.to_thread(wait_until, lambda: _ended(root, 3), what="the end of the turn")
+    await run("echo 3 > c.txt", "second")
+    await asyncio.to_thread(wait_until, lambda: _ended(root, 4), what="the end of the turn")
+    listed = (await ask("checkpoints"))[1]["checkpoints"]
+    turns = [(each["id"], each["label"], each["files"]) for each in listed[1:]]
+    assert turns == [(2, "echo 1 > a.txt", ["a.txt", "b.txt"]), (4, "echo 3 > c.txt", ["c.txt"])]
+    _, log = await ask("events")
+    sessions = [
+        each["oh_jupyter"]["actor"].get("session")
+        for each in log["events"]
+        if "action" in each and "oh_jupyter" in each and "actor" in each["oh_jupyter"]
+    ]
+    assert len(set(filter(None, sessions))) == 2
+    assert "first" not in sessions

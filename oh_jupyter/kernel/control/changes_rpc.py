@@ -160,6 +160,8 @@ def _checkpoint_fields(entry: Checkpoint) -> dict[str, Any]:
     return {
         **{name: getattr(entry, name) for name in names},
         "ended": not entry.is_open and entry.end is not None,
+        "files": entry.extra.get("files", []),
+        "cells": entry.extra.get("cells", 0),
     }
 
 

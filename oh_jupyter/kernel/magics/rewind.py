@@ -18,7 +18,7 @@ from oh_jupyter.kernel.magics.completion import one_of
 from oh_jupyter.kernel.magics.options import magic_options, parse_line
 
 if TYPE_CHECKING:
-    from oh_jupyter.checkpoints import RewindPlan
+    from oh_jupyter.checkpoints import Checkpoint, RewindPlan
 
 
 @magics_class
@@ -104,15 +104,27 @@ class RewindMagics(OhMagics):
                 entry.kind,
                 entry.who,
                 entry.label,
+                _changed(entry),
             )
             for entry in checkpoints
         ]
         if problem := self.oh.checkpoint_problem:
             print(f"Turns get no checkpoints: {problem}")
-        return Table(("id", "when", "what", "who", "label"), tuple(rows))
+        return Table(("id", "when", "what", "who", "label", "changed"), tuple(rows))
 
     def _ids(self) -> list[str]:
         try:
             return ["last", *(str(entry.id) for entry in self.oh.checkpoints)]
         except CheckpointError:
             return []
+
+
+def _changed(entry: Checkpoint) -> str:
+    """Return the numbers of files that a turn changed, and of cells that it ran."""
+    files, cells = len(entry.extra.get("files", ())), entry.extra.get("cells", 0)
+    parts = [
+        f"{count} {noun}{'s' if count > 1 else ''}"
+        for count, noun in ((files, "file"), (cells, "cell"))
+        if count
+    ]
+    return ", ".join(parts)

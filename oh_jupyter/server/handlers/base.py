@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
 import json
 import os
@@ -56,6 +57,9 @@ ACTOR_HEADERS = {
     "guest": GUEST_HEADER,
 }
 """Headers that name the actor: a persona of Jupyter AI and its chat, or a guest agent."""
+
+SESSION_HEADERS = ("Mcp-Session-Id", "X-Session")
+"""Headers that name the session of a client, whose Actions form turns."""
 
 MAX_NAME_CHARS = 200
 
@@ -242,6 +246,9 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         """The caller for the event log: the user if known, and headers that name an agent."""
         names = {name: self.request.headers.get(key) for name, key in ACTOR_HEADERS.items()}
         names["user"] = self.principal
+        session = next(filter(None, map(self.request.headers.get, SESSION_HEADERS)), "")
+        # The id itself would admit others to the session.
+        names["session"] = session and hashlib.sha256(session.encode()).hexdigest()[:12]
         return {name: value[:MAX_NAME_CHARS] for name, value in names.items() if value}
 
     async def allowed(self, action: str, resource: str) -> bool:
