@@ -226,35 +226,6 @@ class GuestAgents:
         session = self._sessions.pop(name)
         await session.close()
 
-    async def undo(self, turn: AgentTurn) -> list[str]:
-        """Undo all edits that a turn made to files.
-
-        Args:
-            turn: The turn.
-
-        Returns:
-            The files.
-
-        Raises:
-            EditorError: Others changed the same lines since.
-            AgentError: The argument is not a turn.
-        """
-        if not isinstance(turn, AgentTurn):
-            raise AgentError(
-                f"undo_turn takes a turn, such as turn = oh.agent(…) returns, not {turn!r:.100}"
-            )
-
-        def undo_edits() -> list[str]:
-            undone: list[str] = []
-            for path, count in list(turn.changed_files.items()):
-                for _ in range(count):
-                    self._executor.editor(command="undo_edit", path=path)
-                del turn.changed_files[path]
-                undone.append(path)
-            return undone
-
-        return await self._executor.in_thread(undo_edits)
-
     # Conversations are saved by workspace, for later kernels.
 
     @property

@@ -134,21 +134,6 @@ class Oh(ActionMethods):
             return []
         return self._wait(self.agents.stop(agent))
 
-    def undo_turn(self, turn: AgentTurn) -> list[str]:
-        """Undo all edits of files that an agent's turn made.
-
-        Args:
-            turn: The turn.
-
-        Returns:
-            The files.
-
-        Raises:
-            EditorError: Others changed the same lines since.
-            AgentError: The argument is not a turn.
-        """
-        return self._wait(self.agents.undo(turn))
-
     def fleet(
         self,
         size: int,
@@ -214,7 +199,7 @@ class Oh(ActionMethods):
 
     def rewind(
         self,
-        id: int | None = None,
+        id: int | AgentTurn | None = None,
         *,
         everything: bool = False,
         files: bool = True,
@@ -229,7 +214,8 @@ class Oh(ActionMethods):
         To undo a rewind, rewind to its own id.
 
         Args:
-            id: The checkpoint; None for the start of the last turn that is not undone.
+            id: The checkpoint, or the turn of an agent whose start it is; None for the start of the
+                last turn that is not undone.
             everything: Also overwrite what others changed since, in files and in the variables
                 that agents changed.
             files: Whether to restore files.
@@ -257,7 +243,7 @@ class Oh(ActionMethods):
         if variables is None:
             variables = path is None and not is_agents
         scope = Scope(path, files, variables, everything, in_cell=True)
-        checkpoint = self._wait(self._executor.turns.checkpoint_id(id))
+        checkpoint = self._wait(self._executor.turns.checkpoint_id(_checkpoint_of(id)))
         principal = self._principal()
         plan = self._wait(rewind(self._executor, checkpoint, principal, scope, preview=preview))
         if preview or variables or path is not None:
@@ -334,3 +320,19 @@ class Oh(ActionMethods):
             self._executor.confirmations.rules.forget(number)
 
         self._wait(forget())
+
+
+def _checkpoint_of(target: int | AgentTurn | None) -> int | None:
+    """Return the id of the checkpoint that a rewind names."""
+    if target is None or (isinstance(target, int) and not isinstance(target, bool)):
+        return target
+    from oh_jupyter.agents import AgentTurn
+
+    if not isinstance(target, AgentTurn):
+        raise CheckpointError(
+            f"oh.rewind takes the id of a checkpoint, or a turn as oh.agent(…) returns it, not "
+            f"{target!r:.100}"
+        )
+    if target.checkpoint is None:
+        raise CheckpointError("That turn has no checkpoint; %oh_rewind says why, and lists others.")
+    return target.checkpoint

@@ -108,23 +108,15 @@ def test_a_file_is_written_through_the_editor_and_undone(guests: Guests) -> None
     assert target.read_text() == "one\ntwo\n"
 
 
-def test_a_whole_turn_is_undone(guests: Guests) -> None:
-    (guests.folder / "a.txt").write_text("before\n")
-    turn = guests.prompt("write a.txt: x\nwrite b.txt: y\nwrite a.txt: z")
-    assert len(turn.changed_files) == 2
-    guests.call(guests.agents.undo(turn))
-    assert (guests.folder / "a.txt").read_text() == "before\n"
-    assert not (guests.folder / "b.txt").exists()
-    assert turn.changed_files == {}
-
-
 def test_a_turn_begins_at_a_checkpoint(guests: Guests) -> None:
-    turn = guests.prompt("run echo x > made-by-the-shell.txt")
+    (guests.folder / "a.txt").write_text("before\n")
+    turn = guests.prompt("write a.txt: x\nwrite b.txt: y\nrun echo x > made-by-the-shell.txt")
     turns = guests.runtime.executor.turns
     (entry,) = turns.checkpoints.entries()
     assert (entry.id, entry.who, entry.kind) == (turn.checkpoint, turn.agent, "turn")
     guests.call(turns.rewind(entry.id, Scope(), preview=False))
-    assert not (guests.folder / "made-by-the-shell.txt").exists()
+    assert [path.name for path in guests.folder.iterdir()] == ["a.txt"]
+    assert (guests.folder / "a.txt").read_text() == "before\n"
 
 
 def test_an_agent_is_told_which_turn_was_undone_and_restored(guests: Guests) -> None:

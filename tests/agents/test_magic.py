@@ -84,7 +84,7 @@ def test_from_python(kernel: LiveKernel) -> None:
         "print(turn.text, len(turn.steps), turn.cost is not None, '+two' in turn.diff)"
     ).startswith("hi  1 True True")
     assert (kernel.directory / "b.txt").read_text() == "two\n"
-    kernel.execute("oh.undo_turn(turn)")
+    kernel.execute("oh.rewind(turn)")
     assert not (kernel.directory / "b.txt").exists()
     assert "hi" in kernel.execute("turn")  # a turn shows itself as a value
 
@@ -146,10 +146,10 @@ def test_a_name_with_a_slip_is_not_sent_to_the_agent_in_use(kernel: LiveKernel) 
     assert "first: %oh_agent claude what is x?" in shown
 
 
-@pytest.mark.parametrize("turn", ["'x'", "None"])
+@pytest.mark.parametrize("turn", ["'x'", "True", "1.5"])
 def test_what_is_no_turn_cannot_be_undone(kernel: LiveKernel, turn: str) -> None:
-    shown = kernel.execute(f"oh.undo_turn({turn})")
-    assert shown.startswith("AgentError: undo_turn takes a turn, such as turn = oh.agent(…)")
+    shown = kernel.execute(f"oh.rewind({turn})")
+    assert shown.startswith("CheckpointError: oh.rewind takes the id of a checkpoint, or a turn")
 
 
 def test_an_interrupt_ends_the_turn_and_keeps_what_was_shown(kernel: LiveKernel) -> None:

@@ -166,7 +166,7 @@ def test_the_story(notebook: Notebook, agent: str) -> None:
     assert "9422" in notebook.execute("print(from_the_agent)")
     assert Path(path).read_text() == "from the agent\n"
     assert "3 True" in notebook.execute("print(len(turn.steps), '+from the agent' in turn.diff)")
-    notebook.execute("oh.undo_turn(turn)")
+    notebook.execute("oh.rewind(turn)")
     assert not Path(path).exists()
 
 

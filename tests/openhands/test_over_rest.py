@@ -182,7 +182,7 @@ def test_the_story_as_a_guest(notebook: Notebook) -> None:
     assert "21" in notebook.chat.told()
     assert "40" in notebook.execute("print(by_the_guest)")
     assert "2 True" in notebook.execute("print(len(turn.steps), '+of the guest' in turn.diff)")
-    notebook.execute("oh.undo_turn(turn)")
+    notebook.execute("oh.rewind(turn)")
     assert not file.exists()
 
 
