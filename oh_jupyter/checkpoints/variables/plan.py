@@ -8,6 +8,7 @@ from typing import Any
 
 from oh_jupyter.checkpoints.variables.change import Outcome, VariableChange
 from oh_jupyter.checkpoints.variables.libraries import size_of
+from oh_jupyter.checkpoints.variables.limits import NotKeptError
 from oh_jupyter.checkpoints.variables.namespace import Namespace
 from oh_jupyter.checkpoints.variables.part import MISSING
 from oh_jupyter.checkpoints.variables.records import (
@@ -180,19 +181,24 @@ def plan_rewind(
 def apply(plan: VariablePlan, namespace: Namespace, checkpoint: int) -> Record:
     """Execute a plan; return the record that undoes it. The rows of the plan tell the outcome."""
     record = Record(checkpoint, reached=plan.reached)
+    # All are read before the first one is written, because arrays may share their data.
+    before: dict[int, tuple[Any, ...]] = {}
     for key, state in plan.contents.items():
         try:
-            now = state.now()
-            before = state.owned(now)
+            before[key] = state.owned(state.now())
             record.size += state.held(state.values)
-            state.restore()
         except Exception as error:  # types may fail in any way
             _report_failure(plan, key, str(error))
-            continue
-        thing = state.thing
-        record.changes[key] = Change(
-            strong_reference(thing), state.parts, before, state.sealed(state.now())
-        )
+    for key in list(before):
+        try:
+            plan.contents[key].restore()
+        except NotKeptError as error:
+            _report_failure(plan, key, str(error))
+            del before[key]
+    for key, values in before.items():
+        state = plan.contents[key]
+        thing, after = strong_reference(state.thing), state.sealed(state.now())
+        record.changes[key] = Change(thing, state.parts, values, after)
     bindings = dict(plan.bindings)
     own = namespace.own()
     for name, value in (own | bindings).items():
