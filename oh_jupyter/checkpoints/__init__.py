@@ -4,7 +4,7 @@ from oh_jupyter.checkpoints.checkpoints import Checkpoints
 from oh_jupyter.checkpoints.journal import Checkpoint
 from oh_jupyter.checkpoints.rewind import PathChange, RewindPlan
 from oh_jupyter.checkpoints.snapshot import Limits
-from oh_jupyter.checkpoints.variables.plan import VariableChange
+from oh_jupyter.checkpoints.variables.change import VariableChange
 from oh_jupyter.checkpoints.work import Work
 
 __all__ = [

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from oh_jupyter.checkpoints.disk import UNKNOWN, State, below, is_now, look
 from oh_jupyter.checkpoints.git import Git, read_blobs
 from oh_jupyter.checkpoints.snapshot import Change, Snapshot, changes, load, states
-from oh_jupyter.checkpoints.variables.plan import VariableChange
+from oh_jupyter.checkpoints.variables.change import VariableChange
 
 Kind = Literal["create", "restore", "merge", "delete", "permissions"]
 

@@ -277,6 +277,19 @@ def test_the_memory_has_a_limit(notebook: Notebook) -> None:
     assert 0 < notebook.value("x[0]") < 14
 
 
+def test_a_large_object_is_not_kept_alive(notebook: Notebook) -> None:
+    pytest.importorskip("numpy")
+    notebook.history.memory_bytes = 2**20
+    notebook.person("import numpy as np; x, y = np.zeros(2**21, 'u1'), [1]")
+    notebook.person("import weakref; alive = weakref.ref(x)")
+    turn = notebook.agent("x = y = 0")
+    assert notebook.history.close() is None  # until then, it is being stored
+    assert notebook.value("alive()") is None
+    rows = notebook.rewind(turn)
+    assert rows["y"] == ("restored", "")
+    assert rows["x"] == ("not kept", "2,097,152 bytes exceed the memory for variables")
+
+
 def test_disk_space_has_a_limit(notebook: Notebook) -> None:
     pytest.importorskip("cloudpickle")
     notebook.history.disk_bytes = 10_000

@@ -128,6 +128,13 @@ KINDS: dict[str, Kind] = {
         ("numpy",),
         survives=False,
     ),
+    "view and base": Kind(
+        "import numpy as np; y = np.arange(6); x = y[::2]",
+        "x[:] = 0; y[1] = 9",
+        "y.tolist()",
+        ("numpy",),
+        survives=False,
+    ),
     "masked": Kind(
         "import numpy as np; x = np.ma.array([1, 2], mask=[0, 1])",
         "x[0] = np.ma.masked; x[1] = 5",

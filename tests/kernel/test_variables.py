@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 from pathlib import Path
 from typing import Any
@@ -180,3 +181,52 @@ def test_variables_survive_the_death_of_the_kernel(tmp_path: Path) -> None:
     finally:
         second.close()
     assert [path.stat().st_mode & 0o777 for path in folder.glob("*.pickle")] == [0o600]
+
+
+STATEMENTS = (
+    "a.append(len(a))",
+    "b['k'] = a",
+    "c.x = [len(c.x)]",
+    "add(b)",
+    "a, d = [0], a",
+    "d = (a, b)",
+    "exec('a.reverse(); a.append(9)')",
+    "b.pop('k', None)",
+)
+
+
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))]
+)
+def test_what_returns_after_a_kill_is_right(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    first = LiveKernel(tmp_path)
+    states: dict[int, str] = {}
+    try:
+        first.execute("class C: x = []\na, b, c, d = [1], {}, C(), 0\ndef add(it): it[len(it)] = 1")
+        pid = int(first.execute("import os; os.getpid()"))
+        for _ in range(dice.randrange(2, 5)):
+            state = first.execute("oh.write('mine', 'x');\nrepr((a, b, c.x, d))")
+            states[agent(first, "; ".join(dice.choices(STATEMENTS, k=3)))] = state
+        if dice.random() < 0.5:  # in the middle of a cell
+            first.send("execute_action", {"action": _cell("a.append('killed'); go_on = True\n")})
+        os.kill(pid, signal.SIGKILL)
+    finally:
+        first.close()
+    second = LiveKernel(tmp_path)
+    try:
+        second.execute("class C: x = []\na = b = d = None; c = C()\ndel a, b, c, d")
+        id = dice.choice(list(states))
+        rows = outcomes(rewind(second, id, files=False))
+        names = [name for name in "abd" if rows.get(name) == "rebound"]
+        assert names or rows.get("c") == "rebound" or id == max(states), "it was not stored yet"
+        shown = second.execute(f"repr(({''.join(f'{name}, ' for name in names)}))")
+        second.execute(f"a, b, x, d = eval({states[id]})")
+        assert shown == second.execute(f"repr(({''.join(f'{name}, ' for name in names)}))")
+        assert set(rows.values()) <= {"rebound", "not kept", "unchanged"}
+    finally:
+        second.close()
+
+
+def _cell(code: str) -> dict[str, Any]:
+    return {"action": "run_ipython", "args": {"code": code}}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import array
 import contextlib
 import enum
+import functools
 import importlib.util
 import io
 import json
@@ -233,23 +234,32 @@ def has_cloudpickle() -> bool:
     return importlib.util.find_spec("cloudpickle") is not None
 
 
-def _pickle(file: Any, walk: Walk, names: Iterable[str]) -> None:
-    """Pickle the objects of some variables with their kept contents."""
+@functools.cache
+def _writer_class() -> Any:
     import cloudpickle
 
-    contents = {
-        key: _Content(state) for key, state in walk.states.items() if _has_content(state, walk)
-    }
-
     class Writer(cloudpickle.Pickler):  # type: ignore[misc]
-        def persistent_id(self, thing: Any) -> Any:
-            return thing if type(thing) is _Globals else contents.get(id(thing))
+        """Stores objects by their kept contents."""
 
+        def __init__(self, file: Any, contents: dict[int, _Content]) -> None:
+            super().__init__(file, protocol=5)
+            self._contents = contents
+
+        def persistent_id(self, thing: Any) -> Any:
+            return thing if type(thing) is _Globals else self._contents.get(id(thing))
+
+    return Writer
+
+
+def _pickle(file: Any, walk: Walk, names: Iterable[str]) -> None:
+    """Pickle the objects of some variables with their kept contents, and their classes'."""
+    states = walk.states.items()
+    contents = {key: _Content(state) for key, state in states if _has_content(state, walk)}
     variables = {name: walk.states[walk.roots[name]].thing for name in names}
-    reached = walk.names_of([key for key, state in walk.states.items() if state.parts == (CLASS,)])
-    classes = [walk.states[key] for key in set().union(*(reached.get(name, ()) for name in names))]
-    contents_of_classes = [(state.thing, state.values[0]) for state in classes]
-    Writer(file, protocol=5).dump((variables, contents_of_classes))
+    reached = walk.names_of([key for key, state in states if state.parts == (CLASS,)])
+    keys = set().union(*(reached.get(name, ()) for name in names))
+    classes = [(walk.states[key].thing, walk.states[key].values[0]) for key in keys]
+    _writer_class()(file, contents).dump((variables, classes))
 
 
 def load(

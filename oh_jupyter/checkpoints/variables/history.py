@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from oh_jupyter.background import QueueThread
+from oh_jupyter.checkpoints.variables.change import VariableChange
 from oh_jupyter.checkpoints.variables.disk import (
     NO_CLOUDPICKLE,
     StoredRecord,
@@ -26,7 +27,6 @@ from oh_jupyter.checkpoints.variables.limits import Budget, NotKeptError, withou
 from oh_jupyter.checkpoints.variables.namespace import Namespace
 from oh_jupyter.checkpoints.variables.part import MISSING
 from oh_jupyter.checkpoints.variables.plan import (
-    VariableChange,
     VariablePlan,
     apply,
     plan_rewind,

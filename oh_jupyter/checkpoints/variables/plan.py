@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
+from oh_jupyter.checkpoints.variables.change import Outcome, VariableChange
 from oh_jupyter.checkpoints.variables.libraries import size_of
+from oh_jupyter.checkpoints.variables.limits import NotKeptError
 from oh_jupyter.checkpoints.variables.namespace import Namespace
 from oh_jupyter.checkpoints.variables.part import MISSING
 from oh_jupyter.checkpoints.variables.records import (
@@ -20,41 +22,8 @@ from oh_jupyter.checkpoints.variables.records import (
 )
 from oh_jupyter.checkpoints.variables.walk import State
 
-Outcome = Literal["restored", "rebound", "removed", "unchanged", "yours", "not kept"]
-
 CHANGED_SINCE = "changed since by you or others"
 CHANGED_BETWEEN = "what others changed between the turns stays"
-
-
-@dataclass(frozen=True)
-class VariableChange:
-    """One variable in a rewind.
-
-    Attributes:
-        name: Its name.
-        outcome: ``restored`` (the same object, with its earlier content), ``rebound`` (another
-            object with that content), ``removed`` (an agent created it), ``unchanged``, ``yours``
-            (changed since by others, so it stays) or ``not kept`` (it stays, for this reason).
-        type: Name of its type.
-        size: Size in bytes, without the objects that it refers to.
-        reason: Why it stays, or which part of it stays; "" if nothing does.
-    """
-
-    name: str
-    outcome: Outcome
-    type: str = ""
-    size: int = 0
-    reason: str = ""
-
-    def __bool__(self) -> bool:
-        """Whether the rewind changes the variable."""
-        return self.outcome in ("restored", "rebound", "removed")
-
-    def __str__(self) -> str:
-        """One line, like those of files."""
-        size = f"{self.size:,} bytes" if self.size else ""
-        about = ", ".join(filter(None, (self.type, size, self.reason)))
-        return f"{self.outcome:12}{self.name}" + (f"  ({about})" if about else "")
 
 
 @dataclass
@@ -212,19 +181,24 @@ def plan_rewind(
 def apply(plan: VariablePlan, namespace: Namespace, checkpoint: int) -> Record:
     """Execute a plan; return the record that undoes it. The rows of the plan tell the outcome."""
     record = Record(checkpoint, reached=plan.reached)
+    # All are read before the first one is written, because arrays may share their data.
+    before: dict[int, tuple[Any, ...]] = {}
     for key, state in plan.contents.items():
         try:
-            now = state.now()
-            before = state.owned(now)
+            before[key] = state.owned(state.now())
             record.size += state.held(state.values)
-            state.restore()
         except Exception as error:  # types may fail in any way
             _report_failure(plan, key, str(error))
-            continue
-        thing = state.thing
-        record.changes[key] = Change(
-            strong_reference(thing), state.parts, before, state.sealed(state.now())
-        )
+    for key in list(before):
+        try:
+            plan.contents[key].restore()
+        except NotKeptError as error:
+            _report_failure(plan, key, str(error))
+            del before[key]
+    for key, values in before.items():
+        state = plan.contents[key]
+        thing, after = strong_reference(state.thing), state.sealed(state.now())
+        record.changes[key] = Change(thing, state.parts, values, after)
     bindings = dict(plan.bindings)
     own = namespace.own()
     for name, value in (own | bindings).items():

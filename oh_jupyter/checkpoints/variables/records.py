@@ -109,10 +109,10 @@ def compare(
         _add_change(record, before, key, state)
     record.reached = before.names_of(record.changes)
     _add_made(record, before, after, [name for name in record.bindings if name in new_names])
-    record.size += sum(map(size_of, _dropped(record, before)))
+    record.reasons = reasons(before)
+    _limit_dropped(record, before)
     for name in record.reached.keys() & old_names.keys():  # still bound to the same objects
         record.bindings.setdefault(name, Binding(old_names[name], reference(old_names[name])))
-    record.reasons = reasons(before)
     return record
 
 
@@ -153,14 +153,20 @@ def _forget(record: Record, key: int, _: object) -> None:
     record.changes.pop(key, None)
 
 
-def _dropped(record: Record, before: Walk) -> list[Any]:
-    """Return the objects that only variables before the cell referred to."""
+def _limit_dropped(record: Record, before: Walk) -> None:
+    """Free objects that only a variable before the cell referred to, if they are too large."""
     rebound = [name for name, binding in record.bindings.items() if binding.before is not MISSING]
     if not rebound:
-        return []
-    names = before.names_of(before.states.keys() - record.changes.keys())
-    keys = set().union(*(names.get(name, ()) for name in rebound))
-    return [before.states[key].thing for key in keys]
+        return
+    things = before.unkept | {key: state.thing for key, state in before.states.items()}
+    reached = before.names_of(things.keys() - record.changes.keys())
+    sizes = {name: sum(size_of(things[key]) for key in reached.get(name, ())) for name in rebound}
+    for name in sorted(rebound, key=sizes.__getitem__):
+        record.size += sizes[name]
+        if record.size > before.budget.size_bytes:
+            record.size -= sizes[name]
+            del record.bindings[name]
+            record.reasons[name] = f"{sizes[name]:,} bytes exceed the memory for variables"
 
 
 def reasons(walk: Walk) -> dict[str, str]:

@@ -89,7 +89,7 @@ class Walk:
         states: Contents by the identity of the object.
         edges: Identities of the children by that of their parent, unless it is a plain container.
         roots: Identities of the values of the variables that were reached.
-        reasons: Why an object was not kept, by its identity.
+        reasons: Why an object was not kept, by its identity; ``unkept`` has the object.
         skipped: Why a variable was not kept at all, by its name.
     """
 
@@ -106,7 +106,7 @@ class Walk:
         self._deadline = time.thread_time() + self.budget.seconds
         self._pending: list[str] = []
         self._seen_names: set[str] = set()
-        self._unkept: list[Any] = []  # keeps identities unique
+        self.unkept: dict[int, Any] = {}
         self._shared: list[int] = []
         self._count = 0
         self._bad_classes: dict[type, str] = {}
@@ -157,7 +157,7 @@ class Walk:
             try:
                 state, children = self._read(thing)
             except NotKeptError as error:
-                self._unkept.append(thing)
+                self.unkept[key] = thing
                 self.reasons[key] = str(error)
                 continue
             self.states[key] = state
@@ -225,7 +225,7 @@ class Walk:
             if left >= 0:
                 self.states[key] = state._replace(values=state.owned(state.values))
                 continue
-            self._unkept.append(self.states.pop(key).thing)
+            self.unkept[key] = self.states.pop(key).thing
             self.reasons[key] = f"{size:,} bytes exceed the memory for variables"
 
     def names_of(self, keys: Collection[int]) -> dict[str, set[int]]:
@@ -252,10 +252,11 @@ class Walk:
 
 def runs_user_thread(namespace: Namespace) -> bool:
     """Return whether another thread executes the notebook's code."""
-    current = threading.get_ident()
-    for ident, frame in sys._current_frames().items():
+    frames = sys._current_frames()
+    frames.pop(threading.get_ident(), None)  # keeping it would keep this call's objects alive
+    for frame in frames.values():
         inner: Any = frame
-        while ident != current and inner is not None:
+        while inner is not None:
             if inner.f_globals is namespace.variables:
                 return True
             inner = inner.f_back
