@@ -29,9 +29,10 @@ ADVICE = (
 """Advice by a pattern in the agent's message about its model's provider."""
 
 _BARE_MESSAGE = "Internal error"
-_OLD_NODE = re.compile(
-    r"SyntaxError|ERR_UNKNOWN_BUILTIN_MODULE|is not a function.*node:", re.DOTALL
-)
+_OLD_NODE = re.compile(r"SyntaxError|ERR_UNKNOWN_BUILTIN_MODULE|is not a function")
+_NODE_FRAME = re.compile(r"\bnode:|\.[cm]?js:\d+|\bNode\.js v")
+"""Trace of JavaScript in an output: a SyntaxError may be Python's."""
+_NODE_VERSION = re.compile(r"\bNode\.js (v[\d.]*\d)")
 _TROUBLE = re.compile(r"error|retry|reconnect|rate.limit|unauthorized|overloaded", re.IGNORECASE)
 _PREFIX = re.compile(r"^\S*\d{4}-\d\d-\d\dT\S+\s+(?:ERROR|WARN)\s+\S+\s+")
 
@@ -50,11 +51,12 @@ def failure_message(name: str, error: acp.RequestError) -> str:
 
 def advice(text: str) -> str:
     """Return advice to append to a failure, or ""."""
-    if _OLD_NODE.search(text):
-        return f". {_node_advice()}"
-    for pattern, hint in ADVICE:
-        if re.search(pattern, text, re.IGNORECASE):
-            return f". {hint}"
+    if _OLD_NODE.search(text) and _NODE_FRAME.search(text):
+        return f". {_node_advice(text)}"
+    for line in reversed(text.splitlines()):
+        for pattern, hint in ADVICE:
+            if re.search(pattern, line, re.IGNORECASE):
+                return f". {hint}"
     return ""
 
 
@@ -64,12 +66,22 @@ def trouble(text: str) -> str:
     return _PREFIX.sub("", lines[-1])[:MAX_CHARS] if lines else ""
 
 
-def _node_advice() -> str:
+def _node_advice(text: str) -> str:
+    return (
+        f"It needs a newer Node.js than the one here ({_node_version(text)}): install Node.js 20 "
+        "or newer."
+    )
+
+
+def _node_version(text: str) -> str:
+    """Return the version that an output names; else that of the program on the PATH."""
+    match = _NODE_VERSION.search(text)
+    if match is not None:
+        return match[1]
     node = shutil.which("node")
-    version = "not on the PATH"
-    if node is not None:
-        result = subprocess.run(
-            [node, "--version"], capture_output=True, text=True, timeout=NODE_SECONDS
-        )
-        version = result.stdout.strip() or "unknown"
-    return f"It needs a newer Node.js than the one here ({version}): install Node.js 20 or newer."
+    if node is None:
+        return "not on the PATH"
+    result = subprocess.run(
+        [node, "--version"], capture_output=True, text=True, timeout=NODE_SECONDS
+    )
+    return result.stdout.strip() or "unknown"

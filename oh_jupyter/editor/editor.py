@@ -252,6 +252,15 @@ class FileEditor:
         """
         self._state.finish_interrupted(path)
 
+    def remember_shown(self, path: Path, content: bytes) -> None:
+        """Count a content as shown; for callers that read and show the file themselves.
+
+        Args:
+            path: The absolute path.
+            content: The bytes of the whole file.
+        """
+        self._state.last_read.remember(real_path(path), content)
+
     def history(self, path: str | os.PathLike[str]) -> list[HistoryEntry]:
         """List the steps of a file that can be undone or redone.
 

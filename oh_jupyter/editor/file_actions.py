@@ -97,6 +97,7 @@ def read_file(action: FileReadAction, *, cwd: str, editor: FileEditor) -> Observ
     file = TextFile.parse(data)
     if file is None:
         return ErrorObservation(_BINARY)
+    editor.remember_shown(path, data)
     return FileReadObservation(_select(file.text, action.start, action.end), path=str(path))
 
 

@@ -118,7 +118,12 @@ def is_local(url: str) -> bool:
 def describe_failure(url: str, status: int, body: bytes = b"") -> str:
     """Describe the failure of a request to an address, and what to do."""
     if status in (401, 403):
-        return f"{url} rejects the token ({status}). Get the current one with: jupyter server list"
+        return (
+            f"{url} rejects the token ({status}). Get the current one with: jupyter server list. A "
+            "server with a password has no token: on its machine, omit the address, and the key "
+            "that it stores for your programs is used. JupyterHub issues tokens on its page "
+            "hub/token"
+        )
     if status in (301, 302, 303, 307, 308):
         return f"{url} redirects to another address ({status}): use that one, and the token"
     message = _message(body)

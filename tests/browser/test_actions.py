@@ -399,6 +399,20 @@ def test_a_page_with_a_draft_is_left_only_if_it_is_said(env: BrowserEnv, site, s
     assert seen["url"] == "about:blank"
 
 
+def test_a_page_with_a_draft_does_not_delay_going_back(env: BrowserEnv, site, show, bid):
+    env.step(f'goto("{site.put("/first", "<p>first page")}")')
+    seen = show(
+        "<input aria-label=draft><script>onbeforeunload = (e) => e.preventDefault()</script>"
+    )
+    env.step(f'fill("{bid(seen, "draft")}", "my words")')
+    seen = env.step("go_back()")
+    assert seen["last_action_error"].startswith("Error: The page asked whether to leave it")
+    assert env.evaluate("document.querySelector('input').value") == "my words"
+    seen = env.step("handle_dialog(True) go_back()")
+    assert seen["last_action_error"] == ""
+    assert "first page" in seen["text_content"]
+
+
 def test_many_dialogs_are_one_notice(env: BrowserEnv, show, bid):
     seen = show("<button onclick='for (let i = 0; i < 50; i++) alert(i)'>b</button>")
     seen = env.step(f'click("{bid(seen, "button")}")')
@@ -413,6 +427,8 @@ def test_many_dialogs_are_one_notice(env: BrowserEnv, show, bid):
         ("type=date", "04.03.2026", "now holds '': write a date as 2026-03-04"),
         ("type=range max=70", "abc", "now holds '35': it accepts numbers from 0 to 70"),
         ("type=range", "200", "now holds '100'"),
+        ("type=range min=10 max=20", "1", "now holds '10'"),
+        ("type=range max=9 step=.5", "2.50", ""),
         ("maxlength=3", "abcdef", "now holds 'abc': it accepts at most 3 characters"),
         ("oninput='value = value.replace(/[a-z]/g, 0)'", "a1", "now holds '01'"),
         ("value=x oninput='value = 0'", "", "now holds '0'"),

@@ -113,7 +113,9 @@ def test_a_server_that_is_of_no_use_is_one_line_and_nothing_is_written(
     noted = {"JUPYTER_RUNTIME_DIR": running["runtime"]}
     assert "is not open in" in place.refused("claude", "--notebook", "other.ipynb", **noted)
     url = ("--url", running["url"])
-    assert "rejects the token" in place.refused("claude", *url, "--token", "wrong")
+    said = place.refused("claude", *url, "--token", "wrong")
+    assert "rejects the token" in said
+    assert "A server with a password has no token: on its machine, omit the address" in said
     gone = f"{running['url']}/oh_jupyter/kernels/00000000-0000-0000-0000-000000000000"
     assert "no kernel" in place.refused("claude", "--url", gone, "--token", TOKEN).lower()
     (note,) = Path(running["runtime"]).glob("jpserver-*.json")

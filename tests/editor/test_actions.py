@@ -76,6 +76,15 @@ def test_a_range_of_a_file_without_newline_at_the_end(read, write):
     assert read("a.txt", start=1).content == "2"
 
 
+def test_a_read_file_counts_as_shown(edit, read, write, workspace):
+    path = write("a.txt", "one\ntwo\n")
+    edit(path, "view")
+    path.write_text("zero\none\ntwo\n")
+    read("a.txt")
+    edited = edit(path, "str_replace", old_str="zero", new_str="null")
+    assert "changed by somebody else" not in edited.content
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "latin-1", "cp1251"])
 def test_read_decodes_as_the_editor_does(read, write, encoding):
     text = "für\nzwei\n" if encoding != "cp1251" else "Привет, мир! Здравствуйте\nДругая\n"  # noqa: RUF001

@@ -14,6 +14,9 @@ File {LIBRARY}/indexes/base.py:3805, in Index.get_loc(self, key)
 
 File index.pyx:167, in pandas._libs.index.IndexEngine.get_loc()
 
+File pandas/_libs/hashtable.pxi:7734, in pandas._libs.hashtable.ObjectTable.get_item()
+-> 7734 'Could not get source, probably due dynamically evaluated source code.'
+
 KeyError: 'tide'
 
 The above exception was the direct cause of the following exception:
@@ -39,8 +42,14 @@ def test_frames_of_libraries_are_folded() -> None:
     assert "4102 indexer" not in folded
     assert "[2 frames of libraries; the last is pandas/core/indexes/base.py:3812 in Index" in folded
     assert "%tb has all" in folded
-    own = TRACEBACK.replace(LIBRARY, "/home/me/project")
+    assert "[3 frames of libraries; the last is pandas/_libs/hashtable.pxi" in folded
+    assert "Could not get source" not in folded
+    own = TRACEBACK[TRACEBACK.rindex("KeyError        ") :].replace(LIBRARY, "/home/me/project")
     assert fold_library_frames(own) == own
+    compiled = (
+        f"{own}\n\nFile sum.pyx:2, in sum.total()\n      1 def total():\n----> 2     return x"
+    )
+    assert fold_library_frames(compiled) == compiled
     assert fold_library_frames("no traceback at all\n\nFile x") == "no traceback at all\n\nFile x"
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -215,7 +216,7 @@ async def _check_filled(element: ElementHandle, expected: str) -> None:
         field = await element.evaluate(FIELD_SCRIPT)
     except Exception:  # the page navigates, or has removed the field
         return
-    if not field or _has_accepted(field["value"], expected):
+    if not field or _has_accepted(field, expected):
         return
     if field["tag"] == "textarea" and not field["value"]:
         # An editor consumes its input from an empty textarea.
@@ -233,8 +234,13 @@ async def _check_filled(element: ElementHandle, expected: str) -> None:
     )
 
 
-def _has_accepted(value: str, expected: str) -> bool:
+def _has_accepted(field: Mapping[str, Any], expected: str) -> bool:
     """Return whether a field holds the expected letters and digits, in whatever format."""
+    value = field["value"]
+    if field["type"] == "range":
+        with contextlib.suppress(ValueError):
+            return float(value) == float(expected)
+        return False
     wanted, actual = (re.sub(r"[\W_]", "", text).casefold() for text in (expected, value))
     return wanted in actual if wanted else bool(value) == bool(expected)
 
@@ -373,6 +379,20 @@ async def _goto(session: BrowserSession, url: str) -> None:
             await page.unroute("file://**", show_pdf)
 
 
+async def _travel(session: BrowserSession, navigation: Coroutine[Any, Any, Any]) -> None:
+    """Await a step in the history, unless the page asks before it is left, and stays."""
+    # Playwright would wait for the prevented navigation until its timeout.
+    travel = asyncio.ensure_future(navigation)
+    stay = asyncio.ensure_future(session.dialogs.until_kept())
+    try:
+        await asyncio.wait((travel, stay), return_when=asyncio.FIRST_COMPLETED)
+        if travel.done():
+            travel.result()
+    finally:
+        travel.cancel()
+        stay.cancel()
+
+
 async def _new_tab(session: BrowserSession) -> None:
     if len(session.tabs) >= MAX_TABS:
         raise BrowserActionError(
@@ -449,8 +469,8 @@ _HANDLERS: dict[str, Callable[..., Awaitable[Any]]] = {
     "keyboard_press": lambda session, key: session.page.keyboard.press(key),
     "keyboard_type": lambda session, text: session.page.keyboard.type(text),
     "keyboard_insert_text": lambda session, text: session.page.keyboard.insert_text(text),
-    "go_back": lambda session: session.page.go_back(**COMMIT),
-    "go_forward": lambda session: session.page.go_forward(**COMMIT),
+    "go_back": lambda session: _travel(session, session.page.go_back(**COMMIT)),
+    "go_forward": lambda session: _travel(session, session.page.go_forward(**COMMIT)),
 }
 
 

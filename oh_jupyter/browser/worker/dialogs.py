@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
@@ -37,10 +38,12 @@ class Dialogs:
     _prepared: list[_Answer] = field(default_factory=list)
     _shown: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     _leaves: bool = False
+    _stayed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def begin_step(self) -> None:
         """Start a step and drop expired answers."""
         self._shown.clear()
+        self._stayed.clear()
         for answer in self._prepared:
             answer.steps_left -= 1
         self._prepared = [answer for answer in self._prepared if answer.steps_left > 0]
@@ -53,6 +56,10 @@ class Dialogs:
     def kept_page(self) -> bool:
         """Whether a page stayed open in this step because it asked before leaving."""
         return STAYED in self.losses
+
+    async def until_kept(self) -> None:
+        """Wait until a page stays open in this step because it asked before leaving."""
+        await self._stayed.wait()
 
     @contextlib.contextmanager
     def leaving(self) -> Iterator[None]:
@@ -76,6 +83,7 @@ class Dialogs:
             self._note(dialog, accept)
         elif not accept and not self.kept_page:
             self.losses.append(STAYED)
+            self._stayed.set()
         if not accept:
             return dialog.dismiss()
         return dialog.accept(text or dialog.default_value)

@@ -99,9 +99,14 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
 
 
 _LIBRARY_FRAME = re.compile(
-    r"File \S*(?:site-packages|dist-packages|[/\\]lib[/\\]python3\.\d+)[/\\]([^\s:]+:\d+), in (\w*)"
+    r"File \S*(?:site-packages|dist-packages|[/\\]lib[/\\]python3\.\d+)[/\\]([^\s:]+:\d+)"
+    r", in ([\w.]*)"
 )
 """Head of a frame of an installed or standard library in IPython's tracebacks."""
+_COMPILED_FRAME = re.compile(
+    r"File (\S+\.(?:pyx|pxi|pxd):\d+), in ([\w.]*).*(?:\n-+> .*Could not get source.*)?\n?"
+)
+"""Frame of a compiled library, whose sources are not installed."""
 
 
 def fold_library_frames(content: str) -> str:
@@ -115,13 +120,16 @@ def fold_library_frames(content: str) -> str:
     folded = 0
     for block in content.split("\n\n"):
         head, separator, frame = block.rpartition("Traceback (most recent call last)\n")
-        match = _LIBRARY_FRAME.match(frame)
+        match = _LIBRARY_FRAME.match(frame) or _COMPILED_FRAME.fullmatch(frame)
         if match is None:
             folded = 0
             shown.append(block)
             continue
         folded += 1
-        line = f"[{folded} frames of libraries; the last is {match[1]} in {match[2]}. %tb has all]"
+        frames = "frame" if folded == 1 else "frames"
+        line = (
+            f"[{folded} {frames} of libraries; the last is {match[1]} in {match[2]}. %tb has all]"
+        )
         if folded > 1 and not head:
             shown.pop()
         shown.append(f"{head}{separator}{line}" if head else line)
