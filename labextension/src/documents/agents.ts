@@ -1,4 +1,9 @@
-import { isAction, isRecord, text, type IEventMessage } from '../events/wire.js';
+import {
+  isAction,
+  isRecord,
+  text,
+  type IEventMessage
+} from '../events/wire.js';
 
 /** Signs that agents work, which tell their changes of files from those of others. */
 export class AgentActivity {

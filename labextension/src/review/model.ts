@@ -121,14 +121,24 @@ export class Review {
     return this._ids;
   }
 
-  source(id: string): string | undefined {
-    return this._cells.get(id)?.source;
+  /** Return a cell of the document. */
+  current(id: string): IReviewCell | undefined {
+    return this._cells.get(id);
+  }
+
+  /** Ids of all cells in order, with the changes of deleted ones where they were. */
+  get all(): readonly (string | ICellChanges)[] {
+    const isDeleted = (id: string) => this._deleted.has(id);
+    return placed(this._ids, this._order, isDeleted).map(id =>
+      isDeleted(id) ? this.cell(id)! : id
+    );
   }
 
   /** Changed cells in order, with deleted ones where they were. */
   get cells(): readonly ICellChanges[] {
-    const ids = placed(this._ids, this._order, id => this._deleted.has(id));
-    return ids.map(id => this.cell(id)).filter(each => each !== null);
+    return this.all
+      .map(each => (typeof each === 'string' ? this.cell(each) : each))
+      .filter(each => each !== null);
   }
 
   /** Changes of one cell, or null. */

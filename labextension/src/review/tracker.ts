@@ -124,10 +124,7 @@ export class NotebookTracker extends Tracker {
   merge(isAgents: boolean, merge: () => void): void {
     if (isAgents) {
       this._contents = new Map(
-        this._notebook.cells.map(cell => [
-          cell.getId(),
-          cell.toJSON() as ICell
-        ])
+        this._notebook.cells.map(cell => [cell.getId(), cell.toJSON() as ICell])
       );
     }
     try {
@@ -162,7 +159,7 @@ export class NotebookTracker extends Tracker {
     const id = parent?.get?.('id');
     if (typeof id === 'string' && parent?.get?.('source') === target) {
       const source = String(target);
-      const before = this.review.source(id) ?? source;
+      const before = this.review.current(id)?.source ?? source;
       this.review.changeText(
         id,
         changesOf(delta, before.length),
@@ -205,7 +202,7 @@ export class FileTracker extends Tracker {
 
   protected onEvent({ delta }: IYEvent, author: Author): void {
     const source = this._file.getSource();
-    const before = this.review.source(FILE_ID) ?? source;
+    const before = this.review.current(FILE_ID)?.source ?? source;
     this.review.changeText(
       FILE_ID,
       changesOf(delta, before.length),

@@ -69,17 +69,23 @@ async def _observe(request: Request, wire: Any) -> Observation:
 
 @operation("record_edit")
 async def _record_edit(request: Request) -> Reply:
-    """Record an edit that the server made, with its diff."""
-    edit = request.json()
-    events = request.runtime.events
-    action = action_from_wire(edit["action"])
-    action.actor = request.fields.get("actor")
-    events.add_event(action, "agent")
-    path = str(edit["action"]["args"]["path"])
+    """Record an edit with its diff: one that the server made for an agent, or a person in a tab."""
+    fields, events = request.fields, request.runtime.events
+    source = fields.get("source", "agent")
+    if source not in ("agent", "user"):
+        raise WireError("'source' must be 'agent' or 'user'", "source")
+    edit = fields["edit"] if source == "user" else request.json()
+    wire = edit["action"]
+    # JupyterLab abbreviates the home in its root directory.
+    path = os.path.expanduser(str(wire["args"]["path"]))
+    action = action_from_wire({**wire, "args": {**wire["args"], "path": path}})
+    action.actor = fields.get("actor")
+    events.add_event(action, source)
     observation = FileEditObservation(str(edit["content"]), path=path, diff=str(edit["diff"]))
     observation.cause = action.id
-    events.add_event(observation, "agent")
-    request.runtime.executor.turns.work.edit(path)
+    events.add_event(observation, source)
+    if source == "agent":
+        request.runtime.executor.turns.work.edit(path)
     return Reply()
 
 

@@ -203,6 +203,8 @@ def _on_notebook(
                 return failure(f"You may not {action} the files of this server.")
             notebook, document = await self.find(arguments.get("notebook"))
             call = NotebookCall(notebook, document, arguments, caller, self._notebooks.seen)
+            if action == "write":
+                self._notebooks.announce_edit()
             if edit_mode is None:
                 return await work(self, call)
             before = await document.cells()
