@@ -28,7 +28,12 @@ class Review:
         self.bar = tab.page.get_by_role("region", name="Review of changes")
 
     def expect_summary(self, text: str) -> None:
-        expect(self.bar.get_by_role("status")).to_have_text(text)
+        try:
+            expect(self.bar.get_by_role("status")).to_have_text(text)
+        except AssertionError:
+            print(self.panel.locator(".oh-Review-row").all_text_contents())
+            raise
+        expect(self.bar).to_be_in_viewport(ratio=1)
 
     def expect_none(self) -> None:
         expect(self.bar).to_have_count(0)
@@ -61,4 +66,39 @@ def test_hunks_are_kept_and_undone_one_by_one(open_tab) -> None:
     tab.expect(DIRTY, True)
     tab.save()
     assert tab.file_sources == [CHANGED.replace("66", "6"), "two = 2"]
+    expect_no_dialog(tab.page)
+
+
+def test_added_deleted_and_moved_cells_are_shown_and_undone(open_tab) -> None:
+    tab = open_tab("print('out')", "two = 2", "three = 3", "four = 4")
+    review = Review(tab)
+    tab.page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
+    tab.expect("jupyterapp.shell.currentWidget.content.widgets[0].model.outputs.length", 1)
+    tab.save()
+    rewrite(tab, 0, "print('out')  # agent")
+    tab.call("delete_cell", cell="cell-1")
+    tab.call("insert_cell", source="added = 5\nmore = 6", index=2)
+    tab.call("move_cell", cell="cell-3", index=0)
+    tab.expect(SOURCES, ["four = 4", "print('out')  # agent", "three = 3", "added = 5\nmore = 6"])
+    review.expect_summary("4 changes by an agent in 4 cells")
+    expect(review.panel.get_by_role("group", name="Deleted cell: two = 2")).to_be_visible()
+    expect(review.panel.get_by_role("group", name="Moved")).to_be_visible()
+    expect(review.panel.get_by_role("group", name="Added cell")).to_be_visible()
+    expect(review.panel.locator(".oh-mod-stale")).to_have_count(1)
+    take_pictures(tab.page, "review-cells")
+
+    undo = "Undo the changes of this cell"
+    review.panel.get_by_role("group", name="Moved").get_by_role("button", name=undo).click()
+    tab.expect(SOURCES, ["print('out')  # agent", "three = 3", "four = 4", "added = 5\nmore = 6"])
+    review.panel.get_by_role("group", name="Deleted cell").get_by_role("button", name=undo).click()
+    tab.expect(f"{SOURCES}[1]", "two = 2")
+    review.panel.get_by_role("group", name="Added cell").get_by_role("button", name=undo).click()
+    tab.expect(SOURCES, ["print('out')  # agent", "two = 2", "three = 3", "four = 4"])
+    review.expect_summary("1 change by an agent in 1 cell")
+    review.button("Undo all changes").click()
+    tab.expect(SOURCES, ["print('out')", "two = 2", "three = 3", "four = 4"])
+    review.expect_none()
+    expect(review.panel.locator(".oh-mod-stale")).to_have_count(0)
+    tab.save()
+    assert tab.file_sources == tab.sources
     expect_no_dialog(tab.page)

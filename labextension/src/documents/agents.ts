@@ -13,21 +13,18 @@ export class AgentActivity {
   /** Name of the last agent; "" if unknown. */
   name = '';
 
-  /** Whether an Action of an agent has not ended. */
-  get isWorking(): boolean {
-    return this._running.size > 0 || this._hasCall;
-  }
+  /** Whether a tool of an agent is changing a document by a save in Jupyter. */
+  isSaving = false;
 
-  /** Record that an agent's tool will change a document. */
-  callStarted(): void {
-    this.signs += 1;
-    this._hasCall = true;
+  /** Whether an agent is changing files, as far as known. */
+  get isWorking(): boolean {
+    return this._running.size > 0 || this.isSaving;
   }
 
   /** Record that a request of an agent has ended. */
-  callEnded(): void {
+  requestEnded(): void {
     this.signs += 1;
-    this._hasCall = false;
+    this.isSaving = false;
   }
 
   /** Record an event of a kernel. */
@@ -45,7 +42,6 @@ export class AgentActivity {
     }
   }
 
-  private _hasCall = false;
   private readonly _running = new Set<string>();
 }
 

@@ -147,12 +147,15 @@ export class OpenDocument implements IFollowedDocument {
     if (this._isDisposed || this._base === undefined) {
       return;
     }
+    // Later signs may be of changes that the file lacks when it is read.
     const { signs } = this._agents;
     // Saving reports an unreadable or deleted file.
     const file = await this._changedFile(path).catch(() => null);
     if (file && !this._isDisposed && path === this._context.path) {
+      const { isSaving, isWorking } = this._agents;
       const isAgents =
-        signs > this._seenSigns || (this._agents.isWorking && !wasOnlySaved);
+        this._agents.signs > this._seenSigns ||
+        (wasOnlySaved ? isSaving : isWorking);
       this._onMerge(this._context, isAgents, () => this._merge(file));
     }
     this._seenSigns = signs;

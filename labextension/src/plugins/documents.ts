@@ -129,9 +129,9 @@ async function onServerEvent(
     await documents.saveUnsaved();
     await reporter.report(Number(event.request));
   } else if (event.schema_id === DOCUMENTS_EVENT && action === 'edit') {
-    documents.agents.callStarted();
+    documents.agents.isSaving = true;
   } else if (event.schema_id === DOCUMENTS_EVENT && action === 'changed') {
-    documents.agents.callEnded();
+    documents.agents.requestEnded();
     await documents.sync();
   }
 }
