@@ -203,10 +203,7 @@ async function recordUndo(
       ? ''
       : ` in cell${cells.length === 1 ? '' : 's'} ${cells.join(', ')}`;
   const root = PageConfig.getOption('serverRoot');
-  const args = {
-    path: root ? PathExt.join(root, path) : path,
-    command: 'undo_edit'
-  };
+  const args = { path: root ? `${root}/${path}` : path, command: 'undo_edit' };
   const edit = {
     action: { action: 'edit', args },
     content: `The person undid ${changes}${where} of ${name}.`,

@@ -33,7 +33,7 @@ async def _execute_action(request: Request) -> Reply:
     runtime = request.runtime
     observation = await _observe(request, data["action"])
     tools = runtime.executor.tools.version
-    return Reply({"tools": tools}, runtime.events.encoded(observation))
+    return Reply({"tools": tools, **_notes(request)}, runtime.events.encoded(observation))
 
 
 @operation("run_cell")
@@ -52,7 +52,22 @@ async def _run_cell(request: Request) -> Reply:
         "outputs": outputs[-1].notebook_outputs if outputs else [],
         "execution_count": outputs[-1].execution_count if outputs else None,
     }
-    return Reply({"tools": runtime.executor.tools.version}, encode_json(fields))
+    tools = runtime.executor.tools.version
+    return Reply({"tools": tools, **_notes(request)}, encode_json(fields))
+
+
+@operation("undo_notes")
+async def _undo_notes(request: Request) -> Reply:
+    """Return the notes on undone changes that the client has not received."""
+    return Reply(_notes(request))
+
+
+def _notes(request: Request) -> dict[str, Any]:
+    """Return such notes for a client that shows them to its agent."""
+    if request.fields.get("notes") is not True:
+        return {}
+    notes = request.runtime.executor.undo_notes.take(request.fields.get("actor"))
+    return {"notes": notes} if notes else {}
 
 
 async def _observe(request: Request, wire: Any) -> Observation:
@@ -86,7 +101,9 @@ async def _record_edit(request: Request) -> Reply:
     events.add_event(observation, source)
     if source == "agent":
         request.runtime.executor.turns.work.edit(path)
-    return Reply()
+    else:
+        request.runtime.executor.undo_notes.add(observation.content)
+    return Reply(_notes(request))
 
 
 @operation("peek")
