@@ -84,6 +84,8 @@ export class Reviews {
     const view = makeView(widget, document, agent);
     if (view) {
       this._views.set(widget, view);
+    } else {
+      this._stop(widget, context);
     }
   }
 

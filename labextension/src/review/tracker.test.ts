@@ -3,6 +3,7 @@ import { afterEach, describe, it } from 'node:test';
 
 import { YFile, YNotebook } from '@jupyter/ydoc';
 import type { ICell, INotebookContent } from '@jupyterlab/nbformat';
+import { applyUpdate, encodeStateAsUpdate } from 'yjs';
 
 import { AgentActivity } from '../documents/agents.js';
 import { fileCell, mergeNotebook } from '../documents/cells.js';
@@ -15,6 +16,7 @@ const open: { dispose(): void }[] = [];
 afterEach(() => open.splice(0).forEach(each => each.dispose()));
 
 class Tab {
+  readonly agents = new AgentActivity();
   readonly notebook: YNotebook;
   readonly tracker: NotebookTracker;
 
@@ -26,7 +28,7 @@ class Tab {
       data: data as unknown as INotebookContent
     });
     open.push(this.notebook);
-    this.tracker = new NotebookTracker(this.notebook, new AgentActivity());
+    this.tracker = new NotebookTracker(this.notebook, this.agents);
   }
 
   /** Merge a file that an agent wrote. */
@@ -115,6 +117,37 @@ describe('NotebookTracker', () => {
     tab.undo(null);
     assert.equal(tab.text, 'a|b|c');
     assert.equal(tab.tracker.review.isEmpty, true);
+  });
+
+  it('tells agents from people in a shared document', () => {
+    const tab = new Tab('a', 'b');
+    const remote = new YNotebook({ disableDocumentWideUndoRedo: true });
+    open.push(remote);
+    const receive = () =>
+      applyUpdate(tab.notebook.ydoc, encodeStateAsUpdate(remote.ydoc));
+    applyUpdate(remote.ydoc, encodeStateAsUpdate(tab.notebook.ydoc));
+
+    // A colleague, whose tab is connected.
+    const { states } = tab.notebook.awareness;
+    states.set(remote.ydoc.clientID, { user: { name: 'Ada' } });
+    tab.agents.isSaving = true;
+    tab.agents.requestEnded();
+    remote.cells[0]!.updateSource(1, 1, ' # Ada');
+    receive();
+    assert.equal(tab.count, 0);
+
+    // The server, for an agent.
+    states.delete(remote.ydoc.clientID);
+    remote.cells[1]!.updateSource(0, 1, 'B');
+    receive();
+    assert.equal(tab.tracker.review.cell('1')?.text?.base, 'b');
+    remote.deleteCell(0);
+    receive();
+    assert.equal(tab.count, 1);
+    tab.agents.isSaving = true;
+    remote.deleteCell(0);
+    receive();
+    assert.ok(tab.tracker.review.cell('1')?.deleted);
   });
 
   it('is run when a cell gets another number', () => {

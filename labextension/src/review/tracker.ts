@@ -12,9 +12,6 @@ interface IYEvent {
   readonly target: IYType;
   readonly delta: readonly IDelta[];
   readonly keys?: ReadonlyMap<string, unknown>;
-  readonly changes: {
-    readonly added: ReadonlySet<{ readonly id: { readonly client: number } }>;
-  };
 }
 
 interface IYType {
@@ -27,6 +24,9 @@ interface IYType {
 interface IYTransaction {
   readonly local: boolean;
   readonly origin: unknown;
+  /** Number of insertions by each client. */
+  readonly beforeState: ReadonlyMap<number, number>;
+  readonly afterState: ReadonlyMap<number, number>;
 }
 
 type YListener = (
@@ -74,7 +74,7 @@ export abstract class Tracker {
   protected abstract onEvent(event: IYEvent, author: Author): void;
 
   private readonly _onChange: YListener = (events, transaction) => {
-    const author = this._author ?? this._authorOf(events, transaction);
+    const author = this._author ?? this._authorOf(transaction);
     // Texts first: the order of cells is compared with texts that are known.
     const isRoot = ({ target }: IYEvent) => Number(target === this._root);
     for (const event of [...events].sort((a, b) => isRoot(a) - isRoot(b))) {
@@ -82,28 +82,25 @@ export abstract class Tracker {
     }
   };
 
-  private _authorOf(
-    events: readonly IYEvent[],
-    { local, origin }: IYTransaction
-  ): Author {
-    if (local) {
-      return isUndoManager(origin) ? 'undo' : 'person';
+  private _authorOf(transaction: IYTransaction): Author {
+    if (transaction.local) {
+      return isUndoManager(transaction.origin) ? 'undo' : 'person';
     }
-    return this._isPeople(events) ? 'person' : 'agent';
+    return this._isPeople(transaction) ? 'person' : 'agent';
   }
 
   /** In a shared document, everybody whose tab is connected has a name. */
-  private _isPeople(events: readonly IYEvent[]): boolean {
-    const clients = new Set(
-      events.flatMap(({ changes }) =>
-        [...changes.added].map(({ id }) => id.client)
-      )
+  private _isPeople({ beforeState, afterState }: IYTransaction): boolean {
+    const clients = [...afterState.keys()].filter(
+      id => afterState.get(id) !== beforeState.get(id)
     );
     const states = this.shared.awareness.getStates();
-    const isPerson = (id: number) => states.get(id)?.user !== undefined;
-    return clients.size > 0
-      ? this._agents.signs === 0 || [...clients].some(isPerson)
-      : !this._agents.isWorking;
+    const { isWorking, signs } = this._agents;
+    if (clients.length === 0) {
+      return !isWorking;
+    }
+    const hasAgents = isWorking || signs > 0;
+    return !hasAgents || clients.some(id => states.get(id)?.user !== undefined);
   }
 
   private _author: Author | null = null;
