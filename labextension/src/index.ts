@@ -12,6 +12,7 @@ import { eventsPlugin } from './plugins/events.js';
 import { logPlugin } from './plugins/log.js';
 import { launcherPlugin } from './plugins/launcher.js';
 import { picturesPlugin } from './plugins/pictures.js';
+import { reviewPlugin } from './plugins/review.js';
 import { rewindPlugin } from './plugins/rewind.js';
 import { storePlugin } from './plugins/store.js';
 import { runningPlugin } from './plugins/running.js';
@@ -26,6 +27,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   confirmPlugin,
   documentsPlugin,
   picturesPlugin,
+  reviewPlugin,
   rewindPlugin,
   browserPlugin,
   changesPlugin,

@@ -159,3 +159,12 @@ export class FakeSession {
     this.statusChanged.emit('idle');
   }
 }
+
+/** Return numbers below a limit that are the same in every run. */
+export function random(seed: number): (limit: number) => number {
+  let state = seed;
+  return limit => {
+    state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff;
+    return Math.floor((state / 0x80000000) * limit);
+  };
+}

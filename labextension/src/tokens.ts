@@ -2,6 +2,7 @@ import type { ISessionContext } from '@jupyterlab/apputils';
 import { Token } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 
+import type { OpenDocuments } from './documents/documents.js';
 import type { IVerdict } from './events/api.js';
 import type { EventRef, ICard, LogEntry } from './events/card.js';
 import type { IProgress } from './events/progress.js';
@@ -91,4 +92,12 @@ export interface IOhRuntime {
 export const IOhRuntime = new Token<IOhRuntime>(
   'oh-jupyter:IOhRuntime',
   'Live actions and observations of the current notebook’s kernel.'
+);
+
+/** Open documents that are kept in sync with their files. */
+export type IOpenDocuments = OpenDocuments;
+
+export const IOpenDocuments = new Token<IOpenDocuments>(
+  'oh-jupyter:IOpenDocuments',
+  'Open documents into which the changes of agents are merged.'
 );

@@ -48,6 +48,7 @@ from oh_jupyter.runtime.resources import (
 from oh_jupyter.runtime.takeover import Takeover
 from oh_jupyter.runtime.tools import ToolRegistry, skill_tools
 from oh_jupyter.runtime.turns import Turns
+from oh_jupyter.runtime.undo_notes import UndoNotes
 
 if TYPE_CHECKING:
     from oh_jupyter.browser import BrowserEnv
@@ -92,6 +93,7 @@ class ActionExecutor:
         running: The Actions in progress.
         turns: The agents' turns and their checkpoints.
         takeover: The person's hold on the browser.
+        undo_notes: Notes on changes that a person undid, for the agents that made them.
         mcp: The MCP servers behind the runtime.
         tools: Tools by name: agent skills, and tools of these MCP servers.
         last_action_time: When the last Action ended, in seconds since the epoch.
@@ -125,6 +127,7 @@ class ActionExecutor:
         self.last_action_time = self.start_time = time.time()
         self.last_page: Observation | None = None
         self.takeover = Takeover()
+        self.undo_notes = UndoNotes()
         self._shell: ShellSession | None = None
         self._browsers: BrowserPool | None = None
         self._secrets: set[str] = set()

@@ -16,11 +16,12 @@ _SCHEMA = {
     "version": "1",
     "title": "Documents that are open in tabs",
     "description": "Asks the tabs to save their text, because an agent will read it (save), and to "
-    "check their files, because an agent may have changed them (changed).",
+    "check their files, because an agent may have changed them (changed). Reports that an agent "
+    "will edit a document (edit), so that tabs know whose change follows.",
     "type": "object",
     "required": ["action"],
     "properties": {
-        "action": {"enum": ["save", "changed"]},
+        "action": {"enum": ["save", "edit", "changed"]},
         "request": {"type": "integer", "description": "Repeated in the report after a save."},
     },
 }

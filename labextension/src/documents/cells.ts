@@ -317,7 +317,7 @@ function common(from: readonly string[], to: readonly string[]): string[] {
 }
 
 /** Insert cells, each below its predecessor in the file. */
-function placed(
+export function placed(
   staying: readonly string[],
   file: readonly string[],
   isPlaced: (id: string) => boolean

@@ -2,6 +2,7 @@ import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import { ServerConnection, type Contents } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 
+import type { AgentActivity } from './agents.js';
 import {
   isSameContent,
   type FileReader,
@@ -17,6 +18,13 @@ interface IContextInternals {
   _maybeSave(options: Partial<Contents.IModel>): Promise<Contents.IModel>;
 }
 
+/** Called with each merge and whether it takes changes of an agent; calls the merge. */
+export type MergeListener = (
+  context: DocumentRegistry.Context,
+  isAgents: boolean,
+  merge: () => void
+) => void;
+
 /** Field of a save request: hash of the file to replace; the server rejects the save if it differs. */
 const EXPECTED_HASH = 'oh_jupyter_expected_hash';
 const CONFLICT = 409;
@@ -27,6 +35,8 @@ export class OpenDocument implements IFollowedDocument {
     private readonly _context: DocumentRegistry.Context,
     private readonly _document: IMergedDocument,
     private readonly _files: FileReader,
+    private readonly _agents: AgentActivity,
+    private readonly _onMerge: MergeListener,
     private readonly _onConflict: (
       document: OpenDocument,
       count: number
@@ -36,6 +46,7 @@ export class OpenDocument implements IFollowedDocument {
     // No hook runs before a save that asks whether to overwrite a changed file.
     this._context.save = () => this.save();
     this._internals = this._context as unknown as IContextInternals;
+    this._seenSigns = this._agents.signs;
     this._saveOrAsk = this._internals._maybeSave.bind(this._context);
     this._internals._maybeSave = options => this._saveMerged(options);
     this._context.saveState.connect(this._onSaveState, this);
@@ -69,12 +80,13 @@ export class OpenDocument implements IFollowedDocument {
     Signal.clearData(this);
   }
 
-  /** Merge the file if it changed. */
-  async sync(): Promise<void> {
+  /** Merge the file if it changed; commands of agents change files without a save in Jupyter. */
+  async sync(wasSaved = false): Promise<void> {
+    this._wasOnlySaved = wasSaved && (this._wasOnlySaved || !this._nextSync);
     // A pending sync will see all changes up to now.
     this._nextSync ??= this._enqueue(async () => {
       this._nextSync = null;
-      await this._sync();
+      await this._sync(this._wasOnlySaved);
     });
     await this._nextSync;
   }
@@ -130,16 +142,23 @@ export class OpenDocument implements IFollowedDocument {
     await done;
   }
 
-  private async _sync(): Promise<void> {
+  private async _sync(wasOnlySaved = false): Promise<void> {
     const { path } = this._context;
     if (this._isDisposed || this._base === undefined) {
       return;
     }
+    // Later signs may be of changes that the file lacks when it is read.
+    const { signs } = this._agents;
     // Saving reports an unreadable or deleted file.
     const file = await this._changedFile(path).catch(() => null);
     if (file && !this._isDisposed && path === this._context.path) {
-      this._merge(file);
+      const { isSaving, isWorking } = this._agents;
+      const isAgents =
+        this._agents.signs > this._seenSigns ||
+        (wasOnlySaved ? isSaving : isWorking);
+      this._onMerge(this._context, isAgents, () => this._merge(file));
     }
+    this._seenSigns = signs;
   }
 
   private async _changedFile(path: string): Promise<Contents.IModel | null> {
@@ -210,6 +229,9 @@ export class OpenDocument implements IFollowedDocument {
   private _isDisposed = false;
   private _last: Promise<void> = Promise.resolve();
   private _nextSync: Promise<void> | null = null;
+  private _wasOnlySaved = false;
+  /** Signs of agents before the file was last read. */
+  private _seenSigns = 0;
 }
 
 function isConflict(error: unknown): boolean {

@@ -119,7 +119,7 @@ export interface IFollowedDocument {
   readonly path: string;
   readonly isUnsaved: boolean;
   readonly hasUnsavedText: boolean;
-  sync(): Promise<void>;
+  sync(wasSaved?: boolean): Promise<void>;
   save(): Promise<void>;
 }
 

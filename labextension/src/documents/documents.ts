@@ -1,7 +1,8 @@
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import { Signal } from '@lumino/signaling';
 
-import { OpenDocument } from './context.js';
+import { AgentActivity } from './agents.js';
+import { OpenDocument, type MergeListener } from './context.js';
 import {
   mergedDocument,
   type FileReader,
@@ -22,6 +23,12 @@ export class OpenDocuments {
       count: number
     ) => void
   ) {}
+
+  /** Signs that agents work. */
+  readonly agents = new AgentActivity();
+
+  /** Called for each merge of a file into its document. */
+  onMerge: MergeListener = (_context, _isAgents, merge) => merge();
 
   /** Emitted when a document's unsaved state changes. */
   readonly unsavedChanged = new Signal<this, void>(this);
@@ -56,12 +63,13 @@ export class OpenDocuments {
     });
   }
 
-  /** Merge changed files into all documents, or those at a path. */
+  /** Merge changed files into all documents, or those at a path that was saved. */
   async sync(path?: string): Promise<void> {
+    const wasSaved = path !== undefined;
     await Promise.all(
       this._all
-        .filter(document => path === undefined || document.path === path)
-        .map(document => document.sync())
+        .filter(document => !wasSaved || document.path === path)
+        .map(document => document.sync(wasSaved))
     );
   }
 
@@ -78,7 +86,15 @@ export class OpenDocuments {
     }
     const merged = mergedDocument(context, this._names, this._typing);
     return (
-      merged && new OpenDocument(context, merged, this._files, this._onConflict)
+      merged &&
+      new OpenDocument(
+        context,
+        merged,
+        this._files,
+        this.agents,
+        (...notice) => this.onMerge(...notice),
+        this._onConflict
+      )
     );
   }
 

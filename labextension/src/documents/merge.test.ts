@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 
 import type { ICell } from '@jupyterlab/nbformat';
 
+import { random } from '../testing.js';
 import {
   fileCell,
   identified,
@@ -13,15 +14,6 @@ import {
   type INotebookMerge
 } from './cells.js';
 import { markedText, mergedText, mergeText, textEdits } from './text.js';
-
-/** Numbers that are the same in every run. */
-function random(seed: number): (limit: number) => number {
-  let state = seed;
-  return limit => {
-    state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff;
-    return Math.floor((state / 0x80000000) * limit);
-  };
-}
 
 function cell(id: string, source = id, more: Partial<ICell> = {}): IFileCell {
   return fileCell({ cell_type: 'code', metadata: {}, source, ...more }, id);

@@ -5,6 +5,7 @@ import {
   IDocumentManager,
   IDocumentWidgetOpener
 } from '@jupyterlab/docmanager';
+import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Event } from '@jupyterlab/services';
 import type { Widget } from '@lumino/widgets';
@@ -14,7 +15,7 @@ import type { ITyping } from '../documents/document.js';
 import { OpenDocuments } from '../documents/documents.js';
 import { UnsavedReporter } from '../documents/reporter.js';
 import { isAction, text } from '../events/wire.js';
-import { IOhRuntime } from '../tokens.js';
+import { IOhRuntime, IOpenDocuments } from '../tokens.js';
 import { trans } from '../translation.js';
 import { definePlugin } from './registration.js';
 
@@ -32,6 +33,7 @@ export const documentsPlugin = definePlugin({
   description: 'Merges the changes of agents into the tabs of open files.',
   requires: [IOhRuntime, IDocumentManager, IDocumentWidgetOpener],
   optional: [],
+  provides: IOpenDocuments,
   activate: (app, runtime, manager, opener) => {
     const documents = new OpenDocuments(
       app.serviceManager.contents,
@@ -39,21 +41,34 @@ export const documentsPlugin = definePlugin({
       typing(app),
       notifyConflict
     );
-    const follow = (widget: Widget) => {
-      const context = manager.contextForWidget(widget);
-      if (context) {
-        documents.add(context);
-      }
-    };
-    for (const widget of app.shell.widgets('main')) {
-      follow(widget);
-    }
-    opener.opened.connect((_, widget) => follow(widget));
+    forEachDocument(app, manager, opener, (_, context) =>
+      documents.add(context)
+    );
     const { serverSettings } = app.serviceManager;
     const reporter = new UnsavedReporter(documents, serverSettings);
     followChanges(app, runtime, documents, reporter);
+    return documents;
   }
 });
+
+/** Call a function with each document that is open or will be opened. */
+export function forEachDocument(
+  { shell }: JupyterFrontEnd,
+  manager: IDocumentManager,
+  opener: IDocumentWidgetOpener,
+  follow: (widget: Widget, context: DocumentRegistry.Context) => void
+): void {
+  const add = (widget: Widget) => {
+    const context = manager.contextForWidget(widget);
+    if (context) {
+      follow(widget, context);
+    }
+  };
+  for (const widget of shell.widgets('main')) {
+    add(widget);
+  }
+  opener.opened.connect((_, widget) => add(widget));
+}
 
 /** Find where the person types, in notebooks of JupyterLab and Notebook. */
 function typing({ shell }: JupyterFrontEnd): ITyping {
@@ -91,8 +106,9 @@ function followChanges(
   app.serviceManager.events.stream.connect((_, event) => {
     void onServerEvent(event, documents, reporter);
   });
-  runtime.arrived.connect((_, { event }) => {
-    if (!isAction(event)) {
+  runtime.arrived.connect((_, message) => {
+    documents.agents.observe(message);
+    if (!isAction(message.event)) {
       void documents.sync();
     }
   });
@@ -112,7 +128,10 @@ async function onServerEvent(
     // An agent that is about to use files waits for the unsaved text.
     await documents.saveUnsaved();
     await reporter.report(Number(event.request));
+  } else if (event.schema_id === DOCUMENTS_EVENT && action === 'edit') {
+    documents.agents.isSaving = true;
   } else if (event.schema_id === DOCUMENTS_EVENT && action === 'changed') {
+    documents.agents.requestEnded();
     await documents.sync();
   }
 }

@@ -52,24 +52,25 @@ export function notifyFailure(error: unknown): void {
 type Tokens<T extends unknown[]> = { [K in keyof T]: Token<T[K]> };
 type Nullable<T extends unknown[]> = { [K in keyof T]: T[K] | null };
 
-interface IPluginOptions<R extends unknown[], O extends unknown[]> {
+interface IPluginOptions<R extends unknown[], O extends unknown[], S> {
   readonly id: string;
   readonly description: string;
   readonly requires: readonly [...Tokens<R>];
   readonly optional: readonly [...Tokens<O>];
+  readonly provides?: Token<S>;
   readonly activate: (
     app: JupyterFrontEnd,
     ...services: [...R, ...Nullable<O>]
-  ) => void;
+  ) => S;
 }
 
 /** Define a plugin that starts with the application and sets the translation first. */
-export function definePlugin<R extends unknown[], O extends unknown[]>({
+export function definePlugin<R extends unknown[], O extends unknown[], S>({
   requires,
   optional,
   activate,
   ...options
-}: IPluginOptions<R, O>): JupyterFrontEndPlugin<void> {
+}: IPluginOptions<R, O, S>): JupyterFrontEndPlugin<S> {
   return {
     ...options,
     autoStart: true,
@@ -78,7 +79,7 @@ export function definePlugin<R extends unknown[], O extends unknown[]>({
     activate: (app: JupyterFrontEnd, ...services: unknown[]) => {
       const translator = services.pop() as ITranslator | null;
       setTranslation((translator ?? nullTranslator).load('oh_jupyter'));
-      activate(app, ...(services as [...R, ...Nullable<O>]));
+      return activate(app, ...(services as [...R, ...Nullable<O>]));
     }
   };
 }

@@ -34,7 +34,7 @@ async def _execute_action(request: Request) -> Reply:
     runtime = request.runtime
     observation = await _observe(request, data["action"])
     tools = runtime.executor.tools.version
-    return Reply({"tools": tools}, runtime.events.encoded(observation))
+    return Reply({"tools": tools, **_notes(request)}, runtime.events.encoded(observation))
 
 
 @operation("run_cell")
@@ -53,7 +53,22 @@ async def _run_cell(request: Request) -> Reply:
         "outputs": outputs[-1].notebook_outputs if outputs else [],
         "execution_count": outputs[-1].execution_count if outputs else None,
     }
-    return Reply({"tools": runtime.executor.tools.version}, encode_json(fields))
+    tools = runtime.executor.tools.version
+    return Reply({"tools": tools, **_notes(request)}, encode_json(fields))
+
+
+@operation("undo_notes")
+async def _undo_notes(request: Request) -> Reply:
+    """Return the notes on undone changes that the client has not received."""
+    return Reply(_notes(request))
+
+
+def _notes(request: Request) -> dict[str, Any]:
+    """Return such notes for a client that shows them to its agent."""
+    if request.fields.get("notes") is not True:
+        return {}
+    notes = request.runtime.executor.undo_notes.take(request.fields.get("actor"))
+    return {"notes": notes} if notes else {}
 
 
 async def _observe(request: Request, wire: Any) -> Observation:
@@ -70,18 +85,26 @@ async def _observe(request: Request, wire: Any) -> Observation:
 
 @operation("record_edit")
 async def _record_edit(request: Request) -> Reply:
-    """Record an edit that the server made, with its diff."""
-    edit = request.json()
-    events = request.runtime.events
-    action = action_from_wire(edit["action"])
-    action.actor = request.fields.get("actor")
-    events.add_event(action, "agent")
-    path = str(edit["action"]["args"]["path"])
+    """Record an edit with its diff: one that the server made for an agent, or a person in a tab."""
+    fields, events = request.fields, request.runtime.events
+    source = fields.get("source", "agent")
+    if source not in ("agent", "user"):
+        raise WireError("'source' must be 'agent' or 'user'", "source")
+    edit = fields["edit"] if source == "user" else request.json()
+    wire = edit["action"]
+    # JupyterLab abbreviates the home in its root directory.
+    path = os.path.expanduser(str(wire["args"]["path"]))
+    action = action_from_wire({**wire, "args": {**wire["args"], "path": path}})
+    action.actor = fields.get("actor")
+    events.add_event(action, source)
     observation = FileEditObservation(str(edit["content"]), path=path, diff=str(edit["diff"]))
     observation.cause = action.id
-    events.add_event(observation, "agent")
-    request.runtime.executor.turns.work.edit(path)
-    return Reply()
+    events.add_event(observation, source)
+    if source == "agent":
+        request.runtime.executor.turns.work.edit(path)
+    else:
+        request.runtime.executor.undo_notes.add(observation.content)
+    return Reply(_notes(request))
 
 
 @operation("peek")

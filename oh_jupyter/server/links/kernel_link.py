@@ -42,7 +42,7 @@ INFO_REQUEST = "kernel_info_request"
 current_actor: ContextVar[Mapping[str, str] | None] = ContextVar("current_actor", default=None)
 """Sender of the current request, as recorded in the event log."""
 
-RECORDED_OPERATIONS = {"execute_action", "run_cell", "record_edit"}  # record an Action
+ACTOR_OPERATIONS = {"execute_action", "run_cell", "record_edit", "undo_notes"}  # name their actor
 LONG_OPERATIONS = {"execute_action", "run_cell"}  # under the concurrency limit
 
 Buffers = list[Any]  # bytes and memory views of bytes
@@ -114,7 +114,7 @@ class KernelLink(ABC):
         the request, and a KernelError if the kernel cannot be reached or has died.
         """
         fields = dict(fields or {})
-        if operation in RECORDED_OPERATIONS and (actor := current_actor.get()):
+        if operation in ACTOR_OPERATIONS and (actor := current_actor.get()):
             fields["actor"] = dict(actor)
         if cancellable:
             fields.setdefault("key", uuid.uuid4().hex)

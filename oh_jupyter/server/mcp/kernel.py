@@ -13,7 +13,13 @@ from typing import Any
 from oh_jupyter.errors import ExtensionMissingError, OhJupyterError
 from oh_jupyter.server.links import KernelLink, Reply
 from oh_jupyter.server.mcp.results import Result, of_observation, result, text, text_alone
-from oh_jupyter.server.mcp.toolbox import Caller, McpTool, schema, skills_listed
+from oh_jupyter.server.mcp.toolbox import (
+    Caller,
+    McpTool,
+    current_notes,
+    schema,
+    skills_listed,
+)
 from oh_jupyter.server.router import Router
 
 WATCH_INTERVAL_SECONDS = 60.0  # interval in which a watch checks that somebody still listens
@@ -134,7 +140,12 @@ class Kernel:
     ) -> Reply:
         """Send a request to its runtime; cancelling this call cancels the request."""
         link = await self.link()
+        notes = current_notes.get()
+        if notes is not None:
+            fields = {**(fields or {}), "notes": True}
         reply = await link.request(operation, fields, body, load=load, cancellable=True)
+        if notes is not None:
+            notes += reply.fields.get("notes", ())
         if self._listed_incompletely:
             self._listed_incompletely = False
             self._changed()

@@ -203,8 +203,12 @@ def _on_notebook(
                 return failure(f"You may not {action} the files of this server.")
             notebook, document = await self.find(arguments.get("notebook"))
             call = NotebookCall(notebook, document, arguments, caller, self._notebooks.seen)
+            if action == "write":
+                self._notebooks.announce_edit()
             if edit_mode is None:
-                return await work(self, call)
+                outcome = await work(self, call)
+                await self._request(call, "undo_notes")
+                return outcome
             before = await document.cells()
             outcome = await work(self, call)
             diff = await self._record(call, edit_mode, before)
@@ -232,8 +236,7 @@ class NotebookTools:
     async def _record(self, call: NotebookCall, edit_mode: str, before: list[Cell]) -> str:
         """Record an edit in the log of the notebook's kernel; return its diff."""
         diff = _cell_diff(call.document.path, before, await call.document.cells())
-        kernel_id = call.notebook.kernel_id or self._kernel.kernel_id
-        if not diff or kernel_id is None:
+        if not diff:
             return diff
         arguments = call.arguments
         new_str = arguments.get("new_str", arguments.get("source"))
@@ -254,12 +257,15 @@ class NotebookTools:
         }
         content = f"{edit_mode.capitalize()} in {call.document.path}"
         edit = {"action": action, "content": content, "diff": diff}
-        # A kernel without a runtime has no log.
-        with suppress(OhJupyterError):
-            await self._kernel.other(kernel_id).request(
-                "record_edit", body=json.dumps(edit).encode(), load=False
-            )
+        await self._request(call, "record_edit", json.dumps(edit).encode())
         return diff
+
+    async def _request(self, call: NotebookCall, operation: str, body: bytes | None = None) -> None:
+        """Send a request to the notebook's kernel, if that has a runtime with a log."""
+        kernel_id = call.notebook.kernel_id or self._kernel.kernel_id
+        if kernel_id is not None:
+            with suppress(OhJupyterError):
+                await self._kernel.other(kernel_id).request(operation, body=body, load=False)
 
     async def list_notebooks(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """List the open notebooks."""

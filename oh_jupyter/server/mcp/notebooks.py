@@ -16,6 +16,7 @@ from oh_jupyter.errors import FileChangedError, KernelNotFoundError, WireError
 from oh_jupyter.server.collaboration import SharedDocuments
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.saves import OrderedSaves
+from oh_jupyter.server.unsaved import DOCUMENTS_EVENT
 
 MAX_SEEN_CELLS = 10_000  # remembered texts of cells, for all notebooks and agents together
 
@@ -101,6 +102,10 @@ class Notebooks:
         """Return the absolute path of a notebook on this machine; else its path below the root."""
         root = getattr(self._serverapp.contents_manager, "root_dir", "")
         return str(Path(root, path)) if root else path
+
+    def announce_edit(self) -> None:
+        """Report to the tabs that an agent will edit a document."""
+        self._serverapp.event_logger.emit(schema_id=DOCUMENTS_EVENT, data={"action": "edit"})
 
     async def document(self, notebook: OpenNotebook) -> Document:
         """Return the document of a notebook: the shared one, or the file."""

@@ -13,7 +13,7 @@ from tornado import web
 
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.server.http_errors import reason_of
-from oh_jupyter.server.mcp.results import Result, bounded, failure
+from oh_jupyter.server.mcp.results import Result, bounded, failure, text
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +22,10 @@ _META = {"anthropic/alwaysLoad": True}
 
 skills_listed: ContextVar[bool] = ContextVar("skills_listed", default=False)
 """Whether agent skills are listed; a session runs in the context of its first request."""
+
+
+current_notes: ContextVar[list[str] | None] = ContextVar("current_notes", default=None)
+"""Collects notes of the kernel for the agent, which follow the result of the current call."""
 
 
 class Caller(Protocol):
@@ -127,9 +131,12 @@ class Toolbox:
                     return failure(f"There is no tool {name!r}. Tools: {', '.join(others)}")
             if fault := _argument_fault(arguments, tool.schema):
                 return failure(f"{name}: {fault}")
+            notes: list[str] = []
+            current_notes.set(notes)
             async with self._around_call():
                 result = await tool.call(arguments, caller)
-            return bounded(result, tool.rest) if tool.rest else result
+            shown = bounded(result, tool.rest) if tool.rest else result
+            return {**shown, "content": [*shown["content"], *(text(f"[{each}]") for each in notes)]}
         except OhJupyterError as error:
             return failure(str(error))
         except web.HTTPError as error:  # of the server's contents manager

@@ -1,0 +1,52 @@
+import {
+  isAction,
+  isRecord,
+  text,
+  type IEventMessage
+} from '../events/wire.js';
+
+/** Signs that agents work, which tell their changes of files from those of others. */
+export class AgentActivity {
+  /** Number of signs so far: each means that an agent may have changed files. */
+  signs = 0;
+
+  /** Name of the last agent; "" if unknown. */
+  name = '';
+
+  /** Whether a tool of an agent is changing a document by a save in Jupyter. */
+  isSaving = false;
+
+  /** Whether an agent is changing files, as far as known. */
+  get isWorking(): boolean {
+    return this._running.size > 0 || this.isSaving;
+  }
+
+  /** Record that a request of an agent has ended. */
+  requestEnded(): void {
+    this.signs += 1;
+    this.isSaving = false;
+  }
+
+  /** Record an event of a kernel. */
+  observe({ event, generation }: IEventMessage): void {
+    if (isAction(event)) {
+      if (event.source === 'agent') {
+        this.name = nameOf(event.options?.actor);
+        this._running.add(`${generation}/${event.id}`);
+      }
+      return;
+    }
+    const isRunning = this._running.delete(`${generation}/${event.cause}`);
+    if (isRunning || event.source === 'agent') {
+      this.signs += 1;
+    }
+  }
+
+  private readonly _running = new Set<string>();
+}
+
+/** Return the name of a persona of Jupyter AI, the end of its id. */
+function nameOf(actor: unknown): string {
+  const persona = isRecord(actor) ? text(actor, 'persona') : '';
+  return persona.split(/::|\//).at(-1) ?? '';
+}

@@ -1,0 +1,69 @@
+import { Widget } from '@lumino/widgets';
+
+import { trans } from '../translation.js';
+import { button, span } from './controls.js';
+import type { ReviewedDocument } from './document.js';
+
+/** Commands of the bar, which the document's view carries out. */
+export interface IBarActions {
+  keepAll(): void;
+  undoAll(): void;
+  step(direction: 1 | -1): void;
+}
+
+/** Bar above a document: how much agents changed, and decisions on all of it. */
+export class ReviewBar extends Widget {
+  constructor(
+    private readonly _document: ReviewedDocument,
+    private readonly _agent: () => string,
+    actions: IBarActions
+  ) {
+    super();
+    this.addClass('oh-ReviewBar');
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', trans.__('Review of changes'));
+    this._text = span('oh-ReviewBar-text', '');
+    this._text.setAttribute('role', 'status');
+    this.node.append(
+      this._text,
+      button(trans.__('Keep all'), trans.__('Keep all changes'), () =>
+        actions.keepAll()
+      ),
+      button(trans.__('Undo all'), trans.__('Undo all changes'), () =>
+        actions.undoAll()
+      ),
+      button(trans.__('Previous'), trans.__('Go to the previous change'), () =>
+        actions.step(-1)
+      ),
+      button(trans.__('Next'), trans.__('Go to the next change'), () =>
+        actions.step(1)
+      )
+    );
+  }
+
+  /** Show the current numbers. */
+  refresh(): void {
+    const text = summaryOf(this._document, this._agent());
+    if (this._text.textContent !== text) {
+      this._text.textContent = text;
+    }
+  }
+
+  private readonly _text: HTMLSpanElement;
+}
+
+/** Summarize the changes of a document in one line. */
+function summaryOf(
+  { review, isNotebook }: ReviewedDocument,
+  agent: string
+): string {
+  const count = review.count;
+  const changes = trans._n('%1 change', '%1 changes', count);
+  const name = agent || trans.__('an agent');
+  if (!isNotebook) {
+    return trans.__('%1 by %2', changes, name);
+  }
+  const cells = review.cells.length;
+  const where = trans._n('%1 cell', '%1 cells', cells);
+  return trans.__('%1 by %2 in %3', changes, name, where);
+}

@@ -1,0 +1,42 @@
+/** Rows and buttons of a review, inside of cells and editors. */
+
+/** Make a button that leaves the focus where the person types. */
+export function button(
+  label: string,
+  title: string,
+  onClick: () => void
+): HTMLButtonElement {
+  const node = document.createElement('button');
+  node.className = 'oh-Review-button';
+  node.textContent = label;
+  node.title = title;
+  node.setAttribute('aria-label', title);
+  node.addEventListener('mousedown', event => event.preventDefault());
+  node.addEventListener('click', event => {
+    event.stopPropagation();
+    onClick();
+  });
+  return node;
+}
+
+/** Make a text with a class. */
+export function span(className: string, text: string): HTMLSpanElement {
+  const node = document.createElement('span');
+  node.className = className;
+  node.textContent = text;
+  return node;
+}
+
+/** Make a row of buttons after a badge and a text. */
+export function row(
+  className: string,
+  label: string,
+  ...children: readonly HTMLElement[]
+): HTMLDivElement {
+  const node = document.createElement('div');
+  node.className = `oh-Review-row ${className}`;
+  node.setAttribute('role', 'group');
+  node.setAttribute('aria-label', label);
+  node.append(...children);
+  return node;
+}

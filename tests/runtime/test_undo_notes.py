@@ -1,0 +1,33 @@
+"""Agents learn once what a person undid of their changes."""
+
+from __future__ import annotations
+
+from oh_jupyter.runtime.undo_notes import MAX_NOTES, UndoNotes
+
+CLAUDE, CODEX = {"guest": "claude"}, {"guest": "codex"}
+
+
+def test_each_agent_receives_a_note_once() -> None:
+    notes = UndoNotes()
+    assert notes.take(CLAUDE) == notes.take(CODEX) == []
+    notes.add("first")
+    assert notes.take(CLAUDE) == ["first"]
+    assert notes.take(CLAUDE) == []
+    notes.add("second")
+    assert notes.take(CODEX) == ["first", "second"]
+
+
+def test_an_agent_that_comes_later_receives_no_earlier_notes() -> None:
+    notes = UndoNotes()
+    notes.add("first")
+    assert notes.take(None) == []
+
+
+def test_the_newest_notes_remain() -> None:
+    notes = UndoNotes()
+    notes.take(CLAUDE)
+    for number in range(MAX_NOTES + 5):
+        notes.add(str(number))
+    assert notes.take(CLAUDE) == [str(number) for number in range(5, MAX_NOTES + 5)]
+    notes.add("next")
+    assert notes.take(CLAUDE) == ["next"]
