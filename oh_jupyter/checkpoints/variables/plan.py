@@ -171,7 +171,8 @@ def plan_rewind(
     """
     is_exact = bool(records) and records[0].is_exact
     planner = _Planner(namespace, everything or is_exact)
-    for record in records[:1] if is_exact else reversed(records):
+    cells = [record for record in records if not record.is_exact]
+    for record in records[:1] if is_exact else reversed(cells):
         planner.undo(record)
     if is_exact:
         planner.remove_others(records[0])
