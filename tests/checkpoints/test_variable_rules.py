@@ -296,7 +296,7 @@ def test_a_large_object_is_not_kept_alive(notebook: Notebook) -> None:
     notebook.history.memory_bytes = 2**20
     notebook.person("import numpy as np; x, y = np.zeros(2**21, 'u1'), [1]")
     notebook.person("import weakref; alive = weakref.ref(x)")
-    turn = notebook.agent("x = y = 0")
+    turn = notebook.agent("y = 0; del x")
     assert notebook.history.close() is None  # until then, it is being stored
     assert notebook.value("alive()") is None
     rows = notebook.rewind(turn)
