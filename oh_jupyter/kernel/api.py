@@ -242,7 +242,7 @@ class Oh(ActionMethods):
             )
         if variables is None:
             variables = path is None and not is_agents
-        scope = Scope(path, files, variables, everything, in_cell=True)
+        scope = Scope(path, files, variables, everything, in_cell=True, as_person=not is_agents)
         checkpoint = self._wait(self._executor.turns.checkpoint_id(_checkpoint_of(id)))
         principal = self._principal()
         plan = self._wait(rewind(self._executor, checkpoint, principal, scope, preview=preview))

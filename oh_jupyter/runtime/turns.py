@@ -118,12 +118,18 @@ class Variables(Protocol):
         """Keep all variables as of a mark."""
 
     async def preview(
-        self, checkpoint: int, *, everything: bool, in_cell: bool
+        self, checkpoint: int, *, everything: bool, as_person: bool, in_cell: bool
     ) -> tuple[list[VariableChange], list[str]]:
         """Return what a rewind would do, and its limits; raise CheckpointError if a cell runs."""
 
     async def rewind(
-        self, checkpoint: int, new_checkpoint: int, *, everything: bool, in_cell: bool
+        self,
+        checkpoint: int,
+        new_checkpoint: int,
+        *,
+        everything: bool,
+        as_person: bool,
+        in_cell: bool,
     ) -> list[VariableChange]:
         """Restore the variables; raise CheckpointError if a cell runs."""
 
@@ -138,7 +144,7 @@ class Scope:
         variables: Whether variables are restored.
         everything: Whether to overwrite what others changed since.
         in_cell: Whether a person's cell asks, so that it may be running.
-        may_overwrite_variables: Whether ``everything`` includes variables, as for a person.
+        as_person: Whether a person asks; otherwise others' changes of variables always stay.
     """
 
     path: str | None = None
@@ -146,7 +152,7 @@ class Scope:
     variables: bool = True
     everything: bool = False
     in_cell: bool = False
-    may_overwrite_variables: bool = True
+    as_person: bool = True
 
 
 class Turns:
@@ -335,10 +341,12 @@ class Turns:
 
         if self.variables is None or not scope.variables:
             return RewindPlan()
-        everything = scope.everything and scope.may_overwrite_variables
         try:
             rows, notes = await self.variables.preview(
-                id, everything=everything, in_cell=scope.in_cell
+                id,
+                everything=scope.everything,
+                as_person=scope.as_person,
+                in_cell=scope.in_cell,
             )
         except CheckpointError as error:
             if not preview:
@@ -349,9 +357,12 @@ class Turns:
     async def _rewind_variables(self, id: int, scope: Scope) -> list[VariableChange]:
         assert self.variables is not None
         entries: list[Checkpoint] = await self._in_thread(self.checkpoints.entries)
-        everything = scope.everything and scope.may_overwrite_variables
         return await self.variables.rewind(
-            id, entries[-1].id, everything=everything, in_cell=scope.in_cell
+            id,
+            entries[-1].id,
+            everything=scope.everything,
+            as_person=scope.as_person,
+            in_cell=scope.in_cell,
         )
 
     async def settle(self) -> None:

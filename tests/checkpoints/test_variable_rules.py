@@ -183,6 +183,20 @@ def test_a_mark_keeps_everything(notebook: Notebook) -> None:
     assert "y" not in notebook.variables
 
 
+def test_a_mark_between_turns_changes_nothing(notebook: Notebook) -> None:
+    notebook.person("rows = [1]; x = 1")
+    turn = notebook.agent("rows.append(2); x = 2")
+    notebook.turn += 1
+    mark = notebook.turn
+    notebook.history.mark(mark)
+    notebook.agent("rows.append(3)")
+    assert set(notebook.rewind(turn).values()) == {("restored", "")}
+    assert notebook.value("rows, x") == ([1], 1)
+    notebook.person("x = 'mine'")
+    notebook.history.rewind(mark, 100, everything=True, as_person=False)
+    assert notebook.value("x") == "mine"
+
+
 HOPELESS = {
     "endless reduce": (
         "class L(int):\n    def __reduce_ex__(self, p):\n        while True: pass\nx = L()",
@@ -282,7 +296,7 @@ def test_a_large_object_is_not_kept_alive(notebook: Notebook) -> None:
     notebook.history.memory_bytes = 2**20
     notebook.person("import numpy as np; x, y = np.zeros(2**21, 'u1'), [1]")
     notebook.person("import weakref; alive = weakref.ref(x)")
-    turn = notebook.agent("x = y = 0")
+    turn = notebook.agent("y = 0; del x")
     assert notebook.history.close() is None  # until then, it is being stored
     assert notebook.value("alive()") is None
     rows = notebook.rewind(turn)

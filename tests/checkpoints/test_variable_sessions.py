@@ -79,6 +79,7 @@ class Session:
             self.notebook.person(f"{name} = {self.value()}")
         self.history: list[tuple[str, int, Moment]] = []
         self.turns: list[int] = []
+        self.known: dict[int, Any] = {}
         self.note("start", 0)
 
     def value(self) -> str:
@@ -102,12 +103,14 @@ class Session:
     def moment(self) -> Moment:
         names = {name: self.notebook.variables.get(name) for name in NAMES}
         contents: dict[int, tuple[Any, tuple[Any, ...]]] = {}
-        stack = [*names.values(), self.notebook.value("Thing.shared")]
+        # Objects out of reach may return.
+        stack = [*names.values(), self.notebook.value("Thing.shared"), *self.known.values()]
         while stack:
             thing = stack.pop()
             inner = content(thing)
             if inner is not None and id(thing) not in contents:
                 contents[id(thing)] = (thing, inner)
+                self.known[id(thing)] = thing
                 stack += inner
         return Moment(names, contents)
 
@@ -164,11 +167,10 @@ class Session:
             is_made = key not in old.contents
             if not is_made and equal(key, old, new):
                 continue
-            if equal(key, now, new):
-                now = now if is_made else old
-            elif is_made or not equal(key, now, old):
+            if not equal(key, now, new):
                 self.stays.add(key)
                 return now
+            now = now if is_made else old
         return now
 
     def expected_names(self, name: str, start: int, now: Moment) -> list[Any]:
@@ -182,7 +184,7 @@ class Session:
                 if self.stays & reachable(new, current):
                     possible.append(current)
                 current = old.names[name]
-            elif current is not old.names[name]:
+            else:
                 break
         return [*possible, current]
 

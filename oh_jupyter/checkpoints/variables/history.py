@@ -154,12 +154,19 @@ class VariableHistory:
         self._add(record)
         self._store(record, walk, names)
 
-    def preview(self, checkpoint: int, *, everything: bool = False) -> list[VariableChange]:
-        """Return what a rewind would do now, by name."""
-        return list(self._plan(checkpoint, everything)[0].rows.values())
+    def preview(
+        self, checkpoint: int, *, everything: bool = False, as_person: bool = True
+    ) -> list[VariableChange]:
+        """Return what ``rewind`` would do now, by name."""
+        return list(self._plan(checkpoint, everything, as_person)[0].rows.values())
 
     def rewind(
-        self, checkpoint: int, new_checkpoint: int, *, everything: bool = False
+        self,
+        checkpoint: int,
+        new_checkpoint: int,
+        *,
+        everything: bool = False,
+        as_person: bool = True,
     ) -> list[VariableChange]:
         """Restore the variables as they were at a checkpoint.
 
@@ -167,11 +174,12 @@ class VariableHistory:
             checkpoint: Number of the checkpoint.
             new_checkpoint: Number of the rewind's own checkpoint, which undoes it.
             everything: Also overwrite what others changed since.
+            as_person: Whether a person asks. Otherwise, what others changed stays in any case.
 
         Returns:
             The outcome for each variable.
         """
-        plan, stored = self._plan(checkpoint, everything)
+        plan, stored = self._plan(checkpoint, everything, as_person)
         for file in dict.fromkeys(stored.values()):
             names = [name for name, each in stored.items() if each is file]
             try:
@@ -200,10 +208,15 @@ class VariableHistory:
         self._queue.stop()
 
     def _plan(
-        self, checkpoint: int, everything: bool
+        self, checkpoint: int, everything: bool, as_person: bool
     ) -> tuple[VariablePlan, dict[str, StoredRecord]]:
         """Return the plan, and the stored records of variables that are in no memory."""
-        records = [record for record in self._records if record.checkpoint >= checkpoint]
+        everything = everything and as_person
+        records = [
+            record
+            for record in self._records
+            if record.checkpoint >= checkpoint and (as_person or not record.is_exact)
+        ]
         plan = plan_rewind(records, self._namespace, everything=everything)
         stored: dict[str, StoredRecord] = {}
         current = self._namespace.own()

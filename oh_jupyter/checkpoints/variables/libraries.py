@@ -43,9 +43,11 @@ def _digest(array: Any) -> _Digest:
     data = numpy.ascontiguousarray(array).reshape(-1).view("u1")
     words = data[: data.size // 8 * 8].view("u8")
     sums: list[int] = []
-    for start in range(0, words.size, _ROW_WORDS * 64):
-        part = words[start : start + _ROW_WORDS * 64]
-        mixed = (part >> 32) ^ part  # floats often differ in the upper bits alone
+    buffer = numpy.empty(min(words.size, _ROW_WORDS * 8), "u8")  # fits into a processor's cache
+    for start in range(0, words.size, _ROW_WORDS * 8):
+        part = words[start : start + _ROW_WORDS * 8]
+        mixed = numpy.right_shift(part, 32, out=buffer[: part.size])
+        mixed ^= part  # floats often differ in the upper bits alone
         whole = part.size // _ROW_WORDS * _ROW_WORDS
         sums += (mixed[:whole].reshape(-1, _ROW_WORDS) @ _weights()).tolist()
         sums.append(int(mixed[whole:] @ _weights()[: part.size - whole]))

@@ -81,11 +81,11 @@ class _Planner:
         is_persons = current is not binding.after() or (is_changed and current is not MISSING)
         if not is_persons or self._everything:
             self.bindings[name] = binding.before
-        elif current is not binding.before:
+        else:
             self.persons.add(name)
 
     def _is_persons(self, key: int, change: Change) -> bool:
-        """Return whether an object is neither as the cell left it nor as it was before."""
+        """Return whether an object is not as the cell left it."""
         thing = change.thing()
         if self._everything or thing is DEAD:
             return False
@@ -96,11 +96,7 @@ class _Planner:
                 if planned is None
                 else (planned.values)
             )
-            ours = (change.after, change.before)
-            return not any(
-                each is not None and State(thing, change.parts, each).is_same(values)
-                for each in ours
-            )
+            return not State(thing, change.parts, change.after).is_same(values)
         except Exception:  # types may fail in any way
             return True
 
@@ -120,7 +116,9 @@ class _Planner:
                 (plan.contents if state.fits() else plan.remade)[key] = state
         names = {*self.bindings, *self.reached, *self.reasons, *self.persons}
         for name in sorted(name for name in names if isinstance(name, str)):
-            plan.rows[name] = self._row(name, plan)
+            is_there = name in self._current or plan.bindings.get(name, MISSING) is not MISSING
+            if is_there or name in self.reasons:
+                plan.rows[name] = self._row(name, plan)
         return plan
 
     def _row(self, name: str, plan: VariablePlan) -> VariableChange:
@@ -147,7 +145,7 @@ class _Planner:
             outcome = "not kept"
         shown = current if value is MISSING else value
         if shown is MISSING:
-            return VariableChange(name, outcome, reason=reason)
+            return VariableChange(name, "not kept", reason=reason)
         return VariableChange(name, outcome, type(shown).__name__, size_of(shown), reason)
 
 
@@ -171,7 +169,8 @@ def plan_rewind(
     """
     is_exact = bool(records) and records[0].is_exact
     planner = _Planner(namespace, everything or is_exact)
-    for record in records[:1] if is_exact else reversed(records):
+    cells = [record for record in records if not record.is_exact]
+    for record in records[:1] if is_exact else reversed(cells):
         planner.undo(record)
     if is_exact:
         planner.remove_others(records[0])

@@ -143,7 +143,7 @@ def _add_made(record: Record, before: Walk, after: Walk, made: list[str]) -> Non
         if state.parts:
             thing = reference(state.thing, functools.partial(_forget, record, key))
             record.changes[key] = Change(thing, state.parts, None, state.sealed(state.values))
-    for name, keys in after.names_of(record.changes).items():
+    for name, keys in after.names_of(record.changes, through_code=False).items():
         if name in made:
             record.reached_after[name] = keys
 

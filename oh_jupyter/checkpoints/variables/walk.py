@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from oh_jupyter.checkpoints.variables.limits import Budget, NotKeptError
@@ -228,20 +228,30 @@ class Walk:
             self.unkept[key] = self.states.pop(key).thing
             self.reasons[key] = f"{size:,} bytes exceed the memory for variables"
 
-    def names_of(self, keys: Collection[int]) -> dict[str, set[int]]:
-        """Return the variables that reach some objects, with the objects that each reaches."""
+    def names_of(self, keys: Collection[int], *, through_code: bool = True) -> dict[str, set[int]]:
+        """Return the variables that reach some objects, with the objects that each reaches.
+
+        Without ``through_code``, classes and modules do not count as parts of their objects.
+        """
         if not keys:
             return {}
         reached: dict[str, set[int]] = {}
         for name, root in self.roots.items():
             seen, stack = {root}, [root]
             while stack:
-                new = [each for each in self._children(stack.pop()) if each not in seen]
+                children = self._children(stack.pop())
+                new = [each for each in children if each not in seen]
+                if not through_code:
+                    new = [each for each in new if not self._is_code(each)]
                 seen.update(new)
                 stack += new
             if inner := seen.intersection(keys):
                 reached[name] = inner
         return reached
+
+    def _is_code(self, key: int) -> bool:
+        state = self.states.get(key)
+        return state is not None and isinstance(state.thing, type | ModuleType)
 
     def _children(self, key: int) -> Iterable[int]:
         if key in self.edges or key not in self.states:

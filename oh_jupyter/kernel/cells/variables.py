@@ -83,7 +83,7 @@ class CellVariables:
         await self._call(lambda: self._current().mark(checkpoint), in_cell)
 
     async def preview(
-        self, checkpoint: int, *, everything: bool, in_cell: bool
+        self, checkpoint: int, *, everything: bool, as_person: bool, in_cell: bool
     ) -> tuple[list[VariableChange], list[str]]:
         """Return what a rewind would do now, and its limits as sentences.
 
@@ -93,13 +93,19 @@ class CellVariables:
 
         def preview() -> tuple[list[VariableChange], list[str]]:
             history = self._current()
-            rows = history.preview(checkpoint, everything=everything)
+            rows = history.preview(checkpoint, everything=everything, as_person=as_person)
             return rows, history.notes(checkpoint) if rows else []
 
         return await self._call(preview, in_cell)
 
     async def rewind(
-        self, checkpoint: int, new_checkpoint: int, *, everything: bool, in_cell: bool
+        self,
+        checkpoint: int,
+        new_checkpoint: int,
+        *,
+        everything: bool,
+        as_person: bool,
+        in_cell: bool,
     ) -> list[VariableChange]:
         """Restore the variables; ``new_checkpoint`` undoes that.
 
@@ -107,7 +113,9 @@ class CellVariables:
             CheckpointError: A cell is running.
         """
         return await self._call(
-            lambda: self._current().rewind(checkpoint, new_checkpoint, everything=everything),
+            lambda: self._current().rewind(
+                checkpoint, new_checkpoint, everything=everything, as_person=as_person
+            ),
             in_cell,
         )
 

@@ -148,7 +148,7 @@ async def _rewind(request: Request) -> Reply:
             files=parts["files"] or path is not None,
             variables=parts["variables"],
             everything=everything,
-            may_overwrite_variables=source == "user",
+            as_person=source == "user",
         ),
         preview=preview,
     )
