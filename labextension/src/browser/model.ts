@@ -82,11 +82,17 @@ export class BrowserModel {
   /** Queue a call of the action language; this takes the browser over. */
   act(call: string): void {
     this._queue = queued(this._queue, call);
-    void this._send();
+    if (!this._sending) {
+      this._sent = this._send();
+    }
   }
 
-  /** Take the browser over from agents, or hand it back. */
+  /** Take the browser over from agents, or hand it back after the queued calls. */
   async hold(hold: boolean): Promise<void> {
+    if (!hold) {
+      // A call that is sent later would take the browser over again.
+      await this._sent;
+    }
     if (await this._request({ op: 'hold_browser', hold })) {
       this._setHeld(hold);
     }
@@ -100,9 +106,6 @@ export class BrowserModel {
   }
 
   private async _send(): Promise<void> {
-    if (this._sending) {
-      return;
-    }
     this._sending = true;
     this.error = '';
     this.changed.emit();
@@ -116,7 +119,7 @@ export class BrowserModel {
     }
     this._sending = false;
     this.changed.emit();
-    await this._readMarks();
+    void this._readMarks();
   }
 
   private _setHeld(held: boolean): void {
@@ -247,6 +250,7 @@ export class BrowserModel {
   private _known = -1;
   private _queue: string[] = [];
   private _sending = false;
+  private _sent: Promise<void> = Promise.resolve();
   private _readingMarks = false;
   private _isWatched = false;
   private _watching = false;
