@@ -170,9 +170,13 @@ class _Planner:
         reason = self.outside.outside.get(covering, "made since the files were read")
         self.keep(path, NOT_IN_CHECKPOINT + reason)
 
-    def undo(self, path: str, old: State | None, new: State | None) -> None:
+    def undo(
+        self, path: str, old: State | None, new: State | None, *, is_rewind: bool = False
+    ) -> None:
         """Want the state before a turn, if the path is as the turn left it."""
         current = self.wanted[path] if path in self.wanted else self.here(path)
+        if is_rewind and current is None and _is_replacement(old, new):
+            current = new  # a rewind was killed between the removal and the creation
         if path in self.kept or current == old:
             return
         if current == UNKNOWN and is_now(self.git.work_tree, path, new):
@@ -323,7 +327,7 @@ def plan_turns(
         for path, (old, new) in turn_changes(git, turn).items():
             covering = before.covering(path) if old == UNKNOWN else ""
             if not covering:
-                planner.undo(path, old, new)
+                planner.undo(path, old, new, is_rewind=turn.is_rewind)
             elif planner.final(path) is not None:
                 planner.keep(covering, NOT_AT_BEGIN + before.outside[covering])
                 planner.keep(path, NOT_AT_BEGIN + before.outside[covering])
@@ -391,6 +395,11 @@ def _kind(before: State | None, after: State | None, is_merged: bool) -> Kind:
     if (before.kind, before.blob) == (after.kind, after.blob):
         return "permissions"
     return "merge" if is_merged else "restore"
+
+
+def _is_replacement(old: State | None, new: State | None) -> bool:
+    """Return whether a directory was replaced by something else, or the reverse."""
+    return old is not None and new is not None and _is_folder(old) != _is_folder(new)
 
 
 def _is_folder(state: State | None) -> bool:
