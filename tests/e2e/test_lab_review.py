@@ -273,6 +273,30 @@ def test_an_agent_learns_what_the_person_undid(open_tab) -> None:
     assert undone["extras"]["path"] == str(tab.file)
 
 
+def test_a_setting_turns_reviews_off(lab, open_tab) -> None:
+    tab = open_tab("one = 1")
+    review = Review(tab)
+    rewrite(tab, 0, "one = 11")
+    review.expect_summary("1 change by an agent in 1 cell")
+    settings = "lab/api/settings/oh-jupyter:review"
+    try:
+        lab.request(settings, {"raw": '{"review": "off"}'}, "PUT")
+        tab.page.goto(f"{lab.url}/lab?reset")
+        tab.page.wait_for_function("window.jupyterapp?.restored.then(() => true)")
+        tab.page.evaluate(
+            "path => jupyterapp.commands.execute('docmanager:open', { path }).then(() => true)",
+            tab.file.name,
+        )
+        tab.page.wait_for_function("jupyterapp.shell.currentWidget?.sessionContext?.session")
+        rewrite(tab, 0, "one = 111")
+        tab.expect(SOURCES, ["one = 111"])
+        review.expect_none()
+    finally:
+        lab.request(settings, {"raw": "{}"}, "PUT")
+        tab.page.goto(f"{lab.url}/lab?reset")
+        tab.page.wait_for_function("window.jupyterapp?.restored.then(() => true)")
+
+
 def test_the_source_of_a_changed_markdown_cell_is_shown(lab, open_notebook, write_notebook) -> None:
     name = "review-markdown.ipynb"
     cell = {"cell_type": "markdown", "id": "text", "metadata": {}, "source": "# Title\n\nold"}
