@@ -91,6 +91,7 @@ export abstract class KernelModel {
     this.follow(before, now);
     this.events = now;
     this._state = now?.state;
+    this._name = now?.name;
     this.error = '';
     this.forget();
     now?.changed.connect(this._onChanged, this);
@@ -103,7 +104,12 @@ export abstract class KernelModel {
   private _onChanged(): void {
     const before = this._state;
     const now = this.events?.state;
+    const isRenamed = this.events?.name !== this._name;
+    this._name = this.events?.name;
     if (before === now) {
+      if (isRenamed) {
+        this.changed.emit();
+      }
       return;
     }
     this._state = now;
@@ -118,5 +124,6 @@ export abstract class KernelModel {
 
   private readonly _request = new SerialTask(() => this._askIfReady());
   private _state: RuntimeState | undefined;
+  private _name: string | undefined;
   private _isShown = false;
 }
