@@ -108,7 +108,7 @@ KINDS: dict[str, Kind] = {
     "iterator": Kind("x = iter([1, 2, 3]); next(x)", "next(x)", "x.__length_hint__()"),
     "ndarray": Kind(
         "import numpy as np; x = np.arange(6.)",
-        "x[2] = 9; x.shape = (2, 3)",
+        "x[2] = 9; x.resize((2, 3), refcheck=False)",
         "(x.tolist(), x.shape)",
         ("numpy",),
     ),

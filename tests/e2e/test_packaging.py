@@ -19,8 +19,9 @@ BUILT = ROOT / "oh_jupyter" / "labextension" / "package.json"
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    if built := os.environ.get("OH_JUPYTER_TEST_WHEEL"):
-        return zipfile.ZipFile(built)
+    if built := os.environ.get("OH_JUPYTER_TEST_WHEELS"):
+        (path,) = Path(built).glob("*.whl")
+        return zipfile.ZipFile(path)
     if not BUILT.exists():
         pytest.fail("build the JupyterLab extension first: cd labextension && jlpm build:prod")
     target = tmp_path_factory.mktemp("wheel")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -83,7 +84,10 @@ def _write_array(thing: Any, value: Any) -> None:
     thing.flags.writeable = True
     try:
         if thing.shape != value.shape:
-            thing.shape = value.shape
+            with warnings.catch_warnings():
+                # Deprecated since NumPy 2.5, but a new view would not be the same object.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                thing.shape = value.shape
         sys.modules["numpy"].ndarray.__setitem__(thing, ..., value)
     finally:
         thing.flags.writeable = was_writeable

@@ -26,6 +26,9 @@ MAX_CHANGES = 100_000
 
 _RECHECK_SECONDS = 1.0
 
+_jitter = random.Random()
+"""Its own generator: deliveries must not change the sequence that a person has seeded."""
+
 
 @dataclass(frozen=True)
 class RetryPolicy:
@@ -44,7 +47,7 @@ class RetryPolicy:
     def backoff(self, rounds: int) -> float:
         """Return the pause after a number of failed rounds."""
         pause: float = self.backoff_seconds * 4.0 ** min(rounds - 1, 20)
-        return min(pause, MAX_PAUSE_SECONDS / 1.2) * random.uniform(0.8, 1.2)
+        return min(pause, MAX_PAUSE_SECONDS / 1.2) * _jitter.uniform(0.8, 1.2)
 
 
 class Pause(NamedTuple):
