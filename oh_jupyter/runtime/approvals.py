@@ -58,11 +58,11 @@ class ApprovalRules:
         rules = self.list()
         if number is None:
             removed = rules
-        elif 1 <= number <= len(rules):
+        elif number in range(1, len(rules) + 1):
             removed = [rules[number - 1]]
         else:
             raise ConfirmationError(
-                f"There is no approval {number}; %oh_confirm --rules lists the {len(rules)}."
+                f"There is no approval {number!r:.100}; %oh_confirm --rules lists them by number."
             )
         saved = self._saved()
         self._session -= {(rule.kind, rule.reason) for rule in removed if rule.scope == "session"}

@@ -154,6 +154,9 @@ def test_an_approval_for_the_workspace_holds_in_later_sessions(tmp_path, monkeyp
     ]
     with pytest.raises(ConfirmationError, match="no approval 3"):
         later.rules.forget(3)
+    for wrong in (0, -1, "x", 1.5):
+        with pytest.raises(ConfirmationError, match="lists them by number"):
+            later.rules.forget(wrong)
     later.rules.forget(2)
     assert later.require(CmdRunAction("sudo id"), "agent") != []
     assert later.require(CmdRunAction("mkfs.ext4 /dev/y"), "agent") == []

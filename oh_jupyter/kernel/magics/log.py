@@ -103,6 +103,10 @@ class LogMagics(OhMagics):
         return Table(("status", "what", "found", "how to fix it"), tuple(rows))
 
 
+FORGET_ALL = -1
+"""Value of ``--forget`` without a number."""
+
+
 def session_log(oh: Oh, session: str | None) -> EventStream:
     """Return the log of a session, None for the current one; UsageError if there is none."""
     if session is None or session == oh.events.sid:
@@ -205,7 +209,7 @@ class ConfirmMagics(OhMagics):
         "--forget",
         nargs="?",
         type=int,
-        const=0,
+        const=FORGET_ALL,
         metavar="RULE",
         help="revoke one of these approvals, or all",
     )
@@ -221,8 +225,9 @@ class ConfirmMagics(OhMagics):
         """
         options = parse_line(self.oh_confirm, line)
         if options.forget is not None:
-            self.oh.forget_approvals(options.forget or None)
-            print("The approval is revoked." if options.forget else "All approvals are revoked.")
+            is_all = options.forget == FORGET_ALL
+            self.oh.forget_approvals(None if is_all else options.forget)
+            print("All approvals are revoked." if is_all else "The approval is revoked.")
             return None
         if options.rules:
             rules = [(number, *rule) for number, rule in enumerate(self.oh.approvals, 1)]
