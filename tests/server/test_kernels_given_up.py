@@ -88,6 +88,7 @@ async def test_a_download_whose_kernel_died_is_not_looked_for_in_the_next_one(
         await KernelTransfer(link, begun).request("receive")
 
 
+@pytest.mark.thorough
 async def test_the_default_kernel_is_replaced(act, ask, jp_serverapp) -> None:
     said = await die_until_given_up(act)
     assert len(said) == LIMIT + 1

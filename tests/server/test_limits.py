@@ -226,6 +226,7 @@ def test_askers_are_forgotten() -> None:
     assert len(limit) == 1
 
 
+@pytest.mark.thorough
 async def test_slow_clients_hold_nobody_up(
     begin: Any, act: Any, ask: Any, jp_fetch: Any, jp_root_dir: Path
 ) -> None:

@@ -147,6 +147,7 @@ async def test_a_request_with_an_id_is_known_while_its_kernel_starts(
     assert file.read_text() == "once\n"
 
 
+@pytest.mark.thorough
 async def test_an_answer_that_comes_late_can_be_fetched(
     ask, act, plain_kernel, tmp_path: Path
 ) -> None:
@@ -170,6 +171,7 @@ async def test_an_answer_that_comes_late_can_be_fetched(
     assert (status, answer["content"]) == (200, "done")
 
 
+@pytest.mark.thorough
 async def test_what_was_received_and_given_up_is_cancelled(
     act, ask, plain_kernel, tmp_path: Path
 ) -> None:
