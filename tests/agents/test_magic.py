@@ -182,7 +182,7 @@ def ask(kernel: LiveKernel, name: str, answer: Callable[[], str | None]) -> str:
     msg_id = kernel.client.execute(f"%oh_agent scripted ask write {name}: x")
     prompt = kernel.client.get_stdin_msg(timeout=120)["content"]["prompt"]
     assert f"Write {name}" in prompt or name in prompt
-    assert "May the agent do that?" in prompt
+    assert "May Scripted do that?" in prompt
     given = answer()
     if given is not None:
         kernel.client.input(given)
