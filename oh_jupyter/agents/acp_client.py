@@ -261,7 +261,12 @@ class AcpClient:
         action = CmdRunAction(shown, is_static=True, cwd=cwd or self._workspace)
         variables = {variable.name: variable.value for variable in env or ()}
         terminal = AgentTerminal(
-            action, argv, self._environment | variables, output_byte_limit, self._executor.in_thread
+            action,
+            argv,
+            self._environment | variables,
+            output_byte_limit,
+            self._executor.in_thread,
+            self._executor.enclose,
         )
         approved = shown in self._approved_commands
         running = asyncio.create_task(self._act(action, approved=approved, execute=terminal.run))

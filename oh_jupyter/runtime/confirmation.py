@@ -106,19 +106,24 @@ class Confirmations:
         """The waiting Actions by id."""
         return {id: entry for id, (entry, _) in self._waiting.items()}
 
-    def require(self, action: Action, principal: EventSource) -> list[str]:
-        """Return the reasons why an Action must wait, and mark it as awaiting confirmation."""
-        reasons = self._reasons(action, principal)
+    def require(
+        self, action: Action, principal: EventSource, *, contained: bool = False
+    ) -> list[str]:
+        """Return the reasons why an Action must wait, and mark it as awaiting confirmation.
+
+        Nothing that is ``contained`` in a sandbox is risky.
+        """
+        reasons = self._reasons(action, principal, contained)
         if self.rules.covers(action.kind, reasons):
             return []
         if hasattr(action, "confirmation_state"):
             action.confirmation_state = ActionConfirmationStatus.AWAITING_CONFIRMATION
         return reasons
 
-    def _reasons(self, action: Action, principal: EventSource) -> list[str]:
+    def _reasons(self, action: Action, principal: EventSource, contained: bool) -> list[str]:
         if principal == "user" or self.policy == "never":
             return []
-        reasons = risks(action, self._workspace_dir, self.lookup)
+        reasons = [] if contained else risks(action, self._workspace_dir, self.lookup)
         if self.policy == "always" and not reasons:
             return ["every action of an agent waits"]
         return reasons

@@ -82,7 +82,7 @@ class Box:
             cwd=cwd,
             temporary=self.temporary_dir,
             network=self.profile.network,
-            devices={REPORT_DEVICE: terminal for terminal in terminals[1:2]},
+            devices=dict(zip([REPORT_DEVICE], terminals[1:], strict=False)),
             sockets=self.profile.sockets,
             nested_namespaces=self._engine.nested_namespaces,
             resolver=resolver if needs_resolver else None,

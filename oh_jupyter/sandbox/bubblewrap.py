@@ -66,7 +66,8 @@ def bubblewrap_argv(
         elif mount.kind == "hidden_file":
             argv += ["--ro-bind", "/dev/null", mount.path]
         else:
-            argv += ["--tmpfs", mount.path]
+            mode = "0755" if mount.kind == "hidden_directory" else "1777"
+            argv += ["--perms", mode, "--tmpfs", mount.path]
             if mount.kind == "hidden_directory":
                 read_only_at_the_end.append(mount.path)
     if resolver is not None:

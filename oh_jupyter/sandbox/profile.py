@@ -47,8 +47,9 @@ SECRETS = (
     ".ssh", ".aws", ".azure", ".config/gcloud", ".config/gh", ".config/hub", ".kube", ".docker",
     ".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc", ".pypirc", ".git-credentials",
     ".config/git/credentials", ".gnupg", ".password-store", ".local/share/keyrings",
-    ".local/share/kwalletd", ".cargo/credentials", ".cargo/credentials.toml", ".cache/huggingface/token",
-    ".mozilla", ".config/chromium", ".config/google-chrome", ".codex", ".gemini", ".claude.json",
+    ".local/share/kwalletd", ".cargo/credentials", ".cargo/credentials.toml",
+    ".cache/huggingface/token", ".mozilla", ".config/chromium", ".config/google-chrome",
+    ".codex", ".gemini", ".claude.json",
     ".claude/.credentials.json", ".config/goose", ".openhands", ".bash_history", ".zsh_history",
     ".python_history", ".local/share/jupyter/runtime", ".ipython/profile_default/security",
     ".jupyter/jupyter_server_config.json", ".jupyter/jupyter_server_config.py",
@@ -185,7 +186,9 @@ def _interesting(root: str) -> Iterator[str]:
             path = os.path.join(directory, name)
             if name in PROTECTED_DIRECTORIES or name == ".mcp.json":
                 yield path
-            elif is_directory and depth < SCAN_DEPTH and name not in ("node_modules", "__pycache__"):
+            elif (
+                is_directory and depth < SCAN_DEPTH and name not in ("node_modules", "__pycache__")
+            ):
                 pending.append((path, depth + 1))
 
 

@@ -42,8 +42,7 @@ def read_variables(file: int, directory: str) -> dict[str, str]:
     *entries, end, _ = [b"", b"", *data.split(b"\0")]
     if end != END_OF_VARIABLES.encode():
         raise ShellError(
-            f"The shell could not write its variables to {directory}: "
-            "free some disk space there."
+            f"The shell could not write its variables to {directory}: free some disk space there."
         )
     pairs = (entry.decode("utf-8", "surrogateescape").partition("=") for entry in entries)
     return {n: value for n, sign, value in pairs if sign and NAME.match(n) and n not in OWN_NAMES}

@@ -132,9 +132,7 @@ class ShellSupervisor:
         self._pending_exports = {}
         for argv in command_lines:
             shell = self._dialect.driver(self._loop, self._on_change)
-            launch = Launch(
-                argv, directory, env, self._user, self._path_directory, self._enclosure
-            )
+            launch = Launch(argv, directory, env, self._user, self._path_directory, self._enclosure)
             try:
                 ready = shell.start(launch)
             except ChildStartError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Callable, Mapping
 
 from oh_jupyter.errors import ShellError
@@ -114,10 +116,19 @@ class Bash(ShellDriver):
         """Detect a bash that waits for input because our call after the command was lost."""
         command = self.command
         self._detect_exec()
+        if self._is_enclosed and self._continue_stopped():
+            return True
         if command is None or command.done or not self._waits_at_prompt():
             return False
         # Earlier output of bash arrives before this marker.
         return self._terminal.inject(self._markers.write(Marker("s", command.id)))
+
+    def _continue_stopped(self) -> bool:
+        """Continue a bash that stopped itself; our guardian sees stops of its own child only."""
+        if read_proc(self.pid, "stat").rpartition(b") ")[2][:1] != b"T":
+            return False
+        os.kill(self.pid, signal.SIGCONT)
+        return True
 
     def _waits_at_prompt(self) -> bool:
         return waits_for_command_line(self.pid, self._terminal)
@@ -208,7 +219,7 @@ class Bash(ShellDriver):
                 self._pid = self._terminal.foreground()
                 self._exec_image = read_proc(self.pid, "auxv")
             self._terminal.write(
-                typed_script(self._token, *self._paths, self._path_directory)
+                typed_script(self._token, self._paths[0], self._paths[1], self._path_directory)
             )
         elif command is None or not self._belongs(marker.command_id, command):
             self._release_prompt(marker)
