@@ -22,6 +22,17 @@ There is no ``--new-session``: the shell needs its terminal, which is ours alone
 """
 
 
+KERNEL_INTERFACES = (
+    *("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi"),
+    *("/proc/mtrr", "/proc/scsi"),
+)
+"""Files that act on the whole machine.
+
+The superuser may write some of them without any capability, and bubblewrap leaves them writable,
+because it tests only their directories.
+"""
+
+
 def bubblewrap_argv(
     program: str,
     mounts: Iterable[Mount],
@@ -55,11 +66,13 @@ def bubblewrap_argv(
     if not nested_namespaces:
         argv.append("--disable-userns")
     argv += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    for path in KERNEL_INTERFACES:
+        argv += ["--ro-bind-try", path, path]
     read_only_at_the_end = []
     for mount in mounts:
         if mount.kind == "writable":
             argv += ["--bind", mount.path, mount.path]
-        elif mount.kind == "read_only":
+        elif mount.kind in ("read_only", "visible"):
             argv += ["--ro-bind", mount.path, mount.path]
         elif mount.kind == "private":
             argv += ["--bind", temporary, mount.path]

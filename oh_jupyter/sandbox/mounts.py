@@ -14,7 +14,9 @@ from typing import Literal
 
 from oh_jupyter.sandbox.profile import Profile
 
-Kind = Literal["writable", "read_only", "hidden_directory", "hidden_file", "private", "empty"]
+Kind = Literal[
+    "writable", "read_only", "visible", "hidden_directory", "hidden_file", "private", "empty"
+]
 """Kind of a mount.
 
 ``private`` is the box's own temporary directory, ``empty`` a writable one in memory.
@@ -69,6 +71,8 @@ def resolve(profile: Profile, reachable: Reachable = lambda path: True) -> list[
     """Return the mounts of a profile on top of a read-only machine, parents first."""
     plan: dict[str, Kind] = {"/tmp": "private", "/var/tmp": "empty", "/run": "hidden_directory"}
     plan = {os.path.realpath(path): kind for path, kind in plan.items()}
+    for path in profile.visible:
+        plan.setdefault(os.path.realpath(path), "visible")
     roots = [os.path.realpath(path) for path in profile.writable if os.path.exists(path)]
     lifted = {os.path.realpath(path) for path in profile.lifted}
     plan.update(dict.fromkeys(roots, "writable"))
@@ -129,7 +133,8 @@ def _without_redundant(plan: dict[str, Kind]) -> list[Mount]:
     for path in sorted(plan, key=lambda path: path.split("/")):
         kind = plan[path]
         above = next((each for each in reversed(mounts) if is_within(path, each.path)), None)
-        if above is not None and kind != "writable" and above.kind in FOREIGN:
+        is_foreign = above is not None and above.kind in FOREIGN
+        if is_foreign != (kind == "visible") and kind != "writable":
             continue
         if kind == "read_only" and (above is None or above.kind == "read_only"):
             continue

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -87,6 +88,7 @@ class Profile:
             that stands for a missing one.
         read_only: Paths in writable ones that are read-only if they exist.
         hidden: Invisible paths.
+        visible: Directories that stay visible, read-only, below hidden ones: the kernel's Python.
         network: ``none``, or ``host`` for the machine's.
         sockets: Paths of Unix sockets outside, by the paths at which the box sees them.
     """
@@ -97,6 +99,7 @@ class Profile:
     files: tuple[tuple[str, str], ...] = ()
     read_only: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
+    visible: tuple[str, ...] = ()
     network: Network = "none"
     sockets: tuple[tuple[str, str], ...] = ()
 
@@ -154,6 +157,7 @@ def make_profile(
             *own_folders,
             *(_absolute(path, workspace) for path in hidden),
         ),
+        visible=(sys.prefix, sys.base_prefix),
         network=network,
     )
 

@@ -39,6 +39,8 @@ def seatbelt_profile(
         path = _quoted(mount.path)
         if mount.kind == "writable":
             rules.append(f"(allow file-read* file-write* (subpath {path}))")
+        elif mount.kind == "visible":
+            rules.append(f"(allow file-read* (subpath {path}))")
         elif mount.kind == "read_only":
             rules.append(f"(deny file-write* (subpath {path}))")
         else:
