@@ -105,9 +105,12 @@ class BoxedShells:
         """Whether nothing leaves a box, so that a command in it needs no approval."""
         return self._settings().sandbox_network == "none"
 
-    async def run(self, action: CmdRunAction, *, is_agents: bool) -> Observation:
-        """Run a command in the box of its agent."""
-        shell = (await self._open(action, is_agents)).shell
+    async def shell(self, action: Action, *, is_agents: bool) -> ShellSession:
+        """Return the shell in the box of an Action's agent, started at its first use."""
+        return (await self._open(action, is_agents)).shell
+
+    async def run(self, action: CmdRunAction, shell: ShellSession) -> Observation:
+        """Run a command in a shell, with a hint if it probably failed because of its box."""
         observation = await shell.execute_async(action)
         if isinstance(observation, CmdOutputObservation) and observation.exit_code not in (0, -1):
             note = hint(observation.content, self._settings().sandbox_network)

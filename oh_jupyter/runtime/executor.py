@@ -214,9 +214,10 @@ class ActionExecutor:
             boxed = await self.boxes.applies(action, is_agents=is_of_agent)
         except SandboxError as error:
             boxed, refusal, execute = False, error, _refused(error)
-        contained = refusal is not None or (boxed and self.boxes.contains)
-        reasons = self.confirmations.require(action, principal or source, contained=contained)
-        reasons = [] if refusal else reasons
+        reasons: list[str] = []
+        if refusal is None:
+            contained = boxed and self.boxes.contains
+            reasons = self.confirmations.require(action, principal or source, contained=contained)
         self.events.add_event(action, source)
         state = self.running.begin(action)
         principal_token = acting_principal.set(principal or source)
@@ -315,8 +316,9 @@ class ActionExecutor:
     @_execute.register
     async def _run(self, action: CmdRunAction) -> Observation:
         if runs_boxed.get():
+            shell = await self.boxes.shell(action, is_agents=is_agents.get())
             cast(ActionProgress, progress.get()).queue()
-            return await self.boxes.run(action, is_agents=is_agents.get())
+            return await self.boxes.run(action, shell)
         shell = await self.shell()
         cast(ActionProgress, progress.get()).queue()
         return await shell.execute_async(action)

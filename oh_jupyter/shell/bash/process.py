@@ -80,6 +80,9 @@ class Bash(ShellDriver):
                 controlling_terminal=slave,
                 user=launch.user,
                 resume=True,
+                remove_when_orphaned=(
+                    None if launch.enclosure is None else launch.enclosure.temporary_dir
+                ),
             )
         except (OSError, ShellError):
             self._terminal.close()
