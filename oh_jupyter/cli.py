@@ -216,8 +216,13 @@ def _status(options: argparse.Namespace) -> int:
     for message in runtime.get("running", ()):
         print(f"running: {message}")
     for entry in waiting:
-        print(f"waits: {entry['id']}  {entry['message']}  ({entry['reason']})")
+        print(f"waits: {entry['id']}  {_question(entry)}")
     return 0
+
+
+def _question(entry: dict[str, Any]) -> str:
+    agent = f"{entry['agent']}: " if entry["agent"] else ""
+    return f"{agent}{entry['message']}  ({entry['reason']})"
 
 
 def _log(options: argparse.Namespace) -> int:
@@ -245,7 +250,7 @@ def _confirm(options: argparse.Namespace) -> int:
         waiting = client.waiting()
         if options.id is None:
             for entry in waiting:
-                print(f"{entry['id']:5}  {entry['message']}  ({entry['reason']})")
+                print(f"{entry['id']:5}  {_question(entry)}")
             if not waiting:
                 print("Nothing waits.")
             return 0

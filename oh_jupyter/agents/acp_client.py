@@ -104,7 +104,9 @@ _READ_ONLY_KINDS = ("read", "search", "think", "fetch")
 class AcpClient:
     """Client of one agent, on the runtime's loop; drops updates outside of a turn."""
 
-    def __init__(self, executor: ActionExecutor, environment: dict[str, str]) -> None:
+    def __init__(self, executor: ActionExecutor, environment: dict[str, str], name: str) -> None:
+        """Take the agent's ``name`` for people, which may change when it says its own."""
+        self.name = name
         self.turn: AgentTurn | None = None
         self.last_update = 0.0
         self.on_change: Callable[[AgentTurn], None] = lambda turn: None
@@ -148,6 +150,7 @@ class AcpClient:
     ) -> Observation:
         """Execute an Action of the agent; return an error if it was cancelled."""
         principal: EventSource = "user" if approved else "agent"
+        action.actor = {"client": self.name}
         task = asyncio.create_task(
             self._executor.run_action(action, "agent", principal=principal, execute=execute)
         )

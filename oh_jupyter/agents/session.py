@@ -72,7 +72,7 @@ class AgentSession:
         self._executor = executor
         self._guest = f"{command.name}-{secrets.token_hex(4)}"
         environment = environment_without_secrets()
-        self._client = AcpClient(executor, environment)
+        self._client = AcpClient(executor, environment, command.name.capitalize())
         self._environment = environment
         self._busy = asyncio.Lock()
         self._undone = UndoneTurns()
@@ -145,6 +145,8 @@ class AgentSession:
                 f"Protocol, and oh_jupyter version {acp.PROTOCOL_VERSION}. Update the older one"
             )
         self._info = info
+        if info.agent_info is not None:
+            self._client.name = info.agent_info.title or info.agent_info.name
         folder = self._executor.workspace_dir
         servers = [] if tools is None else [self._mcp_server(tools)]
         if resume is None:

@@ -67,8 +67,8 @@ class Action(Event):
         runnable: Whether a runtime can execute it.
         timeout: Hard time limit in seconds; None for no limit.
         actor: Known origin of the request: ``user``, the ``persona`` and ``chat`` of Jupyter AI,
-            the ``guest`` of %oh_agent, the ``session`` of a client. The server overwrites a
-            client's value.
+            the ``guest`` of %oh_agent, the ``session`` of a client, and the name that a ``client``
+            gives itself. The server overwrites a client's value.
     """
 
     runnable: ClassVar[bool] = True

@@ -20,6 +20,7 @@ from oh_jupyter.events import (
     Observation,
     UserRejectObservation,
 )
+from oh_jupyter.events.actor import agent_name
 from oh_jupyter.runtime.approvals import ApprovalRules, Scope
 from oh_jupyter.runtime.cell_risk import Lookup
 from oh_jupyter.runtime.progress import ActionProgress
@@ -59,6 +60,11 @@ class PendingAction:
     def reason(self) -> str:
         """The reasons as one clause."""
         return ", and ".join(self.reasons)
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent that asks, or "" if unknown."""
+        return agent_name(self.action.actor)
 
 
 @dataclass(frozen=True)

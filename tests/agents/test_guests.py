@@ -80,6 +80,7 @@ def test_the_conversation_is_in_the_log(guests: Guests) -> None:
     assert (answered.source, answered.content) == ("agent", "hello ")
 
 
+@pytest.mark.thorough
 def test_a_following_prompt_goes_on_and_a_new_one_begins_afresh(guests: Guests) -> None:
     assert "prompt 1." in guests.prompt("prompts").text
     assert "prompt 2." in guests.prompt("prompts", agent=None).text
@@ -286,6 +287,7 @@ def test_an_interrupt_while_a_person_is_asked_withdraws_the_question(
     assert not guests.runtime.executor.confirmations.waiting
 
 
+@pytest.mark.thorough
 def test_an_agent_that_does_not_obey_is_ended_with_all_of_its_processes(
     make_guests: MakeGuests, tmp_path
 ) -> None:
@@ -346,7 +348,7 @@ def test_what_an_agents_error_says_and_what_to_do_is_told(make_guests: MakeGuest
 
 
 def test_a_question_does_not_overwrite_the_call_that_it_is_about(guests: Guests) -> None:
-    client = AcpClient(guests.runtime.executor, {})
+    client = AcpClient(guests.runtime.executor, {}, "Scripted")
     turn = AgentTurn("codex", "x")
     client.begin(turn, lambda turn: None)
     options = [PermissionOption(kind="allow_once", name="Yes", option_id="yes")]
@@ -438,6 +440,7 @@ def test_an_agent_that_does_not_begin_is_given_up(make_guests: MakeGuests) -> No
         guests.prompt("x", "broken")
 
 
+@pytest.mark.thorough
 def test_a_flood_is_bounded_and_leaves_the_runtime_to_others(make_guests: MakeGuests) -> None:
     guests = make_guests(agents={"broken": command(BROKEN, "floods")})
     flooding = threading.Event()

@@ -153,6 +153,7 @@ async def _confirmations(request: Request) -> Reply:
     waiting = [
         {
             "id": id,
+            "agent": entry.agent,
             "message": entry.action.message,
             "reason": entry.reason,
             "reasons": entry.reasons,

@@ -62,6 +62,7 @@ SESSION_HEADERS = ("Mcp-Session-Id", "X-Session")
 """Headers that name the session of a client, whose Actions form turns."""
 
 MAX_NAME_CHARS = 200
+MAX_SESSION_NAME_CHARS = 40
 
 NOT_AUTHENTICATED = (
     "The server's token is missing or wrong. Send it as the header Authorization: token TOKEN, or "
@@ -247,6 +248,8 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         names = {name: self.request.headers.get(key) for name, key in ACTOR_HEADERS.items()}
         names["user"] = self.principal
         session = next(filter(None, map(self.request.headers.get, SESSION_HEADERS)), "")
+        if (chosen := self.request.headers.get("X-Session")) and not names["guest"]:
+            names["client"] = f"REST ({chosen[:MAX_SESSION_NAME_CHARS]})"
         # The id itself would admit others to the session.
         names["session"] = session and hashlib.sha256(session.encode()).hexdigest()[:12]
         return {name: value[:MAX_NAME_CHARS] for name, value in names.items() if value}
