@@ -15,11 +15,15 @@ from oh_jupyter.events import (
     CmdOutputObservation,
     CmdRunAction,
     ErrorObservation,
+    FileEditAction,
+    FileReadAction,
+    FileWriteAction,
     Observation,
 )
 from oh_jupyter.runtime.resources import make_shell, shell_user
 from oh_jupyter.sandbox import Box, Engine, allowed_environment, find_engine, make_profile
 from oh_jupyter.sandbox.hints import hint
+from oh_jupyter.sandbox.profile import hidden_paths, is_protected, protected_files
 
 if TYPE_CHECKING:
     from oh_jupyter.sandbox.profile import Network
@@ -92,6 +96,35 @@ class BoxedShells:
                 f"Nothing was run, because no sandbox can be made: {engine.sentence}"
             )
         return False
+
+    def questions(self, action: Action) -> list[str]:
+        """Return the reasons to ask about a file that commands in a box cannot use."""
+        if not self.is_on:
+            return []
+        if not isinstance(action, FileReadAction | FileEditAction | FileWriteAction):
+            return []
+        path = os.path.realpath(os.path.join(self._workspace_dir, os.path.expanduser(action.path)))
+        hidden = (os.path.realpath(each) for each in self._hidden())
+        reasons = [
+            f"it uses {each}, which sandboxes hide" for each in hidden if _is_below(path, each)
+        ]
+        reads = isinstance(action, FileReadAction) or getattr(action, "command", "") == "view"
+        inside = _is_below(path, os.path.realpath(self._workspace_dir))
+        if not reads and inside and is_protected(path):
+            reasons.append("your programs run code from this file, which sandboxes cannot change")
+        return reasons[:1]
+
+    def _hidden(self) -> list[str]:
+        settings = self._settings()
+        homes, own = _homes(shell_user(settings)), _own_folders(settings)
+        return hidden_paths(self._workspace_dir, homes, own, settings.sandbox_hidden)
+
+    def placeholders(self) -> list[str]:
+        """Return the missing files of the workspace that a box makes, which no agent changes."""
+        if not self.is_on:
+            return []
+        files = protected_files(self._workspace_dir, _homes(shell_user(self._settings())))
+        return [path for path, _ in files if not os.path.lexists(path)]
 
     async def find(self) -> Engine:
         """Return the engine, tried once."""
@@ -185,10 +218,10 @@ def _owner(action: Action) -> str:
 
 
 def _profile(settings: Settings, workspace_dir: str, user: str | None) -> object:
-    homes = {os.path.expanduser("~"), os.path.expanduser(f"~{user}") if user else "~"} - {"~"}
+    _make_folders(settings)
     return make_profile(
         workspace_dir,
-        homes=sorted(homes),
+        homes=_homes(user),
         own_folders=_own_folders(settings),
         writable=settings.sandbox_writable,
         hidden=settings.sandbox_hidden,
@@ -196,11 +229,25 @@ def _profile(settings: Settings, workspace_dir: str, user: str | None) -> object
     )
 
 
-def _own_folders(settings: Settings) -> list[str]:
-    """Return the folders with our state, Jupyter's tokens and connection files.
+def _homes(user: str | None) -> list[str]:
+    """Return the home directories of the kernel's user and of the shell's."""
+    homes = {os.path.expanduser("~"), os.path.expanduser(f"~{user}" if user else "~")}
+    return sorted(home for home in homes if os.path.isabs(home))
 
-    Missing ones are made, because only an existing folder can be hidden.
-    """
+
+def _is_below(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def _make_folders(settings: Settings) -> None:
+    """Make our missing folders, because only an existing one can be hidden."""
+    for folder in _own_folders(settings):
+        if not os.path.lexists(folder):
+            os.makedirs(folder, mode=0o700)
+
+
+def _own_folders(settings: Settings) -> list[str]:
+    """Return the folders with our state, Jupyter's tokens and connection files."""
     home = os.path.expanduser("~")
     data = os.environ.get("JUPYTER_DATA_DIR") or os.path.join(
         os.environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share"), "jupyter"
@@ -210,12 +257,8 @@ def _own_folders(settings: Settings) -> list[str]:
     if settings.file_store == "local":
         root = os.path.expanduser(settings.file_store_path or "~/.openhands")
         folders.append(os.path.join(root, "sessions"))
-    if settings.file_store_web_hook_outbox:
-        folders.append(os.path.expanduser(settings.file_store_web_hook_outbox))
-    for folder in folders[:3]:
-        if not os.path.lexists(folder):
-            os.makedirs(folder, mode=0o700)
-    return folders
+    outbox = os.path.expanduser(settings.file_store_web_hook_outbox or "")
+    return [*folders, outbox] if os.path.isdir(outbox) else folders
 
 
 def mark(observation: Observation, *, sandboxed: bool) -> None:

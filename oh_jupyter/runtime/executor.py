@@ -160,7 +160,7 @@ class ActionExecutor:
             self._agents_shell,
             automatic=settings.checkpoints == "auto",
             pause_seconds=settings.checkpoint_pause,
-            own_folders=_own_folders(settings),
+            own_folders=[*_own_folders(settings), *self.boxes.placeholders()],
         )
         prepare_workspace(workspace_dir, shell_user(settings))
 
@@ -217,7 +217,12 @@ class ActionExecutor:
         reasons: list[str] = []
         if refusal is None:
             contained = boxed and self.boxes.contains
-            reasons = self.confirmations.require(action, principal or source, contained=contained)
+            reasons = self.confirmations.require(
+                action,
+                principal or source,
+                contained=contained,
+                more=self.boxes.questions(action),
+            )
         self.events.add_event(action, source)
         state = self.running.begin(action)
         principal_token = acting_principal.set(principal or source)

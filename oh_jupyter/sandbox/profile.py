@@ -133,8 +133,6 @@ def make_profile(
     directories = [os.path.join(workspace, name) for name in PROTECTED_DIRECTORIES]
     git = directories.pop(0)
     read_only = [os.path.join(home, name) for home in homes for name in HOME_DIRECTORIES]
-    files = [(os.path.join(workspace, ".mcp.json"), PLACEHOLDERS[".mcp.json"])]
-    files += [(os.path.join(home, n), PLACEHOLDERS[n]) for home in homes for n in HOME_ONLY]
     if not os.path.lexists(git):
         directories.append(git)
     for root in roots:
@@ -149,17 +147,40 @@ def make_profile(
         writable=roots,
         lifted=lifted,
         directories=tuple(directories),
-        files=tuple(files),
+        files=tuple(protected_files(workspace, homes)),
         read_only=tuple(read_only),
-        hidden=(
-            *(os.path.join(home, name) for home in homes for name in SECRETS),
-            *SYSTEM_SECRETS,
-            *own_folders,
-            *(_absolute(path, workspace) for path in hidden),
-        ),
+        hidden=tuple(hidden_paths(workspace, homes, own_folders, hidden)),
         visible=(sys.prefix, sys.base_prefix),
         network=network,
     )
+
+
+def protected_files(workspace: str, homes: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the protected files, each with the content of its placeholder."""
+    paths = [os.path.join(workspace, ".mcp.json")]
+    paths += [os.path.join(home, name) for home in homes for name in sorted(HOME_ONLY)]
+    return [(path, PLACEHOLDERS[os.path.basename(path)]) for path in paths]
+
+
+def hidden_paths(
+    workspace: str, homes: Iterable[str], own_folders: Iterable[str], more: Iterable[str]
+) -> list[str]:
+    """Return the hidden paths; see ``make_profile``."""
+    return [
+        *(os.path.join(home, name) for home in homes for name in SECRETS),
+        *SYSTEM_SECRETS,
+        *own_folders,
+        *(_absolute(path, workspace) for path in more),
+    ]
+
+
+def is_protected(path: str) -> bool:
+    """Return whether a person's programs run code from a path of a workspace."""
+    parts = path.split(os.sep)
+    if parts[-1] in PLACEHOLDERS or not set(PROTECTED_DIRECTORIES).isdisjoint(parts):
+        return True
+    parents = (os.sep.join(parts[:length]) for length in range(2, len(parts)))
+    return any(os.path.exists(os.path.join(parent, "pyvenv.cfg")) for parent in parents)
 
 
 def allowed_environment(env: Mapping[str, str]) -> dict[str, str]:

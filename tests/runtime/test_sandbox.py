@@ -11,7 +11,15 @@ import pytest
 
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import ConfigError
-from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation, Observation
+from oh_jupyter.events import (
+    CmdOutputObservation,
+    CmdRunAction,
+    ErrorObservation,
+    FileEditAction,
+    FileReadAction,
+    FileWriteAction,
+    Observation,
+)
 from oh_jupyter.events.wire import to_wire
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.runtime import boxed_shells as module
@@ -78,13 +86,47 @@ def test_each_agent_has_a_box(make) -> None:
 @needs_engine
 def test_what_stays_inside_needs_no_approval(make) -> None:
     runtime = make(sandbox="auto", confirmation="risky", confirmation_timeout=0.2)
-    assert run(runtime, "sudo -n true; chmod 777 .").handling == {"sandboxed": True}
+    assert is_boxed(run(runtime, "sudo -n true; chmod 777 .")) is True
     outside = make(
         sandbox="auto", confirmation="risky", confirmation_timeout=0.2, sandbox_network="host"
     )
     assert run(outside, "sudo -n true").kind == "user_rejected"
     every = make(sandbox="auto", confirmation="always", confirmation_timeout=0.2)
     assert run(every, "true").kind == "user_rejected"
+
+
+@needs_engine
+def test_the_editor_asks_about_what_a_box_forbids(make, tmp_path: Path) -> None:
+    runtime = make(sandbox="auto", confirmation="risky", confirmation_timeout=0.2)
+    secret = tmp_path / "work" / "token"
+    secret.write_text("secret")
+    hiding = make(
+        sandbox="auto", confirmation="risky", confirmation_timeout=0.2, sandbox_hidden=("token",)
+    )
+    for action in (
+        FileWriteAction(".git/hooks/pre-commit", "x"),
+        FileEditAction(".vscode/tasks.json", command="create", file_text="x"),
+        FileWriteAction(".mcp.json", "x"),
+    ):
+        observation = runtime.submit_action(action).result(60)
+        assert "your programs run code from this file" in observation.content
+    assert runtime.submit_action(FileReadAction("token")).result(60).content == "secret"
+    assert (
+        "which sandboxes hide" in hiding.submit_action(FileReadAction("token")).result(60).content
+    )
+    assert runtime.submit_action(FileWriteAction("plain", "x")).result(60).kind == "write"
+
+
+@needs_engine
+def test_placeholders_are_no_changes_of_a_turn(make, tmp_path: Path) -> None:
+    runtime = make(sandbox="auto", checkpoints="auto")
+    run(runtime, "echo x >made")
+    assert (tmp_path / "work" / ".mcp.json").exists()
+    turns = runtime.executor.turns
+    runtime.submit(turns.settle()).result(60)
+    id = runtime.submit(turns.checkpoint_id(None)).result(60)
+    plan = turns.checkpoints.preview(id)
+    assert [change.path for change in plan.changes] == ["made"]
 
 
 @needs_engine
@@ -128,7 +170,7 @@ def test_a_persons_command_in_a_box(make) -> None:
 @needs_engine
 def test_the_mark_is_an_extension_on_the_wire(make) -> None:
     wire = to_wire(run(make(sandbox="auto"), "true"))
-    assert wire["oh_jupyter"]["handling"] == {"sandboxed": True}
+    assert wire["oh_jupyter"]["handling"]["sandboxed"] is True
     assert "sandboxed" not in str(wire["extras"])
 
 
