@@ -147,12 +147,15 @@ class AcpClient:
         *,
         approved: bool = False,
         execute: Callable[[], Awaitable[Observation]] | None = None,
+        only_asks: bool = False,
     ) -> Observation:
         """Execute an Action of the agent; return an error if it was cancelled."""
         principal: EventSource = "user" if approved else "agent"
         action.actor = {"client": self.name}
         task = asyncio.create_task(
-            self._executor.run_action(action, "agent", principal=principal, execute=execute)
+            self._executor.run_action(
+                action, "agent", principal=principal, execute=execute, only_asks=only_asks
+            )
         )
         self._acting.add(task)
         try:
@@ -191,7 +194,7 @@ class AcpClient:
         async def approve() -> Observation:
             return NullObservation(f"The agent may execute it: {title}")
 
-        observation = await self._act(action, execute=approve)
+        observation = await self._act(action, execute=approve, only_asks=True)
         approved = isinstance(observation, NullObservation)
         if approved:
             self._approved_paths |= {os.path.realpath(path) for path in edited_paths(tool_call)}

@@ -185,6 +185,7 @@ class ActionExecutor:
         *,
         principal: EventSource | None = None,
         execute: Callable[[], Awaitable[Observation]] | None = None,
+        only_asks: bool = False,
     ) -> Observation:
         """Execute one Action and record it with its Observation.
 
@@ -194,6 +195,7 @@ class ActionExecutor:
             principal: The actual principal, where ``source`` is only a client's claim; decides
                 whether the Action waits for a person.
             execute: Executes the Action instead of the runtime.
+            only_asks: Whether ``execute`` only approves it, and the agent may run it anywhere.
 
         Returns:
             Its Observation; any failure becomes an ``ErrorObservation``.
@@ -211,7 +213,7 @@ class ActionExecutor:
         refusal: SandboxError | None = None
         is_of_agent = source == "agent" or principal not in (None, "user")
         try:
-            boxed = await self.boxes.applies(action, is_agents=is_of_agent)
+            boxed = await self.boxes.applies(action, is_agents=is_of_agent) and not only_asks
         except SandboxError as error:
             boxed, refusal, execute = False, error, _refused(error)
         reasons: list[str] = []
@@ -247,7 +249,8 @@ class ActionExecutor:
             state.put_out()
             self.turns.after(action)
             self.last_action_time = time.time()
-        sandboxed = boxed if boxed or (self.boxes.is_on and is_of_agent) else None
+        is_marked = boxed or (self.boxes.is_on and is_of_agent and not only_asks)
+        sandboxed = boxed if is_marked else None
         self._record(observation, action, state, sandboxed=sandboxed)
         return observation
 
