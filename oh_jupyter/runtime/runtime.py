@@ -193,6 +193,8 @@ def setting_faults(settings: Settings) -> Iterator[tuple[str, OhJupyterError]]:
         "confirmation": lambda: check_choice("confirmation", settings.confirmation),
         "mcp_servers": lambda: parse_servers(settings.mcp_servers),
         "plugins": lambda: make_plugins(custom),
+        "sandbox": lambda: check_choice("sandbox", settings.sandbox),
+        "sandbox_network": lambda: check_choice("sandbox_network", settings.sandbox_network),
         "username": lambda: shell_user(settings),
     }
     for name, check in checks.items():
