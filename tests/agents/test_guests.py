@@ -80,6 +80,7 @@ def test_the_conversation_is_in_the_log(guests: Guests) -> None:
     assert (answered.source, answered.content) == ("agent", "hello ")
 
 
+@pytest.mark.thorough
 def test_a_following_prompt_goes_on_and_a_new_one_begins_afresh(guests: Guests) -> None:
     assert "prompt 1." in guests.prompt("prompts").text
     assert "prompt 2." in guests.prompt("prompts", agent=None).text
@@ -320,6 +321,7 @@ def test_an_interrupt_while_a_person_is_asked_withdraws_the_question(
     assert not guests.runtime.executor.confirmations.waiting
 
 
+@pytest.mark.thorough
 def test_an_agent_that_does_not_obey_is_ended_with_all_of_its_processes(
     make_guests: MakeGuests, tmp_path
 ) -> None:
@@ -472,6 +474,7 @@ def test_an_agent_that_does_not_begin_is_given_up(make_guests: MakeGuests) -> No
         guests.prompt("x", "broken")
 
 
+@pytest.mark.thorough
 def test_a_flood_is_bounded_and_leaves_the_runtime_to_others(make_guests: MakeGuests) -> None:
     guests = make_guests(agents={"broken": command(BROKEN, "floods")})
     flooding = threading.Event()

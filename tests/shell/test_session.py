@@ -302,6 +302,7 @@ def test_input_for_a_command_that_has_ended_is_not_run(run, start, session, gate
     assert run("ls").content == ""
 
 
+@pytest.mark.thorough
 def test_input_in_a_rush_is_never_run_as_a_command(run, start, session):
     """It is typed in the very moment in which the command ends."""
     for number in range(30):
