@@ -122,14 +122,15 @@ class VariableHistory:
         names = self._namespace.own()
         return PendingCell(checkpoint, names, self._walk(reach))
 
-    def after(self, cell: PendingCell) -> None:
-        """Record what the cell has changed."""
+    def after(self, cell: PendingCell) -> frozenset[str]:
+        """Record what the cell has changed; return the names of the variables."""
         after = Walk(self._namespace, self._is_ours, self._budget())
         with without_collections():
             record = compare(cell.checkpoint, cell.walk, cell.names, self._namespace.own(), after)
         if record:
             self._add(record)
             self._store(record, cell.walk, cell.names)
+        return record.names
 
     def mark(self, checkpoint: int) -> None:
         """Keep all variables."""

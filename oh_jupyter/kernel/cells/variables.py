@@ -67,7 +67,8 @@ class CellVariables:
         finally:
             if cell is not None:
                 try:
-                    self._current().after(cell)
+                    names = self._current().after(cell)
+                    self._executor.turns.note_variables(checkpoint, names)
                 except Exception:
                     logger.exception("The changes of an agent's cell in variables were not kept")
 
