@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from oh_jupyter.background import Watchers
-from oh_jupyter.config import check_choice
+from oh_jupyter.config import check_value
 from oh_jupyter.errors import ConfirmationError
 from oh_jupyter.events import (
     Action,
@@ -89,7 +89,7 @@ class Confirmations:
 
     def __init__(self, policy: str, timeout_seconds: float, workspace_dir: str) -> None:
         """Start with no waiting Actions; raise ConfigError for an unknown policy."""
-        check_choice("confirmation", policy)
+        check_value("confirmation", policy)
         self.policy = policy
         self.timeout_seconds = timeout_seconds
         self._workspace_dir = workspace_dir
@@ -112,19 +112,32 @@ class Confirmations:
         """The waiting Actions by id."""
         return {id: entry for id, (entry, _) in self._waiting.items()}
 
-    def require(self, action: Action, principal: EventSource) -> list[str]:
-        """Return the reasons why an Action must wait, and mark it as awaiting confirmation."""
-        reasons = self._reasons(action, principal)
+    def require(
+        self,
+        action: Action,
+        principal: EventSource,
+        *,
+        contained: bool = False,
+        more: Sequence[str] = (),
+    ) -> list[str]:
+        """Return the reasons why an Action must wait, and mark it as awaiting confirmation.
+
+        Nothing that is ``contained`` in a sandbox is risky; ``more`` has further risks.
+        """
+        reasons = self._reasons(action, principal, contained, more)
         if self.rules.covers(action.kind, reasons):
             return []
         if hasattr(action, "confirmation_state"):
             action.confirmation_state = ActionConfirmationStatus.AWAITING_CONFIRMATION
         return reasons
 
-    def _reasons(self, action: Action, principal: EventSource) -> list[str]:
+    def _reasons(
+        self, action: Action, principal: EventSource, contained: bool, more: Sequence[str]
+    ) -> list[str]:
         if principal == "user" or self.policy == "never":
             return []
-        reasons = risks(action, self._workspace_dir, self.lookup)
+        reasons = [] if contained else risks(action, self._workspace_dir, self.lookup)
+        reasons += [reason for reason in more if reason not in reasons]
         if self.policy == "always" and not reasons:
             return ["every action of an agent waits"]
         return reasons

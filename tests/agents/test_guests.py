@@ -27,6 +27,7 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.runtime.confirmation import Decision
 from oh_jupyter.runtime.turns import Scope
+from oh_jupyter.sandbox import find_engine
 from oh_jupyter.testing import descendants, wait_until
 
 MakeGuests = Callable[..., Guests]
@@ -213,6 +214,25 @@ def test_a_command_is_not_told_what_the_operator_keeps_secret(guests: Guests, mo
     turn = guests.prompt("run env", new=True)
     assert "very-secret" not in turn.steps[0].output
     assert "MODEL_KEY=the agent's own affair" in turn.steps[0].output
+
+
+@pytest.mark.skipif(find_engine().program is None, reason="needs bubblewrap")
+def test_a_command_of_a_guest_runs_in_its_box(make_guests: MakeGuests, monkeypatch) -> None:
+    monkeypatch.setenv("MODEL_KEY", "the agent's own affair")
+    guests = make_guests(sandbox="required")
+    turn = guests.prompt("run touch /etc/x; env; echo x >/tmp/x")
+    assert "Read-only file system" in turn.steps[0].output
+    assert "MODEL_KEY" not in turn.steps[0].output
+    assert guests.log()[2].handling == {"sandboxed": True}
+    assert guests.prompt("run cat /tmp/x").steps[-1].output == "x\n"
+
+
+@pytest.mark.skipif(find_engine().program is None, reason="needs bubblewrap")
+def test_a_permission_is_asked_although_a_box_exists(make_guests: MakeGuests) -> None:
+    """The agent may run the command with a tool of its own, outside of the box."""
+    guests = make_guests(sandbox="auto", confirmation="risky", confirmation_timeout=0.2)
+    turn = guests.prompt("ask run sudo true")
+    assert "The answer was once." not in turn.text
 
 
 # Permission: one policy, one question for one act.

@@ -95,6 +95,17 @@ def test_the_persons_variables_stay(kernel: LiveKernel) -> None:
     assert kernel.execute("a, c") == "([1], [1])"
 
 
+def test_a_persons_cell_waits_until_the_agents_data_is_compared(kernel: LiveKernel) -> None:
+    pytest.importorskip("numpy")
+    kernel.execute("import numpy as np; a = np.zeros(1 << 24)")
+    id = agent(kernel, "a[5] = 1")
+    kernel.execute("a[6] = 2")
+    assert outcomes(rewind(kernel, id))["a"] == "yours"
+    id = agent(kernel, "a[7] = 3")
+    assert outcomes(rewind(kernel, id))["a"] == "restored"
+    assert kernel.execute("a[5:8].tolist()") == "[1.0, 2.0, 0.0]"
+
+
 def test_over_rest_on_the_main_thread_between_cells(kernel: LiveKernel) -> None:
     kernel.execute("import threading; rows = [1]")
     id = agent(kernel, "rows.append(2)")

@@ -136,7 +136,7 @@ async def _interrupt(request: Request) -> Reply:
     """
     executor, requested = request.runtime.executor, request.fields.get("requested")
     if executor.has_shell and not (requested and executor.running.began_after(requested)):
-        await executor.in_thread((await executor.shell()).interrupt)
+        await executor.in_thread(executor.interrupt_shells)
     return Reply()
 
 
