@@ -8,11 +8,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
-from oh_jupyter.errors import SandboxError
+from oh_jupyter.errors import SandboxError, ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction
 from oh_jupyter.sandbox import Box, Engine, Profile, availability, find_engine, make_profile
 from oh_jupyter.sandbox.bubblewrap import bubblewrap_argv
@@ -214,6 +215,42 @@ def test_a_bound_socket_is_the_way_out(layout: Layout) -> None:
         content = output_of(session, f"{sys.executable} -c '{code}; print(s.recv(99))'")
     box.close()
     assert "outside-secret" in content
+
+
+@needs_engine
+@pytest.mark.parametrize("target", ["../outside", "../.ssh"], ids=["to write", "to read"])
+def test_a_link_that_appears_while_a_box_starts(layout: Layout, target: str) -> None:
+    box = layout.box()
+    enclose = box.enclose
+
+    def race(*arguments: Any) -> Any:
+        result = enclose(*arguments)
+        (layout.workspace / "sub").rename(layout.workspace / "moved")
+        (layout.workspace / "sub").symlink_to(target)
+        (layout.home / target.removeprefix("../") / ".git" / "hooks").mkdir(parents=True)
+        (layout.home / target.removeprefix("../") / ".git" / "config").touch()
+        return result
+
+    box.enclose = race  # type: ignore[method-assign]
+    with pytest.raises(ShellError), layout.boxed(box):
+        pass
+    box.close()
+
+
+@needs_engine
+def test_a_box_is_checked_before_its_first_command(layout: Layout) -> None:
+    box = layout.box()
+    with layout.boxed(box) as session:
+        assert session.pid is not None
+        box.check(session.pid)
+        real = layout.workspace / "sub"
+        real.rename(layout.workspace / "moved")
+        real.symlink_to("../outside")
+        with pytest.raises(SandboxError, match=r"paths changed while it started \(/.*/sub"):
+            box.check(session.pid)
+        with pytest.raises(SandboxError, match="paths changed"):
+            box.check(os.getpid())
+    box.close()
 
 
 def test_missing_paths_and_links_are_resolved_once(tmp_path: Path) -> None:
