@@ -126,7 +126,10 @@ def differences(mounts: list[Mount], pid: int) -> list[str]:
     ]
     for mount in mounts:
         if mount.path not in points:
-            wrong.append(mount.path)
+            # Its owner may have removed what was hidden; a box cannot, outside of its directories.
+            is_gone = mount.kind == "hidden_file" and not os.path.lexists(mount.path)
+            if not is_gone or is_within_any(mount.path, sorted(writable)):
+                wrong.append(mount.path)
         elif mount.kind in ("writable", "read_only", "visible"):
             ours, theirs = os.lstat(mount.path), os.lstat(f"/proc/{pid}/root{mount.path}")
             if stat.S_ISLNK(ours.st_mode) or not os.path.samestat(ours, theirs):
