@@ -40,7 +40,7 @@ __all__ = [
     "SILENT_FIELD",
     "TURN_MESSAGE",
     "Settings",
-    "check_choice",
+    "check_value",
     "load_settings",
     "read_settings",
     "secret_variables",
@@ -60,6 +60,8 @@ def _setting(
     *variables: str,
     secret: bool = False,
     choices: tuple[str, ...] = (),
+    minimum: float | None = None,
+    above: float | None = None,
     example: str = "",
 ) -> Any:
     metadata = {
@@ -67,6 +69,8 @@ def _setting(
         "variables": variables,
         "secret": secret,
         "choices": choices,
+        "minimum": minimum,
+        "above": above,
         "example": example,
     }
     return field(default=default, repr=not secret, metadata=metadata)
@@ -102,6 +106,7 @@ class Settings:
         None,
         "Memory limit of all processes of the shell together; they are killed above it.",
         "RUNTIME_MAX_MEMORY_GB",
+        above=0,
     )
     shell_kernel_python: bool = _setting(
         True,
@@ -157,6 +162,7 @@ class Settings:
         0.0,
         "Seconds without an action after which a browser is closed until the next one, which "
         "restores its tabs, cookies and local storage; 0 for never.",
+        minimum=0,
     )
     browser_cdp_url: str | None = _setting(
         None,
@@ -172,21 +178,27 @@ class Settings:
         10.0,
         "Seconds without new output after which a command is reported as running.",
         "NO_CHANGE_TIMEOUT_SECONDS",
+        above=0,
     )
     cell_output_limit: int = _setting(
         OUTPUT_LIMIT,
         "Characters of text in the Observation of a cell or a command; longer output is reduced to "
         "its start and end, with a note about the omitted part.",
         "OH_JUPYTER_CELL_OUTPUT_LIMIT",
+        minimum=1,
     )
     max_inline_chars: int = _setting(
         1024 * 1024,
         "Characters of a text in an event's own file; a longer one, such as the content of a "
         "written file, is stored in a separate file.",
         "OH_JUPYTER_MAX_INLINE_CHARS",
+        minimum=0,
     )
     init_plugin_timeout: float = _setting(
-        120.0, "Timeout for the start of a plugin in seconds.", "INIT_PLUGIN_TIMEOUT"
+        120.0,
+        "Timeout for the start of a plugin in seconds.",
+        "INIT_PLUGIN_TIMEOUT",
+        above=0,
     )
     confirmation: str | None = _setting(
         None,
@@ -198,7 +210,9 @@ class Settings:
         choices=("never", "risky", "always"),
     )
     confirmation_timeout: float = _setting(
-        300.0, "Seconds after which an unconfirmed action is rejected."
+        300.0,
+        "Seconds after which an unconfirmed action is rejected.",
+        minimum=0,
     )
     checkpoints: str = _setting(
         "auto",
@@ -211,6 +225,7 @@ class Settings:
         60.0,
         "Seconds without an Action after which an agent's next Action starts a new turn; ten "
         "minutes or more for a client that names its session.",
+        minimum=0,
     )
     checkpoint_variables: str = _setting(
         "auto",
@@ -224,12 +239,14 @@ class Settings:
         "Memory for the earlier states of variables in MiB; the oldest are dropped first, and "
         "larger variables are not kept.",
         "OH_JUPYTER_CHECKPOINT_VARIABLES_MB",
+        minimum=0,
     )
     checkpoint_variables_disk_mb: float = _setting(
         1024.0,
         "Disk space for the earlier states of a workspace's variables in MiB, which survive a "
         "restart of the kernel; the oldest are dropped first.",
         "OH_JUPYTER_CHECKPOINT_VARIABLES_DISK_MB",
+        minimum=0,
     )
     sandbox: str = _setting(
         "off",
@@ -268,9 +285,12 @@ class Settings:
         60.0,
         "Timeout for the start of an agent's session in seconds.",
         "OH_JUPYTER_AGENT_START_TIMEOUT",
+        above=0,
     )
     max_upload_mb: float = _setting(
-        4096.0, "Size limit of an upload, and of the contents of a zip file, in MiB."
+        4096.0,
+        "Size limit of an upload, and of the contents of a zip file, in MiB.",
+        above=0,
     )
     draft_model: str | None = _setting(
         None,
@@ -292,14 +312,19 @@ class Settings:
         5,
         "Attempts of that model to correct its edit before the edit is dropped.",
         "OH_JUPYTER_DRAFT_CORRECT_NUM",
+        minimum=0,
     )
     editor_history_limit: int = _setting(
-        100, "Undoable edits of each file.", "OH_JUPYTER_EDITOR_HISTORY_LIMIT"
+        100,
+        "Undoable edits of each file.",
+        "OH_JUPYTER_EDITOR_HISTORY_LIMIT",
+        minimum=0,
     )
     editor_history_mb: float = _setting(
         256.0,
         "Size limit of a workspace's edit history in MiB; the oldest edits are dropped first.",
         "OH_JUPYTER_EDITOR_HISTORY_MB",
+        minimum=0,
     )
     enable_auto_lint: bool = _setting(
         False, "Whether edits report new lint errors.", "ENABLE_AUTO_LINT"
@@ -421,7 +446,7 @@ def read_settings(
     for name, value, where in sources:
         try:
             parsed = _parsed(value, hints[name], where, settings[name].metadata["example"])
-            check_choice(name, parsed, where)
+            check_value(name, parsed, where)
         except ConfigError as error:
             faults.append(error)
         else:
@@ -429,17 +454,26 @@ def read_settings(
     for name, value in (explicit or {}).items():
         if name not in hints:
             raise ConfigError(f"There is no setting {name!r}. Settings: {', '.join(hints)}")
-        check_choice(name, value)
+        check_value(name, value)
         values[name] = value
     return Settings(**values), faults
 
 
-def check_choice(name: str, value: Any, where: str = "") -> None:
-    """Raise ConfigError if a setting has choices and the value is not one of them."""
-    choices = Settings.__dataclass_fields__[name].metadata["choices"]
-    if choices and value is not None and value not in choices:
-        where = where or f"The setting {name}"
-        raise ConfigError(f"{where} must be one of {', '.join(choices)}, not {value!r}")
+def check_value(name: str, value: Any, where: str = "") -> None:
+    """Raise ConfigError if a setting has choices or a range, and the value is not in them."""
+    if value is None:
+        return
+    allowed = Settings.__dataclass_fields__[name].metadata
+    where = where or f"The setting {name}"
+    if allowed["choices"] and value not in allowed["choices"]:
+        choices = ", ".join(allowed["choices"])
+        raise ConfigError(f"{where} must be one of {choices}, not {value!r}")
+    minimum, above = allowed["minimum"], allowed["above"]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if minimum is not None and not (is_number and value >= minimum):  # nor NaN
+        raise ConfigError(f"{where} must be a number of at least {minimum}, not {value!r}")
+    if above is not None and not (is_number and value > above):
+        raise ConfigError(f"{where} must be a number greater than {above}, not {value!r}")
 
 
 def secret_variables() -> set[str]:

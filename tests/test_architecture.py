@@ -76,6 +76,7 @@ MAY_IMPORT = {
         "mcp_sdk",
         "vulnerabilities",
         "server_notes",
+        "locks",
     },
     "client": BASE | {"events", "config"},
     "connect": BASE | {"events", "config", "server", "client"},

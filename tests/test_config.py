@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
@@ -74,3 +75,28 @@ def test_what_is_printed_of_settings_holds_no_secrets() -> None:
     settings = load_settings({"file_store_web_hook_secret": "s3cr3t"}, environ={})
     assert settings.file_store_web_hook_secret == "s3cr3t"
     assert "s3cr3t" not in repr(settings)
+
+
+NUMBERS = [
+    name for name, hint in get_type_hints(Settings).items() if hint in (int, float, float | None)
+]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_without_meaning_is_rejected(name: str) -> None:
+    for value in (-1, float("nan"), "5", True):
+        with pytest.raises(ConfigError, match=f"The setting {name} must be a number .*, not "):
+            load_settings({name: value}, environ={})
+    assert getattr(load_settings({name: 1}, environ={}), name) == 1
+
+
+def test_the_source_of_a_number_without_meaning_is_named(tmp_path: Path) -> None:
+    environ = {"OH_JUPYTER_CHECKPOINT_VARIABLES_MB": "-1"}
+    rule = "OH_JUPYTER_CHECKPOINT_VARIABLES_MB must be a number of at least 0, not -1.0"
+    with pytest.raises(ConfigError, match=rule):
+        load_settings(environ=environ)
+    file = toml(tmp_path, "[core]\nmax_upload_mb = 0\n")
+    with pytest.raises(
+        ConfigError, match=r"max_upload_mb in .* must be a number greater than 0, not 0"
+    ):
+        load_settings(environ={}, config_file=file)

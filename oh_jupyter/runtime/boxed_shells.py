@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from oh_jupyter.config import Settings, check_choice, environment_without_secrets, state_home
+from oh_jupyter.config import Settings, check_value, environment_without_secrets, state_home
 from oh_jupyter.errors import SandboxError
 from oh_jupyter.events import (
     Action,
@@ -57,8 +57,8 @@ class BoxedShells:
         in_thread: Callable[..., Awaitable[T]],
     ) -> None:
         """Start no box yet; raise ConfigError for an unknown setting."""
-        check_choice("sandbox", settings().sandbox)
-        check_choice("sandbox_network", settings().sandbox_network)
+        check_value("sandbox", settings().sandbox)
+        check_value("sandbox_network", settings().sandbox_network)
         self._settings = settings
         self._workspace_dir = workspace_dir
         self._in_thread: Callable[..., Awaitable[object]] = in_thread

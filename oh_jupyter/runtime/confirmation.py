@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from oh_jupyter.background import Watchers
-from oh_jupyter.config import check_choice
+from oh_jupyter.config import check_value
 from oh_jupyter.errors import ConfirmationError
 from oh_jupyter.events import (
     Action,
@@ -89,7 +89,7 @@ class Confirmations:
 
     def __init__(self, policy: str, timeout_seconds: float, workspace_dir: str) -> None:
         """Start with no waiting Actions; raise ConfigError for an unknown policy."""
-        check_choice("confirmation", policy)
+        check_value("confirmation", policy)
         self.policy = policy
         self.timeout_seconds = timeout_seconds
         self._workspace_dir = workspace_dir

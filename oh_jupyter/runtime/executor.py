@@ -16,7 +16,7 @@ from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from oh_jupyter.background import thread_pool
-from oh_jupyter.config import Settings, check_choice
+from oh_jupyter.config import Settings, check_value
 from oh_jupyter.errors import OhJupyterError, SandboxError
 from oh_jupyter.events import (
     Action,
@@ -153,7 +153,7 @@ class ActionExecutor:
         )
         self.interrupted_guests: set[str] = set()
         self.running = RunningActions(lambda id: id in self.confirmations.waiting, self.peek)
-        check_choice("checkpoints", settings.checkpoints)
+        check_value("checkpoints", settings.checkpoints)
         self.turns = Turns(
             self.in_thread,
             workspace_dir,

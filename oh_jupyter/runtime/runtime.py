@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from oh_jupyter.background import LoopThread
-from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings, check_choice
+from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings, check_value
 from oh_jupyter.errors import OhJupyterError, RuntimeClosedError
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.plugins import JupyterPlugin, Plugin, VSCodePlugin, make_plugins
@@ -186,20 +186,15 @@ def setting_faults(settings: Settings) -> Iterator[tuple[str, OhJupyterError]]:
     """Yield the names and errors of settings that a runtime rejects, except store and webhook."""
     custom = [name for name in settings.plugins if name not in ALL_PLUGINS]
     checks: dict[str, Callable[[], object]] = {
-        "checkpoints": lambda: check_choice("checkpoints", settings.checkpoints),
-        "checkpoint_variables": lambda: check_choice(
-            "checkpoint_variables", settings.checkpoint_variables
-        ),
-        "confirmation": lambda: check_choice("confirmation", settings.confirmation),
         "mcp_servers": lambda: parse_servers(settings.mcp_servers),
         "plugins": lambda: make_plugins(custom),
-        "sandbox": lambda: check_choice("sandbox", settings.sandbox),
-        "sandbox_network": lambda: check_choice("sandbox_network", settings.sandbox_network),
         "username": lambda: shell_user(settings),
     }
-    for name, check in checks.items():
+    for setting in fields(Settings):
+        name = setting.name
         try:
-            check()
+            check_value(name, getattr(settings, name))
+            checks.get(name, lambda: None)()
         except OhJupyterError as error:
             yield name, error
 

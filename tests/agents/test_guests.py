@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 from acp.schema import PermissionOption, ToolCallStart, ToolCallUpdate
-from guest_runtime import BROKEN, Guests, command
+from guest_runtime import BROKEN, SCRIPTED, Guests, command
 
 from oh_jupyter.agents.acp_client import AcpClient
 from oh_jupyter.agents.commands import find_agent
@@ -121,7 +121,41 @@ def test_a_turn_begins_at_a_checkpoint(guests: Guests) -> None:
     assert (guests.folder / "a.txt").read_text() == "before\n"
 
 
-def test_an_agent_is_told_which_turn_was_undone_and_restored(guests: Guests) -> None:
+def test_a_turn_that_is_undone_leaves_the_agents_memory(guests: Guests) -> None:
+    turns = guests.runtime.executor.turns
+    guests.prompt("say remember this")
+    undone = guests.prompt("write a.txt: x")
+    session_id = guests.agents.at_work["scripted"].session_id
+    guests.call(turns.rewind(undone.checkpoint, Scope(), preview=False))
+    said = guests.prompt("hello", context=lambda: "Introduction.").text
+    assert guests.agents.at_work["scripted"].session_id != session_id
+    assert said.startswith("You said: Introduction.\n\nNote from oh_jupyter: the user undid turns")
+    assert "User: say remember this\nYou: remember this" in said
+    assert "a.txt" not in said
+    assert said.endswith("hello")
+    assert "prompt 2." in guests.prompt("prompts").text
+    # The new conversation is the one to resume.
+    assert guests.call(guests.agents._saved_session("scripted")) != session_id
+    rewind = next(each for each in turns.checkpoints.entries() if each.kind == "rewind")
+    guests.call(turns.rewind(rewind.id, Scope(), preview=False))
+    restored = guests.prompt("again").text
+    assert "User: write a.txt: x" in restored
+    assert "User: hello" not in restored, "the rewind was undone, and with it what came since"
+
+
+def test_without_turns_before_it_a_conversation_starts_empty(guests: Guests) -> None:
+    undone = guests.prompt("write a.txt: x")
+    guests.call(guests.runtime.executor.turns.rewind(undone.checkpoint, Scope(), preview=False))
+    assert guests.prompt("hello").text == "You said: hello"
+    assert "prompt 2." in guests.prompt("prompts").text
+
+
+def test_an_agent_with_one_session_is_told_which_turn_was_undone_and_restored(
+    make_guests: MakeGuests,
+) -> None:
+    guests = make_guests(
+        agents={"scripted": command(SCRIPTED, "--no-sessions")}, confirmation="never"
+    )
     turns = guests.runtime.executor.turns
     shown: list[tuple[str, bool]] = []
     guests.agents._on_turn = lambda turn: shown.append((turn.prompt, turn.undone))

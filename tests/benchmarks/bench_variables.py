@@ -42,6 +42,7 @@ CASES: dict[str, tuple[str, str]] = {
         "import numpy as np; a = np.ones(1 << 26)",
         "a[0] += 1",
     ),
+    "512 MB array, read": ("import numpy as np; a = np.ones(1 << 26)", "a[0]"),
     "100,000 dicts, one changed": (
         "rows = [{'a': i, 'b': [i]} for i in range(100_000)]",
         "rows[5]['b'].append(1)",
@@ -62,15 +63,15 @@ def milliseconds(call: Callable[[], Any]) -> float:
     return 1000 * (time.perf_counter() - start)
 
 
-def ours(make: str, code: str) -> tuple[float, float, float]:
-    """Return the added time of a cell and of a rewind, and the time of the code alone."""
+def ours(make: str, code: str) -> tuple[float, float, float, float]:
+    """Return the time added to a cell, then in the background, that of a rewind, and the code's."""
     variables = types.ModuleType("__main__").__dict__
     folder = Path(tempfile.mkdtemp())
     history = VariableHistory(Namespace(variables, {}), str(folder), folder / "variables")
     history.disk_bytes = 0
     history._store = lambda *_: None  # type: ignore[method-assign]  # it is in the background
     exec(make, variables)
-    added, back, alone = [], [], []
+    added, later, back, alone = [], [], [], []
     for turn in range(1, 2 * ROUNDS, 2):
         start = time.perf_counter()
         cell = history.before(code, turn)
@@ -79,9 +80,11 @@ def ours(make: str, code: str) -> tuple[float, float, float]:
         end = time.perf_counter()
         history.after(cell)
         added.append(1000 * (time.perf_counter() - end + middle - start))
+        later.append(milliseconds(history.settle))
         alone.append(1000 * (end - middle))
         back.append(milliseconds(lambda turn=turn: history.rewind(turn, turn + 1)))
-    return statistics.median(added), statistics.median(back), statistics.median(alone)
+    added_ms, later_ms, back_ms, alone_ms = map(statistics.median, (added, later, back, alone))
+    return added_ms, later_ms, back_ms, alone_ms
 
 
 def deepcopy(make: str) -> float:
@@ -116,15 +119,17 @@ def kishu(make: str, code: str) -> str:
 
 
 def main() -> None:
-    print(f"{'case':34}{'code':>9}{'added':>9}{'rewind':>9}{'deepcopy':>10}{'kishu':>10}   (ms)")
+    columns = f"{'code':>9}{'added':>9}{'later':>9}{'rewind':>9}{'deepcopy':>10}{'ratio':>7}"
+    print(f"{'case':34}{columns}{'kishu':>10}   (ms; ratio: added to deepcopy)")
     for name, (make, code) in CASES.items():
         try:
-            added, back, alone = ours(make, code)
+            added, later, back, alone = ours(make, code)
         except ImportError as error:
             print(f"{name:34}{error}", file=sys.stderr)
             continue
-        others = f"{deepcopy(make):10.1f}{kishu(make, code):>10}"
-        print(f"{name:34}{alone:9.2f}{added:9.2f}{back:9.2f}{others}", flush=True)
+        raw = deepcopy(make)
+        others = f"{raw:10.1f}{added / raw:7.2f}{kishu(make, code):>10}"
+        print(f"{name:34}{alone:9.2f}{added:9.2f}{later:9.2f}{back:9.2f}{others}", flush=True)
 
 
 if __name__ == "__main__":

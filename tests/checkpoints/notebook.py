@@ -22,7 +22,8 @@ class Notebook:
         self.turn = kernel
 
     def person(self, code: str) -> None:
-        """Run a cell that nothing watches."""
+        """Run a cell that nothing watches, as a kernel does."""
+        self.history.settle()
         exec(compile(code, "<person>", "exec"), self.variables)
 
     def agent(self, code: str) -> int:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from oh_jupyter.checkpoints.variables import history, records
 from oh_jupyter.checkpoints.variables.plan import CHANGED_BETWEEN, CHANGED_SINCE
 from oh_jupyter.checkpoints.variables.reach import EVERYTHING, cell_reach
+from oh_jupyter.checkpoints.variables.records import settle
 from tests.checkpoints.notebook import Notebook
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="time limits need POSIX signals")
@@ -348,3 +352,61 @@ def test_an_untouched_frame_costs_nothing(notebook: Notebook) -> None:
         start = time.process_time()
         notebook.history.after(notebook.history.before(code, 1))
         assert time.process_time() - start < 0.05, code
+
+
+@pytest.fixture
+def large(notebook: Notebook) -> Notebook:
+    """Return a notebook with an array that is compared in the background."""
+    pytest.importorskip("numpy")
+    notebook.person("import numpy as np; a = np.zeros(1 << 20); same = a")
+    return notebook
+
+
+@pytest.mark.parametrize("code", ["a[5] = 1", "a[0]", "a = np.ones(1 << 20)"])
+def test_a_cell_does_not_wait_until_much_data_is_compared(
+    large: Notebook, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, go_on = threading.Event(), threading.Event()
+
+    def wait(*arguments: Any) -> None:
+        started.set()
+        assert go_on.wait(60)
+        settle(*arguments)
+
+    monkeypatch.setattr(history, "settle", wait)
+    turn = large.agent(code)
+    assert started.wait(60)
+    go_on.set()
+    rows = large.rewind(turn)
+    assert large.value("a is same and not a.any()")
+    assert ("a" in rows) == (code != "a[0]"), "what did not change is not listed"
+
+
+def test_what_the_person_changes_right_after_a_cell_is_theirs(large: Notebook) -> None:
+    turn = large.agent("a[5] = 1")
+    large.person("a[6] = 2")
+    assert large.rewind(turn)["a"] == ("yours", CHANGED_SINCE)
+    assert large.value("a[5:7].tolist()") == [1, 2]
+
+
+def test_cells_in_a_row_are_undone_one_by_one(large: Notebook) -> None:
+    turns = [large.agent(f"a += {number}") for number in range(1, 5)]
+    for turn, total in zip(reversed(turns), (6, 3, 1, 0), strict=True):
+        assert large.rewind(turn) == {"a": ("restored", "")}
+        assert large.value(f"a is same and (a == {total}).all()")
+
+
+def test_an_interrupt_while_data_is_compared_loses_nothing(
+    large: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "LARGE_BYTES", 1 << 40)
+    monkeypatch.setattr(history, "settle", _interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        large.agent("a[5] = 1")
+    monkeypatch.setattr(history, "settle", settle)
+    assert large.rewind(large.turn) == {"a": ("restored", "")}
+    assert large.value("a is same and not a.any()")
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt

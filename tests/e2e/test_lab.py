@@ -43,6 +43,8 @@ def test_the_tour_runs_and_the_panel_shows_whoever_acts(lab, open_notebook) -> N
 def test_the_status_stays_busy_while_the_agent_works_beside_a_cell(lab, open_notebook) -> None:
     page = open_notebook("00-tour.ipynb")
     kernel = lab.kernel_of(TOUR)
+    load = {"action": {"action": "run", "args": {"command": "true"}}}
+    lab.request(f"oh_jupyter/kernels/{kernel}/execute_action", load)
     page.evaluate(
         """() => new Promise(started => {
             const { kernel } = jupyterapp.shell.currentWidget.sessionContext.session;

@@ -93,6 +93,9 @@ def test_a_setting_that_cannot_be_used_is_refused_and_what_was_loaded_stays(fres
     fresh_kernel.execute("%oh_run here=1")
     shown = fresh_kernel.execute('%config OhJupyter.confirmation = "sometimes"')
     assert "expected any of ['never', 'risky', 'always'] or None" in shown
+    shown = fresh_kernel.execute("%config OhJupyter.checkpoint_variables_mb = -1")
+    assert "checkpoint_variables_mb must be a number of at least 0, not -1" in shown
+    assert fresh_kernel.execute("oh.settings.checkpoint_variables_mb") == "1024.0"
     assert "no plugin 'nope'" in fresh_kernel.execute('%config OhJupyter.plugins = ["nope"]')
     late = fresh_kernel.execute('%config OhJupyter.file_store = "memory"')
     assert "OhJupyter.file_store was read when the runtime started" in late
@@ -101,6 +104,7 @@ def test_a_setting_that_cannot_be_used_is_refused_and_what_was_loaded_stays(fres
     refused = fresh_kernel.execute("%reload_ext oh_jupyter")
     assert refused.startswith("ConfigError: ")
     assert "Nothing was reloaded" in refused
+    fresh_kernel.execute("%config OhJupyter.checkpoint_variables_mb = 512")
     fresh_kernel.execute('%config OhJupyter.confirmation = "always"')
     fresh_kernel.execute('%config OhJupyter.plugins = ["agent_skills", "jupyter"]')
     fresh_kernel.execute("import os; os.environ['OH_JUPYTER_MCP_SERVERS'] = '[{\"name\": 1}]'")

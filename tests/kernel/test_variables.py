@@ -56,6 +56,18 @@ def test_files_and_variables_return_together(kernel: LiveKernel) -> None:
     assert (kernel.directory / "made.txt").exists()
 
 
+def test_the_list_counts_what_a_turn_changed(kernel: LiveKernel) -> None:
+    kernel.execute("counted, untouched = [1], [1]")
+    id = agent(kernel, "counted.append(2); made = 1; open('counted.txt', 'w').close()")
+    agent(kernel, "made = 2; untouched")
+    kernel.execute("oh.write('mine.txt', 'the person acts again');")
+    _, listed = kernel.ask("checkpoints")
+    turn = next(each for each in listed["checkpoints"] if each["id"] == id)
+    assert turn["variables"] == ["counted", "made"]
+    assert (turn["files"], turn["cells"]) == (["counted.txt"], 2)
+    assert "1 file, 2 cells, 2 variables" in kernel.execute("%oh_rewind")
+
+
 def test_a_rewind_can_be_of_files_or_variables_alone(kernel: LiveKernel) -> None:
     kernel.execute("rows = [1]")
     id = agent(kernel, "rows.append(2); open('made2.txt', 'w').close()")
@@ -81,6 +93,17 @@ def test_the_persons_variables_stay(kernel: LiveKernel) -> None:
     assert kernel.execute("a, b, c") == "([1], 'mine', [1, 2, 'mine'])"
     kernel.execute(f"%oh_rewind {id} --yes --everything")
     assert kernel.execute("a, c") == "([1], [1])"
+
+
+def test_a_persons_cell_waits_until_the_agents_data_is_compared(kernel: LiveKernel) -> None:
+    pytest.importorskip("numpy")
+    kernel.execute("import numpy as np; a = np.zeros(1 << 24)")
+    id = agent(kernel, "a[5] = 1")
+    kernel.execute("a[6] = 2")
+    assert outcomes(rewind(kernel, id))["a"] == "yours"
+    id = agent(kernel, "a[7] = 3")
+    assert outcomes(rewind(kernel, id))["a"] == "restored"
+    assert kernel.execute("a[5:8].tolist()") == "[1.0, 2.0, 0.0]"
 
 
 def test_over_rest_on_the_main_thread_between_cells(kernel: LiveKernel) -> None:

@@ -6,6 +6,7 @@ import functools
 import logging
 import os
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -38,6 +39,7 @@ from oh_jupyter.checkpoints.variables.records import (
     Record,
     compare,
     reasons,
+    settle,
     strong_reference,
 )
 from oh_jupyter.checkpoints.variables.walk import Walk, runs_user_thread
@@ -53,7 +55,7 @@ CLOSE_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class PendingCell:
-    """The variables before a cell that is running."""
+    """The variables before a cell that is running, or that was the last one to run."""
 
     checkpoint: int
     names: Mapping[str, Any]
@@ -91,7 +93,10 @@ class _Queue(QueueThread):
 
 
 class VariableHistory:
-    """Keeps what agents' cells change in a notebook's variables; all calls are on one thread."""
+    """Keeps what agents' cells change in a notebook's variables.
+
+    Only ``settle`` may be called on any thread, all else on one.
+    """
 
     def __init__(self, namespace: Namespace, workspace_dir: str, directory: Path) -> None:
         """Take the variables; nothing is read or written yet.
@@ -109,6 +114,10 @@ class VariableHistory:
         self._records: list[Record] = []
         self._dropped = 0
         self._queue = _Queue("oh-variables")
+        self._settling = threading.Lock()
+        self._unsettled: tuple[Record, PendingCell] | None = None
+        self.on_changed: Callable[[int, frozenset[str]], None] = lambda checkpoint, names: None
+        """Called on any thread with the variables that a cell of a checkpoint's turn changed."""
         self._is_ours = functools.lru_cache(maxsize=1024)(self._find_ours)
 
     def before(self, code: str, checkpoint: int) -> PendingCell:
@@ -119,20 +128,45 @@ class VariableHistory:
             checkpoint: Number of the turn's checkpoint.
         """
         reach = EVERYTHING if runs_user_thread(self._namespace) else cell_reach(code)
-        names = self._namespace.own()
-        return PendingCell(checkpoint, names, self._walk(reach))
+        names, walk = self._namespace.own(), self._walk(reach)
+        self.settle()  # mostly done: the background thread read while this one copied
+        return PendingCell(checkpoint, names, walk)
 
     def after(self, cell: PendingCell) -> None:
-        """Record what the cell has changed."""
+        """Record what the cell has changed; much data is compared in the background."""
+        self.settle()
         after = Walk(self._namespace, self._is_ours, self._budget())
         with without_collections():
             record = compare(cell.checkpoint, cell.walk, cell.names, self._namespace.own(), after)
-        if record:
-            self._add(record)
-            self._store(record, cell.walk, cell.names)
+        self._unsettled = record, cell
+        if record.unread:
+            self._queue.add(self.settle)
+        else:
+            self.settle()
+
+    def settle(self) -> None:
+        """Complete the record of the last cell; call it before any code changes variables."""
+        if self._unsettled is None:
+            return
+        with self._settling:
+            if self._unsettled is None:
+                return
+            record, cell = self._unsettled
+            try:
+                with without_collections():
+                    settle(record, cell.walk, cell.names)
+            except Exception:
+                self._unsettled = None
+                raise
+            self._unsettled = None  # only now, because an interrupt may come before
+            if record:
+                self._add(record)
+                self._store(record, cell.walk, cell.names)
+                self.on_changed(record.checkpoint, record.names)
 
     def mark(self, checkpoint: int) -> None:
         """Keep all variables."""
+        self.settle()
         walk, names = self._walk(EVERYTHING), self._namespace.own()
         bindings = {name: Binding(value, lambda: None) for name, value in names.items()}
         changes = {
@@ -204,6 +238,7 @@ class VariableHistory:
 
     def close(self) -> None:
         """Wait shortly for variables that are being stored."""
+        self.settle()
         self._queue.wait(CLOSE_SECONDS)
         self._queue.stop()
 
@@ -211,6 +246,7 @@ class VariableHistory:
         self, checkpoint: int, everything: bool, as_person: bool
     ) -> tuple[VariablePlan, dict[str, StoredRecord]]:
         """Return the plan, and the stored records of variables that are in no memory."""
+        self.settle()
         everything = everything and as_person
         records = [
             record

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import functools
 import io
+import itertools
 import operator
 import pickle
 import types
@@ -37,7 +38,7 @@ def _same_members(one: Iterable[Any], other: Iterable[Any]) -> bool:
 
 
 def _pairs(value: Mapping[Any, Any]) -> Iterable[Any]:
-    return (*value.keys(), *value.values())
+    return itertools.chain(value, value.values())
 
 
 def _write_dict(thing: Any, value: dict[Any, Any]) -> None:

@@ -15,6 +15,11 @@ from oh_jupyter.checkpoints.variables.walk import CONTAINERS, State, Walk
 
 PART_NOT_KEPT = "a part is not kept: "
 
+UNREADABLE = "its content could not be read again: "
+
+LARGE_BYTES = 1 << 22
+"""Size above which data is compared after the cell has returned."""
+
 
 class Binding(NamedTuple):
     """The object of a variable before a cell, and a reference to the one after it."""
@@ -32,6 +37,15 @@ class Change(NamedTuple):
     after: tuple[Any, ...]
 
 
+class Unread(NamedTuple):
+    """An object with much data, whose content after the cell is yet to be compared or sealed."""
+
+    thing: Callable[[], Any]
+    state: State
+    now: tuple[Any, ...]
+    is_made: bool
+
+
 @dataclass
 class Record:
     """The changes of one cell of an agent, or of a rewind.
@@ -45,6 +59,7 @@ class Record:
         reasons: Variables whose content was not kept, with the reason.
         is_exact: Whether it has all variables at a mark instead of the changes of a cell.
         size: Size of the data that it alone holds, in bytes.
+        unread: Objects with much data, by their identity; ``settle`` reads them.
     """
 
     checkpoint: int
@@ -55,6 +70,13 @@ class Record:
     reasons: dict[str, str] = field(default_factory=dict)
     is_exact: bool = False
     size: int = 0
+    unread: dict[int, Unread] = field(default_factory=dict)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables that the cell bound or deleted, or whose objects it changed."""
+        reached = (name for name, keys in self.reached.items() if keys & self.changes.keys())
+        return frozenset(self.bindings).union(reached)
 
     def __bool__(self) -> bool:
         """Whether the cell changed, or might have changed, anything."""
@@ -91,7 +113,7 @@ def compare(
     new_names: Mapping[str, Any],
     after: Walk,
 ) -> Record:
-    """Return what a cell changed.
+    """Return what a cell changed, except for objects with much data, which ``settle`` adds.
 
     Args:
         checkpoint: Number of the checkpoint.
@@ -107,13 +129,20 @@ def compare(
             record.bindings[name] = Binding(old, reference(new))
     for key, state in before.states.items():
         _add_change(record, before, key, state)
-    record.reached = before.names_of(record.changes)
     _add_made(record, before, after, [name for name in record.bindings if name in new_names])
+    return record
+
+
+def settle(record: Record, before: Walk, old_names: Mapping[str, Any]) -> None:
+    """Complete a record while everything still is as the cell left it; this may be repeated."""
+    for key, unread in list(record.unread.items()):
+        _read_change(record, before, key, unread)
+        del record.unread[key]
+    record.reached = before.names_of(record.changes)
     record.reasons = reasons(before)
     _limit_dropped(record, before)
     for name in record.reached.keys() & old_names.keys():  # still bound to the same objects
         record.bindings.setdefault(name, Binding(old_names[name], reference(old_names[name])))
-    return record
 
 
 def _add_change(record: Record, before: Walk, key: int, state: State) -> None:
@@ -122,15 +151,28 @@ def _add_change(record: Record, before: Walk, key: int, state: State) -> None:
     if type(state.thing) in CONTAINERS and state.parts[0].same(state.values[0], state.thing):
         return
     try:
-        now = state.now()
-        if state.is_same(now):
-            return
-        change = Change(strong_reference(state.thing), state.parts, state.values, state.sealed(now))
-        record.size += state.held(now)
+        unread = Unread(strong_reference(state.thing), state, state.now(), is_made=False)
     except Exception as error:  # types may fail in any way
-        before.reasons[key] = f"its content could not be read again: {error}"
+        before.reasons[key] = UNREADABLE + str(error)
         return
-    record.changes[key] = change
+    if state.size() >= LARGE_BYTES:
+        record.unread[key] = unread
+    else:
+        _read_change(record, before, key, unread)
+
+
+def _read_change(record: Record, before: Walk, key: int, unread: Unread) -> None:
+    """Add an object that the cell made or changed, with its sealed content."""
+    thing, state, now, is_made = unread
+    try:
+        if is_made:
+            record.changes[key] = Change(thing, state.parts, None, state.sealed(now))
+        elif not state.is_same(now):
+            change = Change(thing, state.parts, state.values, state.sealed(now))
+            record.size += state.held(now)
+            record.changes[key] = change
+    except Exception as error:  # types may fail in any way
+        before.reasons[key] = UNREADABLE + str(error)
 
 
 def _add_made(record: Record, before: Walk, after: Walk, made: list[str]) -> None:
@@ -140,12 +182,18 @@ def _add_made(record: Record, before: Walk, after: Walk, made: list[str]) -> Non
     after.follow(Reach(frozenset(made)), copies=False)
     for key in after.states.keys() - before.states.keys():
         state = after.states[key]
-        if state.parts:
-            thing = reference(state.thing, functools.partial(_forget, record, key))
-            record.changes[key] = Change(thing, state.parts, None, state.sealed(state.values))
-    for name, keys in after.names_of(record.changes, through_code=False).items():
+        if not state.parts:
+            continue
+        thing = reference(state.thing, functools.partial(_forget, record, key))
+        unread = Unread(thing, state, state.values, is_made=True)
+        if state.size() >= LARGE_BYTES:
+            record.unread[key] = unread
+        else:
+            _read_change(record, after, key, unread)
+    keys = record.changes.keys() | record.unread.keys()
+    for name, inner in after.names_of(keys, through_code=False).items():
         if name in made:
-            record.reached_after[name] = keys
+            record.reached_after[name] = inner
 
 
 def _forget(record: Record, key: int, _: object) -> None:

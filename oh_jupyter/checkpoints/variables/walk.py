@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -74,7 +74,7 @@ class State(NamedTuple):
         return part.remake(self.thing, value)
 
 
-CONTAINERS = frozenset({list, dict, set})
+CONTAINERS: dict[type, tuple[Part, ...]] = {kind: class_parts(kind) for kind in (list, dict, set)}
 """Types that are read and compared without detours, because most objects have them."""
 
 
@@ -87,7 +87,7 @@ class Walk:
         is_ours: Returns whether a module by this name is the notebook or in the workspace.
         budget: Maximum cost.
         states: Contents by the identity of the object.
-        edges: Identities of the children by that of their parent, unless it is a plain container.
+        edges: Identities of the children by that of their parent, if it has any.
         roots: Identities of the values of the variables that were reached.
         reasons: Why an object was not kept, by its identity; ``unkept`` has the object.
         skipped: Why a variable was not kept at all, by its name.
@@ -108,7 +108,6 @@ class Walk:
         self._seen_names: set[str] = set()
         self.unkept: dict[int, Any] = {}
         self._shared: list[int] = []
-        self._count = 0
         self._bad_classes: dict[type, str] = {}
 
     def follow(self, reach: Reach, *, copies: bool = True) -> None:
@@ -139,36 +138,38 @@ class Walk:
                 self.edges.pop(key, None)
 
     def _follow(self, value: Any, added: list[int]) -> None:
+        self._check_limits()
         stack = [value]
         while stack:
             thing = stack.pop()
             key = id(thing)
             if key in self.states or key in self.reasons or thing is self.namespace.variables:
                 continue
-            self._check_limits()
             added.append(key)
-            kind: Any = type(thing)
-            if kind in CONTAINERS:  # most objects
-                parts = class_parts(kind)
-                value = parts[0].read(thing)
-                self.states[key] = State(thing, parts, (value,))
-                stack += [each for each in parts[0].children(value) if type(each) not in ATOMS]
-                continue
-            try:
-                state, children = self._read(thing)
-            except NotKeptError as error:
-                self.unkept[key] = thing
-                self.reasons[key] = str(error)
-                continue
-            self.states[key] = state
-            self.edges[key] = [id(child) for child in children]
-            stack += children
-            if any(part.is_shared for part in state.parts):
-                self._shared.append(key)
+            if not len(added) % 256:
+                self._check_limits()
+            container: Any = CONTAINERS.get(type(thing))
+            if container is not None:  # most objects
+                value = container[0].read(thing)
+                children = [
+                    each for each in container[0].children(value) if type(each) not in ATOMS
+                ]
+                self.states[key] = State(thing, container, (value,))
+            else:
+                try:
+                    self.states[key], children = self._read(thing)
+                except NotKeptError as error:
+                    self.unkept[key] = thing
+                    self.reasons[key] = str(error)
+                    continue
+                if any(part.is_shared for part in self.states[key].parts):
+                    self._shared.append(key)
+            if children:
+                self.edges[key] = list(map(id, children))
+                stack += children
 
     def _check_limits(self) -> None:
-        self._count += 1
-        if not self._count % 256 and time.thread_time() > self._deadline:
+        if time.thread_time() > self._deadline:
             raise NotKeptError("the variables of this cell took too long to read")
         if len(self.states) > self.budget.objects:
             raise NotKeptError(f"the cell reaches more than {self.budget.objects:,} objects")
@@ -239,8 +240,7 @@ class Walk:
         for name, root in self.roots.items():
             seen, stack = {root}, [root]
             while stack:
-                children = self._children(stack.pop())
-                new = [each for each in children if each not in seen]
+                new = [each for each in self.edges.get(stack.pop(), ()) if each not in seen]
                 if not through_code:
                     new = [each for each in new if not self._is_code(each)]
                 seen.update(new)
@@ -252,12 +252,6 @@ class Walk:
     def _is_code(self, key: int) -> bool:
         state = self.states.get(key)
         return state is not None and isinstance(state.thing, type | ModuleType)
-
-    def _children(self, key: int) -> Iterable[int]:
-        if key in self.edges or key not in self.states:
-            return self.edges.get(key, ())
-        state = self.states[key]
-        return map(id, state.parts[0].children(state.values[0]))
 
 
 def runs_user_thread(namespace: Namespace) -> bool:

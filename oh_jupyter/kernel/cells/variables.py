@@ -122,7 +122,9 @@ class CellVariables:
     def close(self) -> None:
         """Store what is to be stored."""
         if self._history is not None:
+            self._shell.events.unregister("pre_execute", self._history.settle)
             self._history.close()
+            self._history = None
 
     def _current(self) -> VariableHistory:
         if self._history is None:
@@ -135,6 +137,8 @@ class CellVariables:
                 self._executor.workspace_dir,
                 self._executor.turns.checkpoints.directory / "variables",
             )
+            self._history.on_changed = self._executor.turns.note_variables
+            self._shell.events.register("pre_execute", self._history.settle)
         settings = self._executor.settings
         self._history.memory_bytes = settings.checkpoint_variables_mb * 2**20
         self._history.disk_bytes = settings.checkpoint_variables_disk_mb * 2**20
