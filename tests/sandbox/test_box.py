@@ -253,6 +253,20 @@ def test_a_box_is_checked_before_its_first_command(layout: Layout) -> None:
     box.close()
 
 
+@needs_engine
+def test_the_memory_limit_spares_the_shell(layout: Layout) -> None:
+    box = layout.box()
+    session = BashSession(layout.workspace, None, 60, 300, env=layout.env(), enclosure=box)
+    with session:
+        output_of(session, "export KEPT=1")
+        code = 'import time; x = b"x" * (600 * 2**20); time.sleep(60)'
+        action = CmdRunAction(f"{sys.executable} -c '{code}'", blocking=True)
+        observation = session.execute(action)
+        assert "more than the limit of 300 MiB" in observation.metadata.suffix  # type: ignore[union-attr]
+        assert output_of(session, "echo $KEPT") == "1"
+    box.close()
+
+
 def test_missing_paths_and_links_are_resolved_once(tmp_path: Path) -> None:
     real = tmp_path / "real"
     real.mkdir()
@@ -289,11 +303,8 @@ def test_the_profile_for_macos() -> None:
 
 def test_no_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    find_engine.cache_clear()
-    try:
-        engine = find_engine()
-    finally:
-        find_engine.cache_clear()
+    monkeypatch.setattr(availability, "WORKING_ENGINES", {})
+    engine = find_engine()
     if sys.platform == "linux":
         assert engine.program is None
         assert "bubblewrap is not installed: " in engine.sentence
@@ -318,11 +329,8 @@ def test_a_bubblewrap_that_differs(
     (tmp_path / "bwrap").write_text(script)
     (tmp_path / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    find_engine.cache_clear()
-    try:
-        engine = find_engine()
-    finally:
-        find_engine.cache_clear()
+    monkeypatch.setattr(availability, "WORKING_ENGINES", {})
+    engine = find_engine()
     if script == OLD:
         assert engine == Engine(f"{tmp_path}/bwrap", nested_namespaces=True)
     else:
