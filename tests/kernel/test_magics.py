@@ -340,6 +340,7 @@ def test_a_command_in_a_sandbox_says_so(kernel) -> None:
     shown = kernel.execute("%oh_run --sandbox touch /etc/x")
     assert "Read-only file system" in shown
     assert "[sandboxed]" in shown
+    assert "[sandboxed]" in kernel.execute("%oh_log --last 1")
     assert "[sandboxed]" not in kernel.execute("%oh_run echo plain")
     kernel.execute("oh.set_env({'KEPT_OUT': 'a-value'}, sandbox=False)")
     assert "<>" in kernel.execute('%oh_run --sandbox echo "<$KEPT_OUT>"')
