@@ -212,6 +212,7 @@ class Settings:
     confirmation_timeout: float = _setting(
         300.0,
         "Seconds after which an unconfirmed action is rejected.",
+        "OH_JUPYTER_CONFIRMATION_TIMEOUT",
         minimum=0,
     )
     untrusted_text: bool = _setting(

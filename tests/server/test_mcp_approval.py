@@ -140,7 +140,7 @@ async def test_a_late_approval_starts_the_action(
         code, waiting = 0, []
         while code != 200 or not waiting:  # 424 until oh_jupyter is loaded
             code, waiting = await ask("kernels", plain_kernel, "confirmations")
-        assert waiting[0]["seconds_left"] > LATE_SECONDS
+        assert waiting[0]["seconds_left"] > 7000
         done, _ = await asyncio.wait({calling}, timeout=LATE_SECONDS)
         assert not done, calling.result()
         link = state_of(jp_serverapp.web_app.settings).router.link(plain_kernel)
