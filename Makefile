@@ -1,6 +1,6 @@
 # Commands for users and developers. Each can be repeated, as root or as a normal user.
 #   make lab  [ARGS="--no-browser --port 8890"]   start JupyterLab on notebooks/
-#   make test                                     run all checks; test-all includes the slow ones
+#   make test                                     run all checks; test-all adds the long tests
 #   make coverage [TESTS=tests/storage]           measure line coverage; fail below the threshold
 #   make pictures                                 save screenshots of JupyterLab's tests to screenshots/
 #   make docs                                     build the documentation in docs/_build/html

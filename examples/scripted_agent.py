@@ -26,6 +26,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from itertools import count
 from typing import Any
 
@@ -73,7 +74,9 @@ def call_tool(url: str, headers: dict[str, str], tool: str, arguments: Any) -> d
 class ScriptedAgent:
     """Carries out the lines of a prompt."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_sessions: bool = True) -> None:
+        """Declare that earlier conversations can be loaded, or not."""
+        self._has_sessions = has_sessions
         self._ids = count(1)
         self._turns: dict[str, asyncio.Task[None]] = {}
         self._folders: dict[str, str] = {}
@@ -89,7 +92,9 @@ class ScriptedAgent:
         mcp = McpCapabilities(http=True)
         return InitializeResponse(
             protocol_version=acp.PROTOCOL_VERSION,
-            agent_capabilities=AgentCapabilities(load_session=True, mcp_capabilities=mcp),
+            agent_capabilities=AgentCapabilities(
+                load_session=self._has_sessions, mcp_capabilities=mcp
+            ),
         )
 
     async def new_session(
@@ -275,4 +280,4 @@ class ScriptedAgent:
 
 
 if __name__ == "__main__":
-    asyncio.run(acp.run_agent(ScriptedAgent()))
+    asyncio.run(acp.run_agent(ScriptedAgent("--no-sessions" not in sys.argv)))

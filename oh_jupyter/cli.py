@@ -9,12 +9,12 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from oh_jupyter._version import __version__
-from oh_jupyter.errors import ConfirmationError, OhJupyterError, ServerError
+from oh_jupyter.errors import ConfigError, ConfirmationError, OhJupyterError, ServerError
 
 if TYPE_CHECKING:
     from oh_jupyter.client import RuntimeClient
@@ -49,6 +49,8 @@ def _run(options: argparse.Namespace) -> int:
         from oh_jupyter.connect.command import connect
 
         return connect(options)
+    if options.command == "token":
+        return _token(options)
     if options.command == "doctor":
         return _examine(as_json=options.json)
     if options.command in _OF_A_SERVER:
@@ -84,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     relay.add_argument("--notebook", help="an open notebook, for the tools of its own kernel")
     _add_address(relay)
     _add_connect(commands)
+    _add_token(commands)
     doctor = commands.add_parser(
         "doctor",
         help="tell what does not work here, and the command that mends it",
@@ -151,12 +154,73 @@ def _add_connect(commands: Any) -> None:
     )
 
 
+def _add_token(commands: Any) -> None:
+    token = commands.add_parser(
+        "token",
+        help="make a token that allows an agent only some things, or revoke one",
+        description="Print a token for REST and MCP on this user's servers that allows only what "
+        "is named. Without options, list the tokens.",
+    )
+    _add_scopes(token)
+    token.add_argument("--notebook", default="", help="allow only this notebook and its kernel")
+    token.add_argument(
+        "--expires", type=_seconds, metavar="TIME", help="when it ends, such as 30m, 8h or 7d"
+    )
+    token.add_argument("--label", default="", help="a name for the list and the event log")
+    token.add_argument("--revoke", metavar="ID", help="revoke the token with this id")
+
+
+def _add_scopes(parser: argparse.ArgumentParser) -> None:
+    from oh_jupyter.server.tokens import SCOPES
+
+    for scope, meaning in SCOPES.items():
+        parser.add_argument(
+            f"--{scope}", action="append_const", const=scope, dest="scopes", help=meaning
+        )
+
+
+def _seconds(text: str) -> float:
+    """A time such as 8h in seconds; a ValueError, which argparse words, for anything else."""
+    units = {"m": 60.0, "h": 3600.0, "d": 86400.0}
+    if not text[:-1].isdecimal() or text[-1] not in units or not int(text[:-1]):
+        raise ValueError
+    return int(text[:-1]) * units[text[-1]]
+
+
+_seconds.__name__ = "time"
+
+
+def _token(options: argparse.Namespace) -> int:
+    from oh_jupyter.server.tokens import TokenFile
+
+    tokens = TokenFile()
+    if options.revoke is not None:
+        tokens.revoke(options.revoke)
+        print(f"Revoked {options.revoke}.")
+    elif options.scopes:
+        _, secret = tokens.create(
+            options.scopes,
+            notebook=options.notebook,
+            expires_seconds=options.expires,
+            label=options.label,
+        )
+        print(secret)
+    else:
+        if options.notebook or options.expires or options.label:
+            raise ConfigError("name what the token allows, such as --read --edit")
+        print("\n".join(map(str, tokens.list())) or "There are no tokens.")
+    return 0
+
+
 def _find(options: argparse.Namespace, notebook: str | None) -> RunningServer:
     """The server or kernel that the options name; an OhJupyterError if there is none."""
     from oh_jupyter.server.running import find_server, server_at
+    from oh_jupyter.server.tokens import PREFIX
 
     if options.url is None:
-        return find_server(notebook, prefer_open=options.command == "mcp")
+        server = find_server(notebook, prefer_open=options.command == "mcp")
+        is_scoped = (options.token or "").startswith(PREFIX)
+        return replace(server, token=options.token) if is_scoped else server
     return server_at(options.url, options.token or "", notebook)
 
 
@@ -216,8 +280,13 @@ def _status(options: argparse.Namespace) -> int:
     for message in runtime.get("running", ()):
         print(f"running: {message}")
     for entry in waiting:
-        print(f"waits: {entry['id']}  {entry['message']}  ({entry['reason']})")
+        print(f"waits: {entry['id']}  {_question(entry)}")
     return 0
+
+
+def _question(entry: dict[str, Any]) -> str:
+    agent = f"{entry['agent']}: " if entry["agent"] else ""
+    return f"{agent}{entry['message']}  ({entry['reason']})"
 
 
 def _log(options: argparse.Namespace) -> int:
@@ -245,7 +314,7 @@ def _confirm(options: argparse.Namespace) -> int:
         waiting = client.waiting()
         if options.id is None:
             for entry in waiting:
-                print(f"{entry['id']:5}  {entry['message']}  ({entry['reason']})")
+                print(f"{entry['id']:5}  {_question(entry)}")
             if not waiting:
                 print("Nothing waits.")
             return 0

@@ -248,6 +248,32 @@ class Settings:
         "OH_JUPYTER_CHECKPOINT_VARIABLES_DISK_MB",
         minimum=0,
     )
+    sandbox: str = _setting(
+        "off",
+        "Whether agents' commands run in a sandbox that keeps its state, apart from your shell: "
+        "off, auto (where one can be made), or required (else nothing runs). Cells run in the "
+        "kernel's process and are never sandboxed.",
+        "OH_JUPYTER_SANDBOX",
+        choices=("auto", "required", "off"),
+    )
+    sandbox_network: str = _setting(
+        "none",
+        "Network of the sandbox: none, or host for the machine's; with host, risky commands wait "
+        "for a person also in the sandbox.",
+        "OH_JUPYTER_SANDBOX_NETWORK",
+        choices=("none", "host"),
+    )
+    sandbox_writable: tuple[str, ...] = _setting(
+        (),
+        "More directories that are writable in the sandbox, relative to the workspace, also "
+        "protected ones such as .venv.",
+        "OH_JUPYTER_SANDBOX_WRITABLE",
+    )
+    sandbox_hidden: tuple[str, ...] = _setting(
+        (),
+        "More paths that are invisible in the sandbox, relative to the workspace.",
+        "OH_JUPYTER_SANDBOX_HIDDEN",
+    )
     agents: dict[str, str] | None = _setting(  # noqa: RUF009
         None,
         "Your own agents for %oh_agent as JSON: names and command lines of programs that speak the "

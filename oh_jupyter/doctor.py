@@ -219,6 +219,18 @@ def _agents(settings: Settings) -> Iterator[Check]:
         yield Check("%oh_agent", "missing", "needs the package agent-client-protocol", mend)
 
 
+def _sandbox(settings: Settings) -> Iterator[Check]:
+    """Check that a sandbox can be made; missing is wrong only where one is set."""
+    from oh_jupyter.sandbox import find_engine
+
+    engine = find_engine()
+    if engine.program is not None:
+        yield Check("sandbox", "ok", f"{engine.program} works; sandbox = {settings.sandbox!r}")
+        return
+    status: Literal["missing", "wrong"] = "missing" if settings.sandbox == "off" else "wrong"
+    yield Check("sandbox", status, engine.problem, engine.mend)
+
+
 def _settings(settings: Settings) -> Iterator[Check]:
     """Check that a kernel's runtime starts with these settings."""
     from oh_jupyter.runtime.runtime import setting_faults
@@ -319,6 +331,7 @@ _CHECKS: tuple[Callable[[Settings], Iterator[Check]], ...] = (
     _lab_extension,
     _browser,
     _git,
+    _sandbox,
     _agents,
     _settings,
     _store,

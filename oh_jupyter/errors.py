@@ -28,6 +28,7 @@
     ├── CheckpointError                 the workspace cannot be kept, or not brought back
     ├── ChildStartError                 a child process could not be started
     ├── ShellError                      the shell session could not start or answer
+    │   └── SandboxError                no sandbox can be made for it here
     ├── BrowserError                    the browser could not start or answer
     │   ├── BrowserNotFoundError        no Chromium, Chrome or Edge on this machine
     │   ├── BrowserActionError          a browser action was malformed or failed
@@ -106,6 +107,7 @@ __all__ = [
     "RequestExpiredError",
     "RequestNotFoundError",
     "RuntimeClosedError",
+    "SandboxError",
     "ServerError",
     "ServerNotFoundError",
     "ShellError",
@@ -253,6 +255,10 @@ class ChildStartError(OhJupyterError, OSError):
 
 class ShellError(OhJupyterError):
     """The shell session could not start or answer."""
+
+
+class SandboxError(ShellError):
+    """No sandbox can be made for the shell here."""
 
 
 class BrowserError(OhJupyterError):

@@ -15,7 +15,7 @@ from oh_jupyter import errors
 
 PACKAGE = Path(oh_jupyter.__file__).parent
 
-ROOMS = {"storage", "editor", "shell", "browser", "skills", "checkpoints"}
+ROOMS = {"storage", "editor", "shell", "browser", "skills", "checkpoints", "sandbox"}
 BASE = {"errors", "_version", "ansi", "background", "control_messages", "schema"}
 LOW = BASE | {"events", "config", "process", "locks", "edit_lock", "moves"}
 MAY_IMPORT = {
@@ -42,6 +42,7 @@ MAY_IMPORT = {
     "skills": LOW | {"editor"},
     "checkpoints": LOW,
     "cells": LOW,
+    "sandbox": LOW,
     "plugins": LOW | ROOMS | {"cells"},
     "runtime": LOW | ROOMS | {"cells", "plugins", "mcp_sdk"},
     "evaluation": LOW | {"browser", "runtime", "storage"},
@@ -75,6 +76,7 @@ MAY_IMPORT = {
         "mcp_sdk",
         "vulnerabilities",
         "server_notes",
+        "locks",
     },
     "client": BASE | {"events", "config"},
     "connect": BASE | {"events", "config", "server", "client"},

@@ -192,3 +192,38 @@ def test_a_reader_that_has_seen_enough(client: RuntimeClient) -> None:
     done = subprocess.run([*COMMAND, "status"], stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.fixture
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def test_tokens_are_made_listed_and_revoked(own_state: None, shown: Callable[..., str]) -> None:
+    assert shown("token") == "There are no tokens.\n"
+    made = ("--read", "--browse", "--notebook", "a.ipynb", "--expires", "8h", "--label", "Gemini")
+    assert shown("token", *made).startswith("ohj_")
+    line = shown("token")
+    id = line.partition(" ")[0]
+    assert line.startswith(f"{id}  read, browse in a.ipynb, until 20")
+    assert line.endswith(" (Gemini)\n")
+    assert shown("token", "--revoke", id) == f"Revoked {id}.\n"
+    assert shown("token") == "There are no tokens.\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--notebook", "a.ipynb"), "oh-jupyter: name what the token allows"),
+        (("--revoke", "0"), "oh-jupyter: there is no token '0'. Tokens: none"),
+        (("--read", "--expires", "8"), "oh-jupyter token: error: argument --expires: invalid time"),
+        (
+            ("--read", "--expires", "0h"),
+            "oh-jupyter token: error: argument --expires: invalid time",
+        ),
+    ],
+)
+def test_tokens_that_are_refused(
+    own_state: None, refused: Callable[..., str], options: tuple[str, ...], message: str
+) -> None:
+    assert refused("token", *options).startswith(message)

@@ -72,6 +72,7 @@ def brought_along(requirements: list[str]) -> set[str]:
     return {each.partition("[")[0] for each in found}
 
 
+@pytest.mark.thorough
 def test_a_plain_installation_has_what_its_modules_import() -> None:
     base = brought_along(PROJECT["dependencies"]) | {"oh-jupyter"}
     blocked = {

@@ -13,6 +13,7 @@ from oh_jupyter import vulnerabilities
 from oh_jupyter.cli import main
 from oh_jupyter.config import Settings
 from oh_jupyter.doctor import Check, examine
+from oh_jupyter.sandbox import Engine
 
 
 def find(name: str, settings: Settings | None = None) -> Check:
@@ -53,6 +54,16 @@ def test_nothing_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert "%oh_rewind needs it" in find("git").found
     assert find("agents").status == "missing"
     assert "nodejs.org" in find("Node.js").mend
+
+
+def test_no_sandbox(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    engine = Engine(None, problem="bubblewrap is not installed", mend="apk add bubblewrap")
+    monkeypatch.setattr("oh_jupyter.sandbox.find_engine", lambda: engine)
+    check = find("sandbox")
+    assert (check.status, check.found, check.mend) == ("missing", engine.problem, engine.mend)
+    assert find("sandbox", Settings(sandbox="required")).status == "wrong"
+    monkeypatch.setattr("oh_jupyter.sandbox.find_engine", lambda: Engine("/usr/bin/bwrap"))
+    assert find("sandbox").found == "/usr/bin/bwrap works; sandbox = 'off'"
 
 
 def test_an_old_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -72,6 +72,9 @@ PUBLIC = {
     ],
     "oh_jupyter.process": ["PIPE", "Child", "spawn"],
     "oh_jupyter.runtime": ["ActionExecutor", "Runtime", "RuntimeThread", "list_directory"],
+    "oh_jupyter.sandbox": [
+        *("Box", "Engine", "Profile", "allowed_environment", "find_engine", "make_profile"),
+    ],
     "oh_jupyter.shell": ["BashSession", "PowerShellSession", "ShellSession", "ShellSnapshot"],
     "oh_jupyter.skills": [
         *("Skill", "add", "available", "call_skill", "documentation", "find", "on_change"),

@@ -71,6 +71,7 @@ def test_conda_installs_what_pip_does() -> None:
     assert {(each.name, str(each.specifier)) for each in listed} == needed
 
 
+@pytest.mark.thorough
 def test_an_installation_that_fails_says_what_is_missing() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / "install", "no-such-package-of-ours"],

@@ -104,7 +104,9 @@ _READ_ONLY_KINDS = ("read", "search", "think", "fetch")
 class AcpClient:
     """Client of one agent, on the runtime's loop; drops updates outside of a turn."""
 
-    def __init__(self, executor: ActionExecutor, environment: dict[str, str]) -> None:
+    def __init__(self, executor: ActionExecutor, environment: dict[str, str], name: str) -> None:
+        """Take the agent's ``name`` for people, which may change when it says its own."""
+        self.name = name
         self.turn: AgentTurn | None = None
         self.last_update = 0.0
         self.on_change: Callable[[AgentTurn], None] = lambda turn: None
@@ -145,11 +147,15 @@ class AcpClient:
         *,
         approved: bool = False,
         execute: Callable[[], Awaitable[Observation]] | None = None,
+        only_asks: bool = False,
     ) -> Observation:
         """Execute an Action of the agent; return an error if it was cancelled."""
         principal: EventSource = "user" if approved else "agent"
+        action.actor = {"client": self.name}
         task = asyncio.create_task(
-            self._executor.run_action(action, "agent", principal=principal, execute=execute)
+            self._executor.run_action(
+                action, "agent", principal=principal, execute=execute, only_asks=only_asks
+            )
         )
         self._acting.add(task)
         try:
@@ -188,7 +194,7 @@ class AcpClient:
         async def approve() -> Observation:
             return NullObservation(f"The agent may execute it: {title}")
 
-        observation = await self._act(action, execute=approve)
+        observation = await self._act(action, execute=approve, only_asks=True)
         approved = isinstance(observation, NullObservation)
         if approved:
             self._approved_paths |= {os.path.realpath(path) for path in edited_paths(tool_call)}
@@ -261,7 +267,12 @@ class AcpClient:
         action = CmdRunAction(shown, is_static=True, cwd=cwd or self._workspace)
         variables = {variable.name: variable.value for variable in env or ()}
         terminal = AgentTerminal(
-            action, argv, self._environment | variables, output_byte_limit, self._executor.in_thread
+            action,
+            argv,
+            self._environment | variables,
+            output_byte_limit,
+            self._executor.in_thread,
+            self._executor.enclose,
         )
         approved = shown in self._approved_commands
         running = asyncio.create_task(self._act(action, approved=approved, execute=terminal.run))

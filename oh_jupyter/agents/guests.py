@@ -126,7 +126,11 @@ class GuestAgents:
                 notices += remarks
             self.current = name
         await self._mark_undone()
-        introduction = context() if session.turns == 0 and not resume else ""
+        is_new = session.turns == 0 and not resume
+        if await session.forget_undone():
+            is_new = True
+            await self._save_session(name, session.session_id)
+        introduction = context() if is_new else ""
         turn = AgentTurn(name, text, notices=list(notices))
 
         def begin() -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import acp
 from acp.schema import (
+    AgentCapabilities,
     ClientCapabilities,
     EnvVariable,
     FileSystemCapabilities,
@@ -22,6 +25,7 @@ from acp.schema import (
     InitializeResponse,
     McpServerStdio,
     PromptResponse,
+    SessionCapabilities,
 )
 from pydantic import ValidationError
 
@@ -43,6 +47,8 @@ from oh_jupyter.runtime.session_changes import turn_changes
 
 if TYPE_CHECKING:
     from oh_jupyter.runtime import ActionExecutor
+
+logger = logging.getLogger(__name__)
 
 CANCEL_TIMEOUT_SECONDS = 5.0
 """Time for an agent to end a cancelled turn before it is killed."""
@@ -72,10 +78,13 @@ class AgentSession:
         self._executor = executor
         self._guest = f"{command.name}-{secrets.token_hex(4)}"
         environment = environment_without_secrets()
-        self._client = AcpClient(executor, environment)
+        self._client = AcpClient(executor, environment, command.name.capitalize())
         self._environment = environment
         self._busy = asyncio.Lock()
         self._undone = UndoneTurns()
+        self._before = ""
+        self._is_resumed = False
+        self._servers: list[HttpMcpServer | McpServerStdio] = []
         self._cancelling: asyncio.Task[None] | None = None
         self._request: asyncio.Task[PromptResponse] | None = None
         self._watcher: asyncio.Task[None] | None = None
@@ -145,26 +154,71 @@ class AgentSession:
                 f"Protocol, and oh_jupyter version {acp.PROTOCOL_VERSION}. Update the older one"
             )
         self._info = info
-        folder = self._executor.workspace_dir
-        servers = [] if tools is None else [self._mcp_server(tools)]
+        if info.agent_info is not None:
+            self._client.name = info.agent_info.title or info.agent_info.name
+        self._servers = [] if tools is None else [self._mcp_server(tools)]
         if resume is None:
-            options = dict(self.command.session_options)
-            created = await self._ask(
-                self._connection.new_session(cwd=folder, mcp_servers=servers, **options)
-            )
-            self.session_id = created.session_id
+            self.session_id = await self._new_session()
             return
         if not (info.agent_capabilities and info.agent_capabilities.load_session):
             raise AgentError(f"{self.command.name} cannot resume an earlier conversation")
         await self._ask(
             self._connection.load_session(
-                cwd=folder,
+                cwd=self._executor.workspace_dir,
                 session_id=resume,
-                mcp_servers=servers,
+                mcp_servers=self._servers,
                 **dict(self.command.session_options),
             )
         )
-        self.session_id = resume
+        self.session_id, self._is_resumed = resume, True
+
+    async def _new_session(self) -> str:
+        created = await self._ask(
+            self._connection.new_session(
+                cwd=self._executor.workspace_dir,
+                mcp_servers=self._servers,
+                **dict(self.command.session_options),
+            )
+        )
+        return str(created.session_id)
+
+    async def forget_undone(self) -> bool:
+        """Continue in a session without the turns that were undone; return whether it is new.
+
+        That needs an agent with several sessions. The protocol's fork copies a session as it is
+        now, so the new one starts with what was said in the turns that stand.
+        """
+        can_start_over = self._has_several_sessions and not self._is_resumed
+        if self.is_busy or self.problem or not can_start_over or not self._undone.has_news:
+            return False
+        async with self._busy:
+            try:
+                async with asyncio.timeout(self._executor.settings.agent_start_timeout):
+                    session_id = await self._new_session()
+            except (AgentError, TimeoutError) as error:  # the next prompt says what was undone
+                logger.warning("%s started no new session: %s", self.command.name, error)
+                return False
+            old, self.session_id = self.session_id, session_id
+            self._before = self._undone.start_over()
+            self._client.costs = None
+            if self._session_capabilities.close is not None:
+                with suppress(AgentError):
+                    await self._ask(self._connection.close_session(session_id=old))
+        return True
+
+    @property
+    def _capabilities(self) -> AgentCapabilities:
+        known = None if self._info is None else self._info.agent_capabilities
+        return known or AgentCapabilities()
+
+    @property
+    def _session_capabilities(self) -> SessionCapabilities:
+        return self._capabilities.session_capabilities or SessionCapabilities()
+
+    @property
+    def _has_several_sessions(self) -> bool:
+        has_fork = self._session_capabilities.fork is not None
+        return has_fork or bool(self._capabilities.load_session)
 
     def _mcp_server(self, tools: ToolServer) -> HttpMcpServer | McpServerStdio:
         """Return our MCP server by HTTP, or by a relay if the agent only starts programs."""
@@ -266,8 +320,10 @@ class AgentSession:
             self._client.begin(turn, on_change)
             self._executor.interrupted_guests.discard(self._guest)
             try:
-                notice = self._undone.notice()
-                await self._take_turn(turn, "\n\n".join(filter(None, (context, notice, text))))
+                notice, before = self._undone.notice(), self._before
+                self._before = ""
+                parts = (context, before, notice, text)
+                await self._take_turn(turn, "\n\n".join(filter(None, parts)))
             finally:
                 self._client.end()
                 self._record(turn)

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from oh_jupyter.background import start_thread
 from oh_jupyter.config import OUTPUT_LIMIT
 from oh_jupyter.events import CmdOutputMetadata, CmdOutputObservation, CmdRunAction, Observation
 from oh_jupyter.process import PIPE, Child
+from oh_jupyter.sandbox.profile import allowed_environment
 
 if TYPE_CHECKING:
     from typing import IO
@@ -49,6 +50,7 @@ class AgentTerminal:
         env: Mapping[str, str],
         byte_limit: int | None,
         in_thread: InThread,
+        enclose: Callable[[CmdRunAction, list[str]], Awaitable[list[str]]],
     ) -> None:
         self.action = action
         self.started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -58,6 +60,7 @@ class AgentTerminal:
         self._argv, self._env = list(argv), dict(env)
         self._byte_limit = MAX_OUTPUT_BYTES if byte_limit is None else byte_limit
         self._in_thread = in_thread
+        self._enclose = enclose
         self._output = b""
         self._child: Child | None = None
 
@@ -83,11 +86,13 @@ class AgentTerminal:
 
     async def run(self) -> Observation:
         """Run the command to its end; raise ChildStartError if it cannot start."""
+        argv = await self._enclose(self.action, self._argv)
+        env = self._env if argv is self._argv else allowed_environment(self._env)
         self._child = child = await start_child(
             self._in_thread,
-            self._argv,
+            argv,
             cwd=self.action.cwd,
-            env=self._env,
+            env=env,
             stdin=subprocess.DEVNULL,
             stdout=PIPE,
             stderr=subprocess.STDOUT,

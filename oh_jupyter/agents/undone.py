@@ -1,4 +1,4 @@
-"""Notices to an agent about its turns that a person has undone."""
+"""What an agent learns about its turns that a person has undone, and what it remembers instead."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from oh_jupyter.agents.turn import AgentTurn
 MAX_PROMPT_CHARS = 80
 MAX_FILES = 10
 
+MAX_TEXT_CHARS = 4000
+"""Maximum length of a text of the person or the agent in what came before."""
+
+MAX_BEFORE_CHARS = 40_000
+"""Maximum length of what came before; the oldest turns are left out."""
+
 UNDONE = (
     "Note from oh_jupyter: the user undid your turn {prompt!r}{files}. Files and variables are as "
     "before it; read them again, and do not repeat the changes unless asked."
@@ -14,6 +20,12 @@ UNDONE = (
 RESTORED = (
     "Note from oh_jupyter: the user restored your turn {prompt!r}{files}, which was undone. Its "
     "changes are in place again; read the files again."
+)
+
+
+BEFORE = (
+    "Note from oh_jupyter: the user undid turns of this conversation, with their changes of files "
+    "and variables, so it continues from before them. What was said before:"
 )
 
 
@@ -28,6 +40,25 @@ class UndoneTurns:
         """Add a turn that starts."""
         self._turns.append(turn)
 
+    @property
+    def has_news(self) -> bool:
+        """Whether turns were undone or restored that the agent knows otherwise."""
+        return any(turn.undone != (n in self._reported) for n, turn in enumerate(self._turns))
+
+    def start_over(self) -> str:
+        """Return what an agent without a memory needs to continue, or "" if that is nothing.
+
+        The agent then knows the turns that stand, and no other.
+        """
+        self._reported = {n for n, turn in enumerate(self._turns) if turn.undone}
+        standing = [_said(turn) for turn in self._turns if not turn.undone]
+        size, first = 0, len(standing)
+        while first > 0 and size + len(standing[first - 1]) <= MAX_BEFORE_CHARS:
+            first -= 1
+            size += len(standing[first])
+        omitted = ["(Earlier turns are omitted.)"] if first > 0 else []
+        return "\n\n".join([BEFORE, *omitted, *standing[first:]]) if standing else ""
+
     def notice(self) -> str:
         """Return what the agent does not know yet, or ""; it is then reported."""
         lines = []
@@ -36,6 +67,16 @@ class UndoneTurns:
                 lines.append(_line(turn))
                 self._reported ^= {number}
         return "\n".join(lines)
+
+
+def _said(turn: AgentTurn) -> str:
+    person, agent = (_shortened(text) for text in (turn.prompt, turn.text))
+    return f"User: {person}\nYou: {agent or '(nothing)'}"
+
+
+def _shortened(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= MAX_TEXT_CHARS else text[:MAX_TEXT_CHARS] + "…"
 
 
 def _line(turn: AgentTurn) -> str:

@@ -29,7 +29,8 @@ class Checkpoint:
         begin: The files at that moment.
         end: The files when the turn ended or its agent last paused; None for a mark.
         extra: Further facts from its maker: ``target`` of a rewind; of a turn, ``files`` that it
-            changed, ``cells`` that it ran, and ``part_of``, the turn that it continues.
+            changed, ``cells`` that it ran, ``changed_variables``, and ``part_of``, the turn that it
+            continues.
         others: Paths, relative to the workspace, that others changed during the turn.
         is_open: Whether the turn continues.
         owner: Token of the process that started it.
@@ -109,11 +110,15 @@ def merged_turns(entries: Iterable[Checkpoint]) -> list[Checkpoint]:
             continue
         extra = {
             **first.extra,
-            "files": sorted({*first.extra.get("files", ()), *entry.extra.get("files", ())}),
+            **{name: _both(first, entry, name) for name in ("files", "changed_variables")},
             "cells": first.extra.get("cells", 0) + entry.extra.get("cells", 0),
         }
         merged[first.id] = replace(first, end=entry.end, is_open=entry.is_open, extra=extra)
     return list(merged.values())
+
+
+def _both(first: Checkpoint, second: Checkpoint, name: str) -> list[str]:
+    return sorted({*first.extra.get(name, ()), *second.extra.get(name, ())})
 
 
 def _parse(fields: dict[str, Any]) -> Checkpoint:

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from oh_jupyter.connect.clients import CLIENTS, NAME, Client, Target
@@ -21,6 +22,7 @@ from oh_jupyter.server.running import (
     is_local,
     server_at,
 )
+from oh_jupyter.server.tokens import SCOPES, TokenFile
 
 CHECK_SECONDS = 30.0
 """Timeout of an agent's first message."""
@@ -48,6 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     trust = "have only JupyterLab ask you, by the setting confirmation, and not the client as well"
     parser.add_argument("--trust", action="store_true", help=trust)
+    parser.add_argument(
+        "--scope",
+        dest="scopes",
+        metavar="SCOPES",
+        help="what the agent may do, such as read,edit: it gets a token of its own that allows no "
+        f"more ({', '.join(SCOPES)})",
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--print", action="store_true", help="print the entry instead of writing it")
     what.add_argument("--remove", action="store_true", help="remove the entry")
@@ -67,12 +76,16 @@ def connect(options: argparse.Namespace) -> int:
         if rule and rule_file:
             _change(rule_file, lambda text: remove_entry(rule, text))
         before, after = _change(file, lambda text: remove_entry(client.location, text))
+        _revoke(client)
         if after == before:
             print(f"{client.title}: no {NAME} in {file}")
         else:
             print(f"{client.title}: removed {NAME} from {file} (backup: {backup_of(file)})")
         return 0
     target, server = _target(options)
+    if options.scopes is not None:
+        path = "" if server is None or options.notebook is None else server.path
+        target = _scoped(target, client, options, path)
     entry = client.entry(target, options.trust)
     if options.print:
         print(f"# {file}", file=sys.stderr)
@@ -82,7 +95,7 @@ def connect(options: argparse.Namespace) -> int:
     before, after = _change(
         file,
         lambda text: set_entry(client.location, text, entry, decided),
-        private=target.server is not None,
+        private=target.server is not None or options.scopes is not None,
     )
     if options.trust and rule and rule_file:
         _change(rule_file, lambda text: set_entry(rule, text, rule.name))
@@ -136,6 +149,32 @@ def _target(options: argparse.Namespace) -> tuple[Target, RunningServer | None]:
         return target, None
     _check(server)
     return target, server
+
+
+def _scoped(target: Target, client: Client, options: argparse.Namespace, path: str) -> Target:
+    """Return a target with a new token of these scopes, and of the notebook with a path, if any.
+
+    Raises ConfigError if that is impossible.
+    """
+    if target.server is not None:
+        raise ConfigError(
+            "--scope makes a token for the servers of this machine. For --url, make one there with "
+            "oh-jupyter token, and pass it as --token"
+        )
+    if options.notebook is not None and not path:
+        raise ConfigError(f"the token is for an open notebook: open {options.notebook} first")
+    scopes = [scope.strip() for scope in options.scopes.split(",") if scope.strip()]
+    token, secret = TokenFile().create(scopes, notebook=path, label=client.title)
+    _revoke(client, but=token.id)
+    return replace(target, environment={**target.environment, "OH_TOKEN": secret})
+
+
+def _revoke(client: Client, but: str = "") -> None:
+    """Revoke the tokens that earlier entries of a client held."""
+    tokens = TokenFile()
+    for token in tokens.list():
+        if token.label == client.title and token.id != but:
+            tokens.revoke(token.id)
 
 
 def _program() -> str:

@@ -67,8 +67,8 @@ class Action(Event):
         runnable: Whether a runtime can execute it.
         timeout: Hard time limit in seconds; None for no limit.
         actor: Known origin of the request: ``user``, the ``persona`` and ``chat`` of Jupyter AI,
-            the ``guest`` of %oh_agent, the ``session`` of a client. The server overwrites a
-            client's value.
+            the ``guest`` of %oh_agent, the ``session`` of a client, and the name that a ``client``
+            gives itself. The server overwrites a client's value.
     """
 
     runnable: ClassVar[bool] = True
@@ -106,6 +106,7 @@ class CmdRunAction(Action):
         hidden: Hide it from the agent; its output is not truncated.
         confirmation_state: Whether a person has to approve it.
         security_risk: Risk as assessed by the agent.
+        sandbox: Run it in a sandbox, also where the settings do not ask for one.
     """
 
     kind: ClassVar[str] = "run"
@@ -120,6 +121,7 @@ class CmdRunAction(Action):
     hidden: bool = False
     confirmation_state: ActionConfirmationStatus = ActionConfirmationStatus.CONFIRMED
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
+    sandbox: bool = field(default=False, metadata=EXTENSION)
 
 
 def refuse_idle_cwd(cwd: str | None, is_static: bool) -> None:

@@ -39,9 +39,10 @@ class Observation(Event):
 
     Attributes:
         content: The text that an agent reads.
-        handling: Handling before the start, if any: who decided on the Action (``decided_by``),
+        handling: Handling of the Action, if any: who decided on the Action (``decided_by``),
             the wait for that decision (``waited_seconds``), the wait behind other Actions
-            (``queued_seconds``), or a cancellation before the start (``never_began``).
+            (``queued_seconds``), or a cancellation before the start (``never_began``); whether
+            a command ran in a sandbox (``sandboxed``), where one is set up.
             OpenHands lacks this field.
     """
 

@@ -145,16 +145,17 @@ class ActionMethods:
     def _principal(self) -> EventSource:
         return "agent" if self.host.in_agents_cell else "user"
 
-    def set_env(self, variables: dict[str, str]) -> None:
+    def set_env(self, variables: dict[str, str], *, sandbox: bool = True) -> None:
         """Set environment variables for the shell and for cells, with their literal values.
 
         Args:
             variables: Names and values.
+            sandbox: Also set them in agents' sandboxes.
 
         Raises:
             ShellError: A name or value is invalid.
         """
-        self._runtime.submit(self._executor.set_env(variables)).result()
+        self._runtime.submit(self._executor.set_env(variables, sandbox=sandbox)).result()
 
     def _act(self, action: Action, timeout: float | None = None) -> Any:
         action.timeout = timeout
@@ -175,6 +176,7 @@ class ActionMethods:
         blocking: bool = False,
         is_static: bool = False,
         cwd: str | None = None,
+        sandbox: bool = False,
     ) -> CmdOutputObservation:
         """Run a command in the shell that person and agent share.
 
@@ -185,6 +187,7 @@ class ActionMethods:
             blocking: Wait for the end, however long the command is silent.
             is_static: Use a temporary shell.
             cwd: Directory of a static command.
+            sandbox: Use a shell in a sandbox of your own.
 
         Returns:
             Its output and exit code.
@@ -197,7 +200,12 @@ class ActionMethods:
 
         refuse_idle_cwd(cwd, is_static)
         action = CmdRunAction(
-            command, is_input=is_input, blocking=blocking, is_static=is_static, cwd=cwd
+            command,
+            is_input=is_input,
+            blocking=blocking,
+            is_static=is_static,
+            cwd=cwd,
+            sandbox=sandbox,
         )
         return cast("CmdOutputObservation", self._act(action, timeout))
 

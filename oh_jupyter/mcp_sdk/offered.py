@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import anyio
@@ -19,8 +19,10 @@ in, ``{"approve": False}`` if the person declined, or None if the form was dismi
 class ToolRequest:
     """A call of a tool, with the ASGI scope of its request.
 
-    ``report_progress`` takes a growing number and a text; None if the client wants no progress.
-    ``elicit`` is None if the client cannot ask its person.
+    ``client`` is the client's name for people, "" if unknown. ``report_progress`` takes a growing
+    number and a text; None if the client wants no progress. ``elicit`` asks the client's person
+    during the call, and ``retry`` is set if the client asks its person and repeats the call; both
+    are None if the client cannot ask.
     """
 
     name: str
@@ -28,6 +30,19 @@ class ToolRequest:
     scope: Mapping[str, Any]
     report_progress: Callable[[float, str], Awaitable[None]] | None
     elicit: Elicit | None = None
+    client: str = ""
+    retry: Retry | None = None
+
+
+@dataclass(frozen=True)
+class Retry:
+    """State and responses with which a client repeats a call whose result required input.
+
+    ``state`` is "" in the first request of a call.
+    """
+
+    state: str = ""
+    responses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def form_content(action: str, content: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -45,7 +60,10 @@ class OfferedTools(Protocol):
         ...
 
     async def call_tool(self, call: ToolRequest) -> dict[str, Any]:
-        """Execute a call and return its ``CallToolResult``."""
+        """Execute a call and return its ``CallToolResult``.
+
+        If the call has a ``retry``, the result may be an ``InputRequiredResult`` instead.
+        """
         ...
 
     async def start_task(self, call: ToolRequest, delay_seconds: float) -> dict[str, Any]:
@@ -56,9 +74,18 @@ class OfferedTools(Protocol):
         ...
 
     async def task(
-        self, scope: Mapping[str, Any], id: str, *, cancel: bool = False, wait: bool = False
+        self,
+        scope: Mapping[str, Any],
+        id: str,
+        *,
+        cancel: bool = False,
+        wait: bool = False,
+        responses: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> dict[str, Any]:
-        """Return a task, optionally cancelled or awaited, or raise ``OhJupyterError``."""
+        """Return a task, optionally cancelled or awaited, or raise ``OhJupyterError``.
+
+        ``responses`` are those of the client's person to the task's questions.
+        """
         ...
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -13,13 +12,8 @@ from mcp.shared.exceptions import McpError
 from mcp.shared.message import SessionMessage
 
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.mcp_sdk.offered import (
-    ChangeBus,
-    Elicit,
-    OfferedTools,
-    ToolRequest,
-    form_content,
-)
+from oh_jupyter.mcp_sdk.client_of import client_name, elicit_during
+from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, ToolRequest
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
 """Notification of changed tools."""
@@ -90,7 +84,12 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
 
         arguments, scope = dict(params.arguments or {}), context.request.scope
         call = ToolRequest(
-            params.name, arguments, scope, None if token is None else report, _elicit(context)
+            params.name,
+            arguments,
+            scope,
+            None if token is None else report,
+            elicit_during(context.session, context.request_id),
+            client_name(context.session),
         )
         if params.task is not None:
             result = await tools.start_task(call, delay_seconds=0)
@@ -101,7 +100,7 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
             result = await tools.call_tool(call)
         return types.ServerResult(types.CallToolResult.model_validate(result))
 
-    async def task(request: Any, **look: bool) -> dict[str, Any]:
+    async def task(request: Any, **look: Any) -> dict[str, Any]:
         scope, id = server.request_context.request.scope, request.params.taskId
         try:
             return await tools.task(scope, id, **look)
@@ -138,22 +137,6 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
     server.request_handlers[types.CancelTaskRequest] = cancel_task
     server.notification_handlers[types.InitializedNotification] = initialized
     return server
-
-
-def _elicit(context: Any) -> Elicit | None:
-    """Return how to ask the client's person, or None if the client cannot."""
-    needed = types.ClientCapabilities(elicitation=types.ElicitationCapability())
-    if not context.session.check_client_capability(needed):
-        return None
-
-    async def elicit(message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
-        try:
-            answer = await context.session.elicit(message, dict(schema), context.request_id)
-        except McpError:  # the client failed, or is gone
-            return None
-        return form_content(answer.action, answer.content)
-
-    return elicit
 
 
 def _task(details: dict[str, Any]) -> dict[str, Any]:

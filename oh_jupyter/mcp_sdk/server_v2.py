@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from typing import Any
 
 import mcp_types as types
@@ -13,13 +12,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.mcp_sdk.offered import (
-    ChangeBus,
-    Elicit,
-    OfferedTools,
-    ToolRequest,
-    form_content,
-)
+from oh_jupyter.mcp_sdk.client_of import client_name, elicit_during, has_forms
+from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, Retry, ToolRequest
 
 TOOLS_CHANGED = ToolsListChanged()
 """The SDK's event for changed tools."""
@@ -36,6 +30,10 @@ TASK_DELAY_SECONDS = 1.0
 
 class _TaskParams(types.RequestParams):
     task_id: str
+
+
+class _TaskUpdateParams(_TaskParams):
+    input_responses: types.InputResponses | None = None
 
 
 class _Server(Server):
@@ -60,33 +58,39 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
             await ctx.session.report_progress(progress, None, message)
 
         arguments, scope = dict(params.arguments or {}), ctx.request.scope
+        # Such a request has no way back to its client.
+        is_sessionless = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         call = ToolRequest(
             params.name,
             arguments,
             scope,
             report if _wants_progress(ctx) else None,
-            _elicit(ctx),
+            None if is_sessionless else elicit_during(ctx.session, ctx.request_id),
+            client_name(ctx.session),
+            _retry(ctx, params),
         )
         if not _supports_tasks(ctx):
-            return types.CallToolResult.model_validate(await tools.call_tool(call))
+            result = await tools.call_tool(call)
+            if "inputRequests" in result:
+                return types.InputRequiredResult.model_validate(result)
+            return types.CallToolResult.model_validate(result)
         result = await tools.start_task(call, TASK_DELAY_SECONDS)
         if "taskId" in result:
             return {**result, "resultType": "task"}
         return types.CallToolResult.model_validate(result)
 
-    async def task(ctx: Any, params: _TaskParams, cancel: bool = False) -> dict[str, Any]:
+    async def task(ctx: Any, params: _TaskParams, **change: Any) -> dict[str, Any]:
         if not _supports_tasks(ctx):
             missing: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
             message = f"The client has not declared the extension {TASKS}"
             raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, missing)
         try:
-            return await tools.task(ctx.request.scope, params.task_id, cancel=cancel)
+            return await tools.task(ctx.request.scope, params.task_id, **change)
         except OhJupyterError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
 
-    async def update_task(ctx: Any, params: _TaskParams) -> dict[str, Any]:
-        # We request nothing from clients, so there is nothing to update.
-        await task(ctx, params)
+    async def update_task(ctx: Any, params: _TaskUpdateParams) -> dict[str, Any]:
+        await task(ctx, params, responses=_responses(params))
         return {}
 
     async def cancel_task(ctx: Any, params: _TaskParams) -> dict[str, Any]:
@@ -108,8 +112,9 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
         "notifications/initialized", types.NotificationParams, follow_changes
     )
     server.extensions[TASKS] = {}
-    for name, respond in (("get", task), ("update", update_task), ("cancel", cancel_task)):
-        server.add_request_handler(f"tasks/{name}", _TaskParams, respond)
+    server.add_request_handler("tasks/get", _TaskParams, task)
+    server.add_request_handler("tasks/update", _TaskUpdateParams, update_task)
+    server.add_request_handler("tasks/cancel", _TaskParams, cancel_task)
     return server
 
 
@@ -120,22 +125,16 @@ def _supports_tasks(ctx: Any) -> bool:
     return modern and capabilities is not None and TASKS in (capabilities.extensions or {})
 
 
-def _elicit(ctx: Any) -> Elicit | None:
-    """Return how to ask the client's person; sessionless requests have no way back."""
-    capabilities = ctx.session.client_capabilities
-    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or capabilities is None:
+def _retry(ctx: Any, params: Any) -> Retry | None:
+    """Return what a sessionless request repeats, or None if its client cannot ask its person."""
+    if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS or not has_forms(ctx.session):
         return None
-    if capabilities.elicitation is None:
-        return None
+    return Retry(params.request_state or "", _responses(params))
 
-    async def elicit(message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
-        try:
-            answer = await ctx.session.elicit_form(message, dict(schema), ctx.request_id)
-        except MCPError:  # the client failed, or is gone
-            return None
-        return form_content(answer.action, answer.content)
 
-    return elicit
+def _responses(params: Any) -> dict[str, dict[str, Any]]:
+    wire: dict[str, Any] = params.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return wire.get("inputResponses") or {}
 
 
 def _no_input_schemas() -> dict[str, Any]:

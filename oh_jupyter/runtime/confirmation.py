@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from oh_jupyter.background import Watchers
@@ -20,6 +20,7 @@ from oh_jupyter.events import (
     Observation,
     UserRejectObservation,
 )
+from oh_jupyter.events.actor import agent_name
 from oh_jupyter.runtime.approvals import ApprovalRules, Scope
 from oh_jupyter.runtime.cell_risk import Lookup
 from oh_jupyter.runtime.progress import ActionProgress
@@ -59,6 +60,11 @@ class PendingAction:
     def reason(self) -> str:
         """The reasons as one clause."""
         return ", and ".join(self.reasons)
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent that asks, or "" if unknown."""
+        return agent_name(self.action.actor)
 
 
 @dataclass(frozen=True)
@@ -106,19 +112,32 @@ class Confirmations:
         """The waiting Actions by id."""
         return {id: entry for id, (entry, _) in self._waiting.items()}
 
-    def require(self, action: Action, principal: EventSource) -> list[str]:
-        """Return the reasons why an Action must wait, and mark it as awaiting confirmation."""
-        reasons = self._reasons(action, principal)
+    def require(
+        self,
+        action: Action,
+        principal: EventSource,
+        *,
+        contained: bool = False,
+        more: Sequence[str] = (),
+    ) -> list[str]:
+        """Return the reasons why an Action must wait, and mark it as awaiting confirmation.
+
+        Nothing that is ``contained`` in a sandbox is risky; ``more`` has further risks.
+        """
+        reasons = self._reasons(action, principal, contained, more)
         if self.rules.covers(action.kind, reasons):
             return []
         if hasattr(action, "confirmation_state"):
             action.confirmation_state = ActionConfirmationStatus.AWAITING_CONFIRMATION
         return reasons
 
-    def _reasons(self, action: Action, principal: EventSource) -> list[str]:
+    def _reasons(
+        self, action: Action, principal: EventSource, contained: bool, more: Sequence[str]
+    ) -> list[str]:
         if principal == "user" or self.policy == "never":
             return []
-        reasons = risks(action, self._workspace_dir, self.lookup)
+        reasons = [] if contained else risks(action, self._workspace_dir, self.lookup)
+        reasons += [reason for reason in more if reason not in reasons]
         if self.policy == "always" and not reasons:
             return ["every action of an agent waits"]
         return reasons

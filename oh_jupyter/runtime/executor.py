@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from oh_jupyter.background import thread_pool
 from oh_jupyter.config import Settings, check_value
-from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.errors import OhJupyterError, SandboxError
 from oh_jupyter.events import (
     Action,
     BrowseInteractiveAction,
@@ -34,6 +34,7 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.events.action import progress
 from oh_jupyter.events.fields import validate
+from oh_jupyter.runtime.boxed_shells import BoxedShells, mark
 from oh_jupyter.runtime.confirmation import Confirmations, dry_run
 from oh_jupyter.runtime.mcp import McpProxy, parse_servers
 from oh_jupyter.runtime.plugin_set import PluginSet
@@ -62,6 +63,11 @@ if TYPE_CHECKING:
 
 acting_principal: ContextVar[EventSource] = ContextVar("acting_principal", default="agent")
 """Principal of the Action that is being executed."""
+
+runs_boxed: ContextVar[bool] = ContextVar("runs_boxed", default=False)
+"""Whether the command that is being executed belongs in a sandbox."""
+is_agents: ContextVar[bool] = ContextVar("is_agents", default=True)
+"""Whether the Action that is being executed is an agent's, also if a person approved it."""
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -136,6 +142,7 @@ class ActionExecutor:
         self._transfers: Transfers | None = None
         self._starting = asyncio.Lock()
         self._threads = thread_pool(MAX_THREADS, "oh-runtime-work")
+        self.boxes = BoxedShells(lambda: self.settings, workspace_dir, self.in_thread)
         self.tools = ToolRegistry(self.in_thread)
         servers = parse_servers(settings.mcp_servers)
         self.mcp = McpProxy(self.in_thread, workspace_dir, servers, self.tools.changed)
@@ -150,17 +157,26 @@ class ActionExecutor:
         self.turns = Turns(
             self.in_thread,
             workspace_dir,
-            lambda: self._shell,
+            self._agents_shell,
             automatic=settings.checkpoints == "auto",
             pause_seconds=settings.checkpoint_pause,
-            own_folders=_own_folders(settings),
+            own_folders=[*_own_folders(settings), *self.boxes.placeholders()],
         )
         prepare_workspace(workspace_dir, shell_user(settings))
 
     @property
     def cwd(self) -> str:
         """The shell's working directory."""
-        return self._shell.cwd if self._shell is not None else self.workspace_dir
+        shell = self._shell
+        if self.boxes.is_on and acting_principal.get() != "user" and self.boxes.last is not None:
+            shell = self.boxes.last
+        return shell.cwd if shell is not None else self.workspace_dir
+
+    def _agents_shell(self) -> ShellSession | None:
+        """Return the shell that agents' commands use, or None if it has not started."""
+        engine = self.boxes.engine
+        unboxed = not self.boxes.is_on or (engine is not None and engine.program is None)
+        return self._shell if unboxed else self.boxes.last
 
     async def run_action(
         self,
@@ -169,6 +185,7 @@ class ActionExecutor:
         *,
         principal: EventSource | None = None,
         execute: Callable[[], Awaitable[Observation]] | None = None,
+        only_asks: bool = False,
     ) -> Observation:
         """Execute one Action and record it with its Observation.
 
@@ -178,6 +195,7 @@ class ActionExecutor:
             principal: The actual principal, where ``source`` is only a client's claim; decides
                 whether the Action waits for a person.
             execute: Executes the Action instead of the runtime.
+            only_asks: Whether ``execute`` only approves it, and the agent may run it anywhere.
 
         Returns:
             Its Observation; any failure becomes an ``ErrorObservation``.
@@ -192,10 +210,25 @@ class ActionExecutor:
         if guest in self.interrupted_guests:
             return ErrorObservation(f"The user interrupted {guest}: the action was not run.")
         action.id = None
-        reasons = self.confirmations.require(action, principal or source)
+        refusal: SandboxError | None = None
+        is_of_agent = source == "agent" or principal not in (None, "user")
+        try:
+            boxed = await self.boxes.applies(action, is_agents=is_of_agent) and not only_asks
+        except SandboxError as error:
+            boxed, refusal, execute = False, error, _refused(error)
+        reasons: list[str] = []
+        if refusal is None:
+            contained = boxed and self.boxes.contains
+            reasons = self.confirmations.require(
+                action,
+                principal or source,
+                contained=contained,
+                more=self.boxes.questions(action),
+            )
         self.events.add_event(action, source)
         state = self.running.begin(action)
         principal_token = acting_principal.set(principal or source)
+        boxed_token, agent_token = runs_boxed.set(boxed), is_agents.set(is_of_agent)
         progress_token = progress.set(state)
         try:
             observation = await self.confirmations.decide(action, reasons, state)
@@ -209,12 +242,16 @@ class ActionExecutor:
             raise
         finally:
             acting_principal.reset(principal_token)
+            runs_boxed.reset(boxed_token)
+            is_agents.reset(agent_token)
             progress.reset(progress_token)
             del self.running[cast(int, action.id)]
             state.put_out()
             self.turns.after(action)
             self.last_action_time = time.time()
-        self._record(observation, action, state)
+        is_marked = boxed or (self.boxes.is_on and is_of_agent and not only_asks)
+        sandboxed = boxed if is_marked else None
+        self._record(observation, action, state, sandboxed=sandboxed)
         return observation
 
     def apply(self, settings: Settings) -> None:
@@ -233,8 +270,10 @@ class ActionExecutor:
 
     def peek(self, kind: str, max_lines: int = 3) -> str:
         """Return the last output lines of the running Action of a type, or ""."""
-        if kind == CmdRunAction.kind and self._shell is not None:
+        if kind == CmdRunAction.kind and self._shell is not None and self._shell.running:
             return self._shell.peek(max_lines)
+        if kind == CmdRunAction.kind and self.boxes.last is not None:
+            return self.boxes.last.peek(max_lines)
         return self.plugins.peek(max_lines) if kind == IPythonRunCellAction.kind else ""
 
     async def preview(self, action: Action) -> str:
@@ -252,9 +291,12 @@ class ActionExecutor:
         state: ActionProgress,
         *,
         never_began: bool = False,
+        sandboxed: bool | None = None,
     ) -> None:
         observation.cause = action.id
         observation.handling = state.handling()
+        if sandboxed is not None and isinstance(action, CmdRunAction):
+            mark(observation, sandboxed=sandboxed)
         if never_began:
             observation.handling = {**(observation.handling or {}), "never_began": True}
         self.events.add_event(observation, action.source or "agent")
@@ -281,6 +323,10 @@ class ActionExecutor:
 
     @_execute.register
     async def _run(self, action: CmdRunAction) -> Observation:
+        if runs_boxed.get():
+            shell = await self.boxes.shell(action, is_agents=is_agents.get())
+            cast(ActionProgress, progress.get()).queue()
+            return await self.boxes.run(action, shell)
         shell = await self.shell()
         cast(ActionProgress, progress.get()).queue()
         return await shell.execute_async(action)
@@ -347,8 +393,8 @@ class ActionExecutor:
 
     @property
     def has_shell(self) -> bool:
-        """Whether the shell has started."""
-        return self._shell is not None
+        """Whether the shell or a sandboxed one has started."""
+        return self._shell is not None or bool(self.boxes.shells)
 
     async def shell(self) -> ShellSession:
         """Return the shell session, started at its first use; raise ShellError on failure."""
@@ -359,8 +405,21 @@ class ActionExecutor:
                 self._shell = session
             return self._shell
 
+    async def enclose(self, action: CmdRunAction, argv: list[str]) -> list[str]:
+        """Return the command line for a program of an Action, in a sandbox if it belongs there."""
+        if not runs_boxed.get():
+            return argv
+        box = await self.boxes.box(action, is_agents=is_agents.get())
+        return box.enclose(argv, action.cwd or self.workspace_dir, [])[0]
+
+    def interrupt_shells(self) -> None:
+        """Press Ctrl-C in the shell and in the boxes."""
+        if self._shell is not None:
+            self._shell.interrupt()
+        self.boxes.interrupt()
+
     async def end_shell(self) -> None:
-        """End the shell and all of its processes; the next use starts a new one."""
+        """End the shell and the boxes with all processes; the next use starts new ones."""
         for state in list(self.running.values()):
             if isinstance(state.action, CmdRunAction):
                 state.task.cancel()
@@ -368,8 +427,11 @@ class ActionExecutor:
             shell, self._shell = self._shell, None
         if shell is not None:
             await shell.close_async()
+        await self.boxes.close()
 
-    async def set_env(self, variables: Mapping[str, str], *, cells: bool = True) -> None:
+    async def set_env(
+        self, variables: Mapping[str, str], *, cells: bool = True, sandbox: bool = True
+    ) -> None:
         """Set environment variables for the shell, with their literal values.
 
         Values that are long enough to be secrets are masked in the event log from now on.
@@ -377,11 +439,14 @@ class ActionExecutor:
         Args:
             variables: Names and values.
             cells: Also set them for cells.
+            sandbox: Also set them in sandboxes.
 
         Raises:
             ShellError: A name or value is invalid.
         """
         await (await self.shell()).set_env_async(variables)
+        if sandbox:
+            await self.boxes.set_env(variables)
         self._secrets |= {value for value in variables.values() if len(value) >= MIN_SECRET_CHARS}
         self.events.mask(self._secrets)
         if self._browsers is not None:
@@ -450,6 +515,7 @@ class ActionExecutor:
             "plugins": self.plugins.names,
             "plugin_problems": dict(self.plugins.problems),
             "shell": None if self._shell is None else self._shell.pid,
+            "sandbox": self.boxes.status(),
             "browser": self._browsers is not None,
             "memory": memory_usage(self._shell),
         }
@@ -466,10 +532,20 @@ class ActionExecutor:
         await self.plugins.close()
         if self._shell is not None:
             await self._shell.close_async()
+        await self.boxes.close()
         if self._browsers is not None:
             self._browsers.close_all()
         self.events.close()
         self._threads.shutdown(wait=False)
+
+
+def _refused(error: SandboxError) -> Callable[[], Awaitable[Observation]]:
+    """Return an execution that fails with an error."""
+
+    async def fail() -> Observation:
+        raise error
+
+    return fail
 
 
 def _own_folders(settings: Settings) -> list[str]:

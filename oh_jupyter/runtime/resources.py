@@ -6,6 +6,7 @@ import asyncio
 import getpass
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from oh_jupyter.config import Settings, environment_without_secrets
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import psutil
 
     from oh_jupyter.shell import ShellSession
+    from oh_jupyter.shell.driver import Enclosure
 
 
 def shell_user(settings: Settings) -> str | None:
@@ -66,8 +68,21 @@ def prepare_workspace(workspace_dir: str, user: str | None) -> None:
         os.chown(workspace_dir, entry.pw_uid, entry.pw_gid)
 
 
-def make_shell(settings: Settings, workspace_dir: str) -> ShellSession:
-    """Return the shell session that the settings describe, not started yet."""
+def make_shell(
+    settings: Settings,
+    workspace_dir: str,
+    *,
+    env: Mapping[str, str] | None = None,
+    enclosure: Enclosure | None = None,
+) -> ShellSession:
+    """Return the shell session that the settings describe, not started yet.
+
+    Args:
+        settings: The operator's settings.
+        workspace_dir: Directory in which it starts.
+        env: Its environment; None for ours without secrets.
+        enclosure: Its sandbox, if any.
+    """
     from oh_jupyter.shell import BashSession, PowerShellSession
 
     session = PowerShellSession if os.name == "nt" else BashSession
@@ -77,7 +92,8 @@ def make_shell(settings: Settings, workspace_dir: str) -> ShellSession:
         shell_user(settings),
         settings.no_change_timeout_seconds,
         None if limit is None else int(limit * 1024),
-        env=environment_without_secrets(),
+        env=environment_without_secrets() if env is None else env,
+        enclosure=enclosure,
         path_directory=(
             os.path.dirname(os.path.abspath(sys.executable))
             if settings.shell_kernel_python

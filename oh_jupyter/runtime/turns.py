@@ -8,7 +8,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -57,11 +57,12 @@ CLOSE_SECONDS = 3.0
 
 
 class AgentWork:
-    """When an agent worked during a turn, and which files it edited itself."""
+    """When an agent worked during a turn, which files it edited itself, and its ``variables``."""
 
     def __init__(self, notebook: str) -> None:
         """Take the path of the kernel's notebook, which people's tabs save, or ""."""
         self._notebook = notebook and os.path.realpath(notebook)
+        self.variables: set[str] = set()
         self._edited: dict[str, list[float]] = {}
         self._under_way: dict[Hashable, float] = {}
         self._spans: list[tuple[float, float]] = []
@@ -254,6 +255,14 @@ class Turns:
         self._last_action_time = time.monotonic()
         self._cancel_timer()
         self._timer = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._settle)
+
+    def note_variables(self, turn: int, names: Iterable[str]) -> None:
+        """Record variables that a cell of a turn has changed; on any thread."""
+        if turn == self.current_id:
+            self.work.variables.update(names)
+
+    def _facts(self) -> dict[str, Any]:
+        return {"cells": self._cells, "changed_variables": sorted(self.work.variables)}
 
     async def begin(self, label: str, who: str) -> int | None:
         """Start a turn that its caller ends; return its id, or None without checkpoints."""
@@ -467,7 +476,7 @@ class Turns:
             self._stop_beating()
             if turn.is_open:  # otherwise later changes are not the agent's
                 is_of_turn = self.work.is_of_turn
-                facts = {"cells": self._cells}
+                facts = self._facts()
                 await self._now_or_in_thread(
                     lambda: self.checkpoints.end(turn.id, is_of_turn, extra=facts)
                 )
@@ -512,12 +521,10 @@ class Turns:
             if self._turn is None or self._is_closed or not self._turn.is_open:
                 return
             turn, is_of_turn, is_open = self._turn, self.work.is_of_turn, self._is_announced
-            cells = self._cells
+            facts = self._facts()
             try:
                 self._turn = await self._in_thread(
-                    lambda: self.checkpoints.end(
-                        turn.id, is_of_turn, is_open=is_open, extra={"cells": cells}
-                    )
+                    lambda: self.checkpoints.end(turn.id, is_of_turn, is_open=is_open, extra=facts)
                 )
             except CheckpointError as error:
                 self._give_up(error)

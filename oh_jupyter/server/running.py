@@ -24,6 +24,7 @@ class RunningServer:
     url: str
     token: str  # or key, or ""
     notebook: str = ""  # the open notebook chosen as the only one
+    path: str = ""  # of the notebook whose kernel this is, below the server's root
 
     @property
     def headers(self) -> dict[str, str]:
@@ -40,10 +41,10 @@ class _Jupyter:
     root: str = ""
     notebooks: tuple[tuple[str, str], ...] = ()
 
-    def extension(self, kernel_id: str | None = None) -> RunningServer:
-        """Return the address of the extension, or of one kernel below it."""
+    def extension(self, kernel_id: str | None = None, path: str = "") -> RunningServer:
+        """Return the address of the extension, or of the kernel of a notebook below it."""
         below = "" if kernel_id is None else f"/kernels/{kernel_id}"
-        return RunningServer(f"{self.base}/oh_jupyter{below}", self.token)
+        return RunningServer(f"{self.base}/oh_jupyter{below}", self.token, path=path)
 
     def matching(self, notebook: str) -> list[tuple[str, str]]:
         """Return the open notebooks with a path below the root, or the end of one."""
@@ -85,7 +86,7 @@ def find_server(notebook: str | None = None, *, prefer_open: bool = False) -> Ru
     (server,) = servers
     if prefer_open and len({kernel_id for _, kernel_id in server.notebooks}) == 1:
         path, kernel_id = server.notebooks[0]
-        return replace(server.extension(kernel_id), notebook=path)
+        return replace(server.extension(kernel_id, path), notebook=path)
     return server.extension()
 
 
@@ -156,8 +157,8 @@ def _with_notebook(servers: list[_Jupyter], notebook: str) -> RunningServer:
     if len({kernel_id for _, _, kernel_id in matches}) > 1:
         names = ", ".join(f"{path} in {server.base}" for server, path, _ in matches)
         raise KernelNotFoundError(f"{notebook} matches several open notebooks: {names}")
-    server, _, kernel_id = matches[0]
-    return server.extension(kernel_id)
+    server, path, kernel_id = matches[0]
+    return server.extension(kernel_id, path)
 
 
 def _serving(directory: Path, servers: list[_Jupyter]) -> list[_Jupyter]:

@@ -14,6 +14,7 @@ import psutil
 from oh_jupyter.server.limits import RequestLimits
 from oh_jupyter.server.result_store import ResultStore
 from oh_jupyter.server.router import Router
+from oh_jupyter.server.tokens import TokenFile
 from oh_jupyter.server.unsaved import UnsavedDocuments
 from oh_jupyter.server.workspace import CommandLog
 
@@ -48,6 +49,7 @@ class ServerState:
     activity: Activity
     unsaved: UnsavedDocuments
     results: ResultStore = field(default_factory=ResultStore)
+    tokens: TokenFile = field(default_factory=TokenFile)
     commands: defaultdict[str, CommandLog] = field(default_factory=lambda: defaultdict(CommandLog))
     view_key: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     own_key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)

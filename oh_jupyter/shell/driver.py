@@ -7,8 +7,9 @@ import itertools
 import re
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from oh_jupyter.process import Child
 from oh_jupyter.shell.output import Marker, MarkerParser, OutputBuffer
@@ -88,6 +89,26 @@ class Command:
         return self.closed and self.report is not None
 
 
+class Enclosure(Protocol):
+    """A sandbox for a shell's processes, such as ``oh_jupyter.sandbox.Box``.
+
+    Attributes:
+        temporary_dir: A directory that both sides see.
+        temporary_dir_inside: Its path inside.
+    """
+
+    temporary_dir: str
+    temporary_dir_inside: str
+
+    def enclose(
+        self, argv: Sequence[str], cwd: str, terminals: Sequence[str]
+    ) -> tuple[list[str], list[str]]:
+        """Return the command line that runs a program inside, and its terminals' paths there."""
+
+    def outside(self, path: str) -> str | None:
+        """Return the path outside of a path inside, or None if it is hidden."""
+
+
 @dataclass(frozen=True)
 class Launch:
     """Parameters for starting a shell."""
@@ -97,6 +118,7 @@ class Launch:
     env: Mapping[str, str]
     user: str | None
     path_directory: str | None  # put first on its PATH after the start-up files
+    enclosure: Enclosure | None = None
 
 
 class ShellDriver(ABC):
@@ -114,6 +136,11 @@ class ShellDriver(ABC):
         self.exit_code: int | None = None  # the shell's own, after its output was read
         self.last_change = loop.time()
         self.child: Child
+
+    @property
+    def pid(self) -> int:
+        """Process id of the shell, which is not the child where that is a sandbox's program."""
+        return self.child.pid
 
     @property
     def running(self) -> bool:

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from oh_jupyter.errors import ConfigError, ShellError
 
@@ -36,13 +35,14 @@ END_OF_VARIABLES = "."
 """Last entry of a file with variables; without it the file is incomplete."""
 
 
-def read_variables(file: str) -> dict[str, str]:
+def read_variables(file: int, directory: str) -> dict[str, str]:
     """Read NUL-terminated NAME=VALUE entries, without functions and the shell's own variables."""
-    *entries, end, _ = [b"", b"", *Path(file).read_bytes().split(b"\0")]
+    with open(file, "rb", closefd=False) as stream:
+        data = stream.read()
+    *entries, end, _ = [b"", b"", *data.split(b"\0")]
     if end != END_OF_VARIABLES.encode():
         raise ShellError(
-            f"The shell could not write its variables to {os.path.dirname(file)}: "
-            "free some disk space there."
+            f"The shell could not write its variables to {directory}: free some disk space there."
         )
     pairs = (entry.decode("utf-8", "surrogateescape").partition("=") for entry in entries)
     return {n: value for n, sign, value in pairs if sign and NAME.match(n) and n not in OWN_NAMES}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import tempfile
@@ -18,6 +19,7 @@ from oh_jupyter.shell.driver import (
     INTERRUPT,
     Command,
     Dialect,
+    Enclosure,
     Report,
     control_character,
     key_sequence,
@@ -77,6 +79,7 @@ class ShellSession:
         loop: asyncio.AbstractEventLoop | None = None,
         env: Mapping[str, str] | None = None,
         path_directory: str | None = None,
+        enclosure: Enclosure | None = None,
     ) -> None:
         """Prepare a session; :meth:`initialize` starts it.
 
@@ -90,6 +93,8 @@ class ShellSession:
             env: Base environment; None for a copy of the process environment.
             path_directory: Directory to put first on the shell's PATH, after the user's
                 start-up files have run; or None.
+            enclosure: Sandbox for all processes of the shell; its owner closes it after the
+                session. None for no sandbox.
 
         Raises:
             ConfigError: NO_CHANGE_TIMEOUT_SECONDS is not a positive number.
@@ -100,6 +105,7 @@ class ShellSession:
         self.max_memory_mb = max_memory_mb
         self._env = dict(os.environ if env is None else env)
         self._path_directory = path_directory
+        self._enclosure = enclosure
         self._loop = loop
         self._thread: LoopThread | None = None
         self._supervisor: ShellSupervisor | None = None
@@ -115,7 +121,7 @@ class ShellSession:
     @property
     def pid(self) -> int | None:
         """Process id of the shell, or None if the session is not initialized."""
-        return None if self._supervisor is None else self._supervisor.shell.child.pid
+        return None if self._supervisor is None else self._supervisor.shell.pid
 
     @property
     def running(self) -> bool:
@@ -212,6 +218,7 @@ class ShellSession:
             self.max_memory_mb,
             self._path_directory,
             lambda: self._progress.put_out(),
+            self._enclosure,
         )
         await supervisor.start()
         self._supervisor = supervisor
@@ -256,18 +263,27 @@ class ShellSession:
         if self.dialect.write_variables is None:
             raise ShellError(f"{self.dialect.name} cannot report its variables.")
         try:
-            descriptor, file = tempfile.mkstemp(prefix="oh_shell_")
+            directory = None if self._enclosure is None else self._enclosure.temporary_dir
+            descriptor, file = tempfile.mkstemp(prefix="oh_shell_", dir=directory)
         except OSError as error:
             raise ShellError(f"The shell's variables cannot be read: {error}") from error
-        os.close(descriptor)
         try:
             if self.username is not None:
                 shutil.chown(file, self.username)
-            report = await self._run_setup(self.dialect.write_variables(file))
-            variables = read_variables(file)
+            report = await self._run_setup(self.dialect.write_variables(self._inside(file)))
+            # Through the descriptor: a process in a sandbox could put a link at the path.
+            variables = read_variables(descriptor, directory or tempfile.gettempdir())
         finally:
-            os.unlink(file)
+            os.close(descriptor)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(file)
         return ShellSnapshot(report.cwd, variables)
+
+    def _inside(self, file: str) -> str:
+        """Return the path at which the shell sees a file of the temporary directory."""
+        if self._enclosure is None:
+            return file
+        return os.path.join(self._enclosure.temporary_dir_inside, os.path.basename(file))
 
     async def restore_async(self, snapshot: ShellSnapshot) -> None:
         """Restore the directory and the exported variables, and remove variables exported since.
@@ -290,7 +306,9 @@ class ShellSession:
             supervisor.forget(removed)
             supervisor.export(changed)
             report = await self._run_setup(self.dialect.restore(snapshot.cwd, removed))
-            if not os.path.isdir(snapshot.cwd) or not os.path.samefile(report.cwd, snapshot.cwd):
+            if not supervisor.is_directory(snapshot.cwd) or not supervisor.is_same(
+                report.cwd, snapshot.cwd
+            ):
                 raise ShellError(
                     f"The shell cannot go back to {snapshot.cwd}; it is in {report.cwd}."
                 )
@@ -365,7 +383,7 @@ class ShellSession:
     ) -> CmdOutputObservation | ErrorObservation:
         """Run a command in a separate, temporary shell."""
         directory = os.path.join(self.work_dir, action.cwd or "")
-        if not os.path.isdir(directory):
+        if not self._open().is_directory(directory):
             return ErrorObservation(f"ERROR: There is no directory {directory} to run in.")
         session = type(self)(
             directory,
@@ -374,6 +392,7 @@ class ShellSession:
             self.max_memory_mb,
             env={**self._env, **self._open().exports},
             path_directory=self._path_directory,
+            enclosure=self._enclosure,
         )
         await session.initialize_async()
         try:

@@ -11,7 +11,14 @@ from typing import Literal, TypeVar
 
 from oh_jupyter.errors import ChildStartError, ShellError
 from oh_jupyter.process import Child
-from oh_jupyter.shell.driver import INTERRUPT, Command, Dialect, Launch, ShellDriver
+from oh_jupyter.shell.driver import (
+    INTERRUPT,
+    Command,
+    Dialect,
+    Enclosure,
+    Launch,
+    ShellDriver,
+)
 from oh_jupyter.shell.environment import shell_environment
 from oh_jupyter.shell.replies import memory_suffix, restarted_suffix
 
@@ -26,11 +33,13 @@ class MemoryGuard:
         self,
         loop: asyncio.AbstractEventLoop,
         child: Child,
+        shell_pid: int,
         limit: int,
         on_kill: Callable[[int], None],
     ) -> None:
         self._loop = loop
         self._child = child
+        self._shell_pid = shell_pid
         self._limit = limit
         self._on_kill = on_kill
         self._timer = loop.call_later(CHECK_INTERVAL_SECONDS, self._check)
@@ -51,7 +60,7 @@ class MemoryGuard:
         import psutil
 
         with contextlib.suppress(psutil.NoSuchProcess):
-            shell = psutil.Process(self._child.pid)
+            shell = psutil.Process(self._shell_pid)
             processes = shell.children(recursive=True)
             if shell.memory_info().rss > self._limit:
                 processes.append(shell)
@@ -88,8 +97,10 @@ class ShellSupervisor:
         max_memory_mb: int | None,
         path_directory: str | None,
         on_output: Callable[[], object],
+        enclosure: Enclosure | None = None,
     ) -> None:
         self._on_output = on_output
+        self._enclosure = enclosure
         self._dialect = dialect
         self._loop = loop
         self._work_dir = work_dir
@@ -112,17 +123,18 @@ class ShellSupervisor:
         command_lines = self._dialect.command_lines(self._env.get("PATH"))
         if not command_lines:
             raise ShellError(f"There is no {name} on the PATH: install it.")
-        if not os.path.isdir(self._work_dir):
+        if not self.is_directory(self._work_dir):
             raise ShellError(
                 f"{name} cannot start: there is no directory {self._work_dir}; create it."
             )
-        directory = self.cwd if os.path.isdir(self.cwd) else self._work_dir
+        directory = self.cwd if self.is_directory(self.cwd) else self._work_dir
         env = shell_environment({**self._env, **self.exports}, self._dialect.variables, self._user)
         self._pending_exports = {}
         for argv in command_lines:
             shell = self._dialect.driver(self._loop, self._on_change)
+            launch = Launch(argv, directory, env, self._user, self._path_directory, self._enclosure)
             try:
-                ready = shell.start(Launch(argv, directory, env, self._user, self._path_directory))
+                ready = shell.start(launch)
             except ChildStartError as error:
                 raise ShellError(f"{name} cannot be started: {error}") from error
             self.shell = shell
@@ -139,6 +151,18 @@ class ShellSupervisor:
         raise ShellError(
             f"{command_lines[-1][0]} starts but accepts no commands: try it in a terminal."
         )
+
+    def is_directory(self, path: str) -> bool:
+        """Return whether the shell sees a directory at a path."""
+        outside = path if self._enclosure is None else self._enclosure.outside(path)
+        return outside is not None and os.path.isdir(outside)
+
+    def is_same(self, path: str, other: str) -> bool:
+        """Return whether the shell sees the same directory at two paths."""
+        if self._enclosure is None:
+            return os.path.samefile(path, other)
+        first, second = self._enclosure.outside(path), self._enclosure.outside(other)
+        return first is not None and second is not None and os.path.samefile(first, second)
 
     async def restart(self) -> None:
         """Replace a shell that has ended; its background jobs continue until :meth:`close`."""
@@ -266,4 +290,6 @@ class ShellSupervisor:
         def on_kill(used: int) -> None:
             command.killed_at_bytes = used
 
-        self._memory_guard = MemoryGuard(self._loop, self.shell.child, limit, on_kill)
+        self._memory_guard = MemoryGuard(
+            self._loop, self.shell.child, self.shell.pid, limit, on_kill
+        )

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 from acp.schema import PermissionOption, ToolCallStart, ToolCallUpdate
-from guest_runtime import BROKEN, Guests, command
+from guest_runtime import BROKEN, SCRIPTED, Guests, command
 
 from oh_jupyter.agents.acp_client import AcpClient
 from oh_jupyter.agents.commands import find_agent
@@ -27,6 +27,7 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.runtime.confirmation import Decision
 from oh_jupyter.runtime.turns import Scope
+from oh_jupyter.sandbox import find_engine
 from oh_jupyter.testing import descendants, wait_until
 
 MakeGuests = Callable[..., Guests]
@@ -80,6 +81,7 @@ def test_the_conversation_is_in_the_log(guests: Guests) -> None:
     assert (answered.source, answered.content) == ("agent", "hello ")
 
 
+@pytest.mark.thorough
 def test_a_following_prompt_goes_on_and_a_new_one_begins_afresh(guests: Guests) -> None:
     assert "prompt 1." in guests.prompt("prompts").text
     assert "prompt 2." in guests.prompt("prompts", agent=None).text
@@ -119,7 +121,41 @@ def test_a_turn_begins_at_a_checkpoint(guests: Guests) -> None:
     assert (guests.folder / "a.txt").read_text() == "before\n"
 
 
-def test_an_agent_is_told_which_turn_was_undone_and_restored(guests: Guests) -> None:
+def test_a_turn_that_is_undone_leaves_the_agents_memory(guests: Guests) -> None:
+    turns = guests.runtime.executor.turns
+    guests.prompt("say remember this")
+    undone = guests.prompt("write a.txt: x")
+    session_id = guests.agents.at_work["scripted"].session_id
+    guests.call(turns.rewind(undone.checkpoint, Scope(), preview=False))
+    said = guests.prompt("hello", context=lambda: "Introduction.").text
+    assert guests.agents.at_work["scripted"].session_id != session_id
+    assert said.startswith("You said: Introduction.\n\nNote from oh_jupyter: the user undid turns")
+    assert "User: say remember this\nYou: remember this" in said
+    assert "a.txt" not in said
+    assert said.endswith("hello")
+    assert "prompt 2." in guests.prompt("prompts").text
+    # The new conversation is the one to resume.
+    assert guests.call(guests.agents._saved_session("scripted")) != session_id
+    rewind = next(each for each in turns.checkpoints.entries() if each.kind == "rewind")
+    guests.call(turns.rewind(rewind.id, Scope(), preview=False))
+    restored = guests.prompt("again").text
+    assert "User: write a.txt: x" in restored
+    assert "User: hello" not in restored, "the rewind was undone, and with it what came since"
+
+
+def test_without_turns_before_it_a_conversation_starts_empty(guests: Guests) -> None:
+    undone = guests.prompt("write a.txt: x")
+    guests.call(guests.runtime.executor.turns.rewind(undone.checkpoint, Scope(), preview=False))
+    assert guests.prompt("hello").text == "You said: hello"
+    assert "prompt 2." in guests.prompt("prompts").text
+
+
+def test_an_agent_with_one_session_is_told_which_turn_was_undone_and_restored(
+    make_guests: MakeGuests,
+) -> None:
+    guests = make_guests(
+        agents={"scripted": command(SCRIPTED, "--no-sessions")}, confirmation="never"
+    )
     turns = guests.runtime.executor.turns
     shown: list[tuple[str, bool]] = []
     guests.agents._on_turn = lambda turn: shown.append((turn.prompt, turn.undone))
@@ -178,6 +214,25 @@ def test_a_command_is_not_told_what_the_operator_keeps_secret(guests: Guests, mo
     turn = guests.prompt("run env", new=True)
     assert "very-secret" not in turn.steps[0].output
     assert "MODEL_KEY=the agent's own affair" in turn.steps[0].output
+
+
+@pytest.mark.skipif(find_engine().program is None, reason="needs bubblewrap")
+def test_a_command_of_a_guest_runs_in_its_box(make_guests: MakeGuests, monkeypatch) -> None:
+    monkeypatch.setenv("MODEL_KEY", "the agent's own affair")
+    guests = make_guests(sandbox="required")
+    turn = guests.prompt("run touch /etc/x; env; echo x >/tmp/x")
+    assert "Read-only file system" in turn.steps[0].output
+    assert "MODEL_KEY" not in turn.steps[0].output
+    assert guests.log()[2].handling == {"sandboxed": True}
+    assert guests.prompt("run cat /tmp/x").steps[-1].output == "x\n"
+
+
+@pytest.mark.skipif(find_engine().program is None, reason="needs bubblewrap")
+def test_a_permission_is_asked_although_a_box_exists(make_guests: MakeGuests) -> None:
+    """The agent may run the command with a tool of its own, outside of the box."""
+    guests = make_guests(sandbox="auto", confirmation="risky", confirmation_timeout=0.2)
+    turn = guests.prompt("ask run sudo true")
+    assert "The answer was once." not in turn.text
 
 
 # Permission: one policy, one question for one act.
@@ -286,6 +341,7 @@ def test_an_interrupt_while_a_person_is_asked_withdraws_the_question(
     assert not guests.runtime.executor.confirmations.waiting
 
 
+@pytest.mark.thorough
 def test_an_agent_that_does_not_obey_is_ended_with_all_of_its_processes(
     make_guests: MakeGuests, tmp_path
 ) -> None:
@@ -346,7 +402,7 @@ def test_what_an_agents_error_says_and_what_to_do_is_told(make_guests: MakeGuest
 
 
 def test_a_question_does_not_overwrite_the_call_that_it_is_about(guests: Guests) -> None:
-    client = AcpClient(guests.runtime.executor, {})
+    client = AcpClient(guests.runtime.executor, {}, "Scripted")
     turn = AgentTurn("codex", "x")
     client.begin(turn, lambda turn: None)
     options = [PermissionOption(kind="allow_once", name="Yes", option_id="yes")]
@@ -438,6 +494,7 @@ def test_an_agent_that_does_not_begin_is_given_up(make_guests: MakeGuests) -> No
         guests.prompt("x", "broken")
 
 
+@pytest.mark.thorough
 def test_a_flood_is_bounded_and_leaves_the_runtime_to_others(make_guests: MakeGuests) -> None:
     guests = make_guests(agents={"broken": command(BROKEN, "floods")})
     flooding = threading.Event()

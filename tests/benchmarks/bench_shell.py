@@ -12,11 +12,13 @@ import subprocess
 import tempfile
 import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from oh_jupyter.events import CmdRunAction
 from oh_jupyter.process import spawn
+from oh_jupyter.sandbox import Box, find_engine, make_profile
 from oh_jupyter.shell import BashSession
 from oh_jupyter.shell.screen import render
 
@@ -86,6 +88,43 @@ async def asyncio_face(directory: str) -> tuple[float, float]:
     return medians[0], medians[1]
 
 
+def sandboxed(directory: str) -> Iterator[tuple[str, float, float, str]]:
+    """Yield the rows of a box: its start, and commands in it, over those of the plain shell.
+
+    Plain and boxed calls alternate, so that both see the same load.
+    """
+    engine = find_engine()
+    if engine.program is None:
+        print(f"No sandbox: {engine.sentence}")
+        return
+
+    def start(boxed: bool) -> float:
+        began = time.perf_counter()
+        box = Box(make_profile(directory, homes=[ENV["HOME"]]), engine) if boxed else None
+        session = BashSession(directory, env=ENV, enclosure=box)
+        session.initialize()
+        took = time.perf_counter() - began
+        session.close()
+        if box is not None:
+            box.close()
+        return took
+
+    starts = [(start(False), start(True)) for _ in range(20)]
+    plain, boxed = (statistics.median(column) for column in zip(*starts, strict=True))
+    yield "start of a box, added", boxed - plain, plain, "start of the plain shell"
+    box = Box(make_profile(directory, homes=[ENV["HOME"]]), engine)
+    with (
+        BashSession(directory, env=ENV) as outside,
+        BashSession(directory, env=ENV, enclosure=box) as inside,
+    ):
+        for command in ("true", "/bin/true"):
+            calls = [partial(each.execute, CmdRunAction(command)) for each in (outside, inside)]
+            pairs = [(seconds(calls[0]), seconds(calls[1])) for _ in range(ROUNDS)]
+            plain, boxed = (statistics.median(column) for column in zip(*pairs, strict=True))
+            yield f"{command} in a box", boxed, plain, "the same in the plain shell"
+    box.close()
+
+
 def main() -> None:
     """Print every figure."""
     rows: list[tuple[str, float, float, str]] = []
@@ -114,6 +153,7 @@ def main() -> None:
             rows.append(("1 MB of output", much, baseline, "2 x cat through a pipe + cleaning"))
             huge = seconds(lambda: session.execute(CmdRunAction("yes | head -c 100000000")))
             rows.append(("100 MB of output", huge, 100 * pipe, "100 x cat of 1 MB"))
+        rows += sandboxed(directory)
         start = median(lambda: spawn(["/bin/true"]).terminate(), 20)
         rows.append(("start and end of a child", start, fork, "subprocess.run"))
     for name, value, baseline, what in rows:

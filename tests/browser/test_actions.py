@@ -15,6 +15,7 @@ const log = text => document.getElementById('log').textContent += text + ' ';
 </script>"""
 
 
+@pytest.mark.thorough
 def test_fill_clear_press_focus(env: BrowserEnv, show, bid, tree):
     seen = show("<input aria-label=name><textarea aria-label=notes></textarea>")
     name = bid(seen, "'name'")
@@ -297,6 +298,7 @@ def test_files_are_for_upload(env: BrowserEnv, show, bid, tmp_path: Path):
     assert env.evaluate("document.querySelectorAll('input')[1].files[0].name") == "a.txt"
 
 
+@pytest.mark.thorough
 def test_what_takes_no_file_says_so(env: BrowserEnv, show, bid, tmp_path: Path):
     (tmp_path / "a.txt").write_text("a")
     seen = show("<input aria-label=words><button>b</button>")

@@ -202,6 +202,7 @@ def test_of_a_large_page_an_agent_sees_what_is_nearby(env: BrowserEnv, site, tmp
     assert f"[{found[1]}] button 'row 3333'" in flatten_axtree(whole["axtree_object"])
 
 
+@pytest.mark.thorough
 def test_of_a_tree_that_is_longer_than_what_is_read_only_what_is_nearby_is_asked_for(
     env: BrowserEnv, site, tmp_path: Path
 ):
@@ -231,6 +232,7 @@ def test_of_a_tree_that_is_longer_than_what_is_read_only_what_is_nearby_is_asked
         assert len(near) < len(tree["nodes"]) / 3
 
 
+@pytest.mark.thorough
 def test_the_frames_of_a_long_page_do_not_stop_one_another(env: BrowserEnv, site, tmp_path: Path):
     """Each frame's tree is asked for at the same time, over the same session."""
     frames = "".join(
@@ -356,6 +358,7 @@ def test_downloads(env: BrowserEnv, site, tmp_path: Path):
     assert (tmp_path / "file_1.txt").read_text() == "mine"
 
 
+@pytest.mark.thorough
 def test_a_large_file_of_zeros_keeps_its_extension(tmp_path: Path):
     source = tmp_path / "from" / "big.bin"
     source.parent.mkdir()
@@ -441,6 +444,7 @@ def test_no_browser_is_an_observation(tmp_path: Path):
     env.close()
 
 
+@pytest.mark.thorough
 def test_a_step_that_times_out_is_an_observation(
     env: BrowserEnv, site, stalled_worker, tmp_path: Path
 ):

@@ -79,6 +79,7 @@ def test_elements_are_let_go(driven: Driven, site, bid):
     assert after["JSHandle"] == before["JSHandle"]
 
 
+@pytest.mark.thorough
 def test_documents_are_collected(driven: Driven, site):
     frames = "<iframe src=/tiny></iframe>" * 4
     site.put("/tiny", "<p>tiny")
@@ -118,6 +119,7 @@ async def _together(*work: Any) -> None:
     await asyncio.gather(*work)
 
 
+@pytest.mark.thorough
 def test_what_the_inspector_keeps(driven: Driven, site):
     site.put("/tiny", "<p>tiny")
     page = site.put("/two", "<iframe src=/tiny></iframe>" * 2)
@@ -141,6 +143,7 @@ def test_what_the_inspector_keeps(driven: Driven, site):
     assert len(driven.session.inspectors) == 1
 
 
+@pytest.mark.thorough
 def test_the_driver_remembers_less(driven: Driven, site):
     page = site.put("/requests", "<p id=p>before")
     driven.step(f'goto("{page}")')

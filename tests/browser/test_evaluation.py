@@ -84,6 +84,7 @@ def test_every_task_can_be_solved(seeds: int):
     assert max(trial.steps for trial in trials) <= 4
 
 
+@pytest.mark.thorough
 def test_a_task_can_be_failed():
     wrong = list(run_trials(["click-button"], lambda _: 'click("99")', steps=2))
     assert (wrong[0].reward, wrong[0].steps) == (0, 2)
@@ -102,6 +103,7 @@ def test_the_same_seed_makes_the_same_task(name: str):
     assert made[0][1] != made[2][1]
 
 
+@pytest.mark.thorough
 def test_the_special_actions(tmp_path: Path):
     def ask(calls: str) -> BrowserOutputObservation:
         seen = browse(BrowseInteractiveAction(calls), env, str(tmp_path))
@@ -224,6 +226,7 @@ def gym_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "browsergym/ours.press"
 
 
+@pytest.mark.thorough
 def test_a_task_of_browsergym(gym_task: str, tree: Callable[..., str]):
     with BrowserEnv(gym_task, seed=1) as env:
         goal = env.step("GET_EVAL_GOAL")

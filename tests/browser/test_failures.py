@@ -44,6 +44,7 @@ def worker_process() -> psutil.Process:
     return worker
 
 
+@pytest.mark.thorough
 def test_windows_without_end(env: BrowserEnv, site):
     many = "for (let i = 0; i < 22; i++) window.open('/fine')"
     site.put("/fine", "<p>fine")
@@ -98,6 +99,7 @@ def each_part(parts: Iterable[str], *, fast: set[str]) -> Any:
     )
 
 
+@pytest.mark.thorough
 @each_part(PARTS_OF_THE_CHAIN, fast={"worker", "browser"})
 def test_each_part_of_the_chain_is_killed_in_turn(env: BrowserEnv, site, part: str):
     page = site.put("/fine", "<p>fine")
@@ -135,6 +137,7 @@ def test_each_part_of_the_chain_is_killed_during_a_step(env: BrowserEnv, site, p
     assert env.step("noop(0)")["last_action_error"] == ""
 
 
+@pytest.mark.thorough
 def test_what_is_lost_is_said_truly(site, tmp_path: Path):
     page = site.put("/fine", "<p>fine")
     profile = tmp_path / "profile"
@@ -278,6 +281,7 @@ def test_a_long_name_of_the_folder_for_temporary_files_does_no_harm(tmp_path, mo
         assert env.step("noop(0)")["url"] == "about:blank"
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("own_temporary_folder")
 @pytest.mark.parametrize(
     "victim",

@@ -14,6 +14,7 @@ from oh_jupyter.testing import wait_until
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.thorough
 def test_an_idle_browser_is_closed_and_opens_its_tabs_again(site) -> None:
     first = site.put("/idle", "<!doctype html><title>first</title>")
     with BrowserEnv(idle_seconds=0.5) as env:

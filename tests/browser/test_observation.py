@@ -277,11 +277,13 @@ def test_properties(env: BrowserEnv, show, bid):
     assert all(p["visibility"] == 0 for p in hidden)
 
 
+@pytest.mark.thorough
 def test_twenty_thousand_elements(env: BrowserEnv, show):
     seen = show("<div><b>x</b></div>" * 10_000)
     assert len(seen["extra_element_properties"]) > 20_000
 
 
+@pytest.mark.thorough
 def test_pages_without_requests_are_parsed_when_they_are_looked_at(env: BrowserEnv):
     buttons = "<button>b</button>" * 20_000
     parts = ["axtree_object", "extra_element_properties", "text_content"]

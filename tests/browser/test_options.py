@@ -59,6 +59,7 @@ def is_blue(colour: Sequence[int]) -> bool:
     return colour[2] > 150 > 100 > colour[0]
 
 
+@pytest.mark.thorough
 def test_log_in_once(site, tmp_path: Path):
     page = site.put(
         "/login", "<script>document.cookie = 'who=ada'; localStorage.you = 'ada'</script>"
@@ -78,6 +79,7 @@ def test_log_in_once(site, tmp_path: Path):
         BrowserEnv(storage_state=tmp_path / "none.json")
 
 
+@pytest.mark.thorough
 def test_a_profile_is_kept(site, tmp_path: Path):
     page = site.put("/p", "<p>profile")
     for expected in ("", "kept"):
@@ -89,6 +91,7 @@ def test_a_profile_is_kept(site, tmp_path: Path):
             assert env.check_alive()
 
 
+@pytest.mark.thorough
 def test_a_profile_that_cannot_be_used(tmp_path: Path):
     (tmp_path / "file").write_text("x")
     with (
@@ -149,6 +152,7 @@ def test_a_window_needs_a_display(monkeypatch: pytest.MonkeyPatch):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.thorough
 def test_a_device(site):
     page = site.put("/d", "<p>device")
     with BrowserEnv(device="iPhone 13") as env:
@@ -193,6 +197,7 @@ def test_nobody_at_the_devtools_address():
         env.start()
 
 
+@pytest.mark.thorough
 def test_allowed_and_blocked_origins(site):
     site.put("/other", "<p>other")
     page = site.put("/", f"<p>home<img src='//localhost:{site.port}/pixel'>")
@@ -364,6 +369,7 @@ def test_an_archive_of_requests(site, tmp_path: Path):
     assert "kept for later" in json.dumps(entries)
 
 
+@pytest.mark.thorough
 def test_a_video_of_what_is_done(env: BrowserEnv, site, tmp_path: Path):
     """The browser itself plays it; another one of the same name is kept."""
     path = tmp_path / "videos" / "all.webm"

@@ -125,6 +125,7 @@ def lists(site, forbidden: Forbidden) -> tuple[dict[str, list[str]], ...]:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "which",
     [
@@ -164,6 +165,7 @@ def test_nothing_gets_through(site, forbidden: Forbidden, hop: str, which: int |
     assert "home" in back["text_content"]
 
 
+@pytest.mark.thorough
 def test_a_way_that_leads_back_is_not_taken(site, forbidden: Forbidden, hop: str):
     """A click that is answered by a redirect, and a page that goes on by itself."""
     page = site.put("/click", f"<a href='{hop}-click' style='font-size:99px'>there</a>")
@@ -177,6 +179,7 @@ def test_a_way_that_leads_back_is_not_taken(site, forbidden: Forbidden, hop: str
     assert forbidden.asked == []
 
 
+@pytest.mark.thorough
 def test_other_schemes_are_no_way_around(site, forbidden: Forbidden, tmp_path: Path):
     file = tmp_path / "file.html"
     file.write_text(TARGET)

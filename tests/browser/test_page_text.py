@@ -250,6 +250,7 @@ BUILT_BY_A_SCRIPT = """<p id=p>1</p><ul id=u></ul><div id=host>slotted</div><scr
   <iframe srcdoc="<ul><li>in<iframe srcdoc='<pre>a\n b</pre>'></iframe></ul>"></iframe>after"""
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 def test_pages_of_the_browser(pages: dict[str, str], show: Callable[..., dict[str, Any]]) -> None:
     every_part = "".join(html for parts in PARTS.values() for html in parts)

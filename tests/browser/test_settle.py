@@ -129,6 +129,7 @@ def test_a_page_with_a_part_that_never_comes_is_observed(env: BrowserEnv, show):
 COMPUTE = "for (const t = performance.now(); performance.now() - t < 1200;);"
 
 
+@pytest.mark.thorough
 def test_a_page_that_computes_while_it_loads_is_waited_for(env: BrowserEnv, site):
     """Seven seconds of computing use none of those in which requests are waited for."""
     for number in range(6):

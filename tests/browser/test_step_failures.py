@@ -15,6 +15,7 @@ from oh_jupyter.errors import BrowserTimeoutError
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.thorough
 def test_endless_script_is_stopped(env: BrowserEnv, site):
     page = site.put("/loop", "<title>ok</title><button onclick='for (;;) {}'>b</button>")
     env.step(f'goto("{page}")')
@@ -113,6 +114,7 @@ def test_timeout_leaves_nothing_for_the_next_step(env: BrowserEnv, site, stalled
     assert "fine" in seen["text_content"]
 
 
+@pytest.mark.thorough
 def test_an_action_that_takes_too_long_is_given_up(env: BrowserEnv):
     env.start()
     # The observation may take as long again.

@@ -84,6 +84,7 @@ def test_a_page_that_computes_with_little_processor_time_does_not_hang(monkeypat
     assert ask(question)
 
 
+@pytest.mark.thorough
 def test_a_page_that_never_ends_hangs(monkeypatch):
     monkeypatch.setattr(watchdog, "HUNG_CPU_SECONDS", 0.5)
 
@@ -103,6 +104,7 @@ def test_a_page_that_uses_no_processor_time_hangs(monkeypatch):
     assert not ask(question)
 
 
+@pytest.mark.thorough
 def test_honest_work_on_a_busy_machine(env: BrowserEnv, site):
     rows = "".join(f"<tr><td>{i}<td><a href=#>x</a>" for i in range(5000))
     table = site.put("/rows", f"<table>{rows}</table>")

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 import requests
 
 from oh_jupyter.cells import CellOutput
@@ -38,6 +39,7 @@ async def two_clients_of_one_kernel(
         requests.delete(f"{kernels}/{made}", headers=server.headers, timeout=60)
 
 
+@pytest.mark.thorough
 async def test_a_cell_that_waited_for_a_persons_is_ended_when_it_begins(
     plain_server: LiveServer, tmp_path: Path
 ) -> None:
@@ -80,6 +82,7 @@ class DeafKernel:
         self.requests[-1].handle("status", {"execution_state": "idle"})
 
 
+@pytest.mark.thorough
 async def test_an_interrupt_that_is_lost_is_sent_again() -> None:
     kernel = DeafKernel()
     given_up = kernel.run(timeout=0)

@@ -56,6 +56,7 @@ def test_a_time_limit_interrupts_the_cell(runtime: Runtime) -> None:
     assert runtime.submit_action(IPythonRunCellAction("'on'")).result(60).content.startswith("'on'")
 
 
+@pytest.mark.thorough
 def test_a_kernel_that_goes_away_is_an_error(url: str, runtime: Runtime) -> None:
     runtime.submit_action(IPythonRunCellAction("1")).result(60)
     (kernel,) = kernels(url)

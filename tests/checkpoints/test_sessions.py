@@ -216,12 +216,13 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def seeds(default: int, slow: int) -> list[object]:
-    late = (pytest.param(seed, marks=pytest.mark.slow) for seed in range(default, slow))
-    return [*range(default), *late]
+def seeds() -> list[object]:
+    thorough = (pytest.param(seed, marks=pytest.mark.thorough) for seed in range(30, 100))
+    slow = (pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 2000))
+    return [*range(30), *thorough, *slow]
 
 
-@pytest.mark.parametrize("seed", seeds(100, 2000))
+@pytest.mark.parametrize("seed", seeds())
 def test_no_rewind_costs_the_person_anything(tmp_path: Path, seed: int) -> None:
     session = Session(tmp_path, seed)
     session.act("person")

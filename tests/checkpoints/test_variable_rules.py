@@ -239,6 +239,7 @@ HOPELESS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", HOPELESS)
 def test_hopeless_objects_are_named_within_a_second(notebook: Notebook, name: str) -> None:
     if "GB" in name:

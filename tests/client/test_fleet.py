@@ -28,6 +28,7 @@ def kernels_of(url: str) -> set[str]:
     return {kernel["id"] for kernel in found}
 
 
+@pytest.mark.thorough
 def test_kernels_share_items_and_are_replaced(url: str, tmp_path: Path) -> None:
     """One item kills its kernel the first time, another one loses each kernel that it gets."""
     before, died = kernels_of(url), tmp_path / "died"
@@ -76,6 +77,7 @@ def test_kernels_share_items_and_are_replaced(url: str, tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.thorough
 def test_a_kernel_that_died_is_ended_once_its_successor_answers(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

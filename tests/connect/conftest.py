@@ -22,12 +22,12 @@ class Place:
     """A home, and a project in which the command is run."""
 
     def __init__(self, root: Path) -> None:
-        self.home, self.project = root / "home", root / "project"
+        self.home, self.project, self.state = root / "home", root / "project", root / "state"
         self.home.mkdir()
         self.project.mkdir()
         unwanted = (*MOVING, "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "OH_URL", "OH_TOKEN")
         kept = {name: value for name, value in os.environ.items() if name not in unwanted}
-        self.environment = {**kept, "HOME": str(self.home)}
+        self.environment = {**kept, "HOME": str(self.home), "XDG_STATE_HOME": str(self.state)}
 
     def run(self, *arguments: str, **more: str) -> tuple[int, str, str]:
         """Exit status, output and errors of ``oh-jupyter connect``."""

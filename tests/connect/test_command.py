@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from oh_jupyter.connect.clients import CLIENTS
+from oh_jupyter.server.tokens import TokenFile
 
 FILES = {
     "claude": (".claude.json", ".mcp.json"),
@@ -180,3 +181,35 @@ def test_what_may_not_be_written_is_left_alone(place: Any) -> None:
     file.chmod(0o400)
     assert "cannot be written" in place.refused("claude")
     assert file.read_text() == "{}"
+
+
+def test_an_agent_gets_a_token_of_its_own_with_only_its_scopes(place: Any) -> None:
+    said = place.written("claude", "--scope", "read,edit")
+    file = place.home / ".claude.json"
+    entry = json.loads(file.read_text())["mcpServers"]["oh-jupyter"]
+    secret = entry["env"]["OH_TOKEN"]
+    assert secret.startswith("ohj_")
+    assert secret not in said
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    tokens = TokenFile(place.state / "oh_jupyter" / "tokens.json")
+    first = tokens.find(secret)
+    assert first is not None
+    assert (first.scopes, first.label) == (("read", "edit"), "Claude Code")
+    place.written("claude", "--scope", "read")
+    assert tokens.find(secret) is None, "one token for each client"
+    assert [token.scopes for token in tokens.list()] == [("read",)]
+    place.written("claude", "--remove")
+    assert tokens.list() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--scope", "write"], "there is no scope 'write'. Scopes: read, edit, execute, browse"),
+        (["--scope", ""], "name what the token allows"),
+        (["--scope", "read", "--notebook", "a.ipynb"], "open a.ipynb first"),
+    ],
+)
+def test_scopes_that_are_refused(place: Any, arguments: list[str], message: str) -> None:
+    assert message in place.refused("claude", *arguments)
+    assert everything(place) == {}

@@ -133,3 +133,27 @@ def test_a_server_that_is_of_no_use_is_one_line_and_nothing_is_written(
     (runtime / "jpserver-2.json").write_text(json.dumps(about))
     assert "rejects the token" in place.refused("claude", JUPYTER_RUNTIME_DIR=str(runtime))
     assert not list(place.home.iterdir())
+
+
+def test_an_agent_that_may_only_read(place: Any, tmp_path_factory: Any) -> None:
+    folder = tmp_path_factory.mktemp("scoped")
+    (folder / "root").mkdir()
+    nbformat.write(nbformat.v4.new_notebook(), folder / "root" / "open.ipynb")
+    with run_server(folder, environment={"XDG_STATE_HOME": str(place.state)}) as server:
+        open_notebook(server, "open.ipynb")
+        place.written(
+            *("claude", "--project", "--notebook", "open.ipynb", "--scope", "read"),
+            JUPYTER_RUNTIME_DIR=str(folder / "run"),
+        )
+        entry = json.loads((place.project / ".mcp.json").read_text())["mcpServers"]["oh-jupyter"]
+
+        async def talk() -> tuple[set[str], str]:
+            environment = {**place.environment, **entry["env"]}
+            async with launched(entry["command"], *entry["args"], env=environment) as session:
+                names = {tool.name for tool in (await session.list_tools()).tools}
+                answer = await session.call_tool("run_ipython", {"code": "1"})
+                return names, str(answer.content[0].text)
+
+        names, refused = asyncio.run(talk())
+    assert names == {"read", "list_notebooks", "read_cells", "status", "events"}
+    assert refused.startswith("run_ipython: The token allows read; this needs 'execute'")

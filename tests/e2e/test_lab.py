@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from pictures import take_picture
 from playwright.sync_api import expect
 from run_cells import run_all_cells
@@ -38,9 +39,12 @@ def test_the_tour_runs_and_the_panel_shows_whoever_acts(lab, open_notebook) -> N
     assert agents.locator(".oh-Badge.oh-mod-agent").count() == 1
 
 
+@pytest.mark.thorough
 def test_the_status_stays_busy_while_the_agent_works_beside_a_cell(lab, open_notebook) -> None:
     page = open_notebook("00-tour.ipynb")
     kernel = lab.kernel_of(TOUR)
+    load = {"action": {"action": "run", "args": {"command": "true"}}}
+    lab.request(f"oh_jupyter/kernels/{kernel}/execute_action", load)
     page.evaluate(
         """() => new Promise(started => {
             const { kernel } = jupyterapp.shell.currentWidget.sessionContext.session;

@@ -67,6 +67,7 @@ def test_a_conversation_with_steps_and_costs(lab, open_notebook, write_notebook)
     expect(panel.get_by_role("button", name="Send")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_without_an_agent_the_panel_says_how_to_get_one(open_notebook, write_notebook) -> None:
     name = "no-agent.ipynb"
     write_notebook(name, "import os; os.environ['PATH'] = '/nowhere'\n%load_ext oh_jupyter")

@@ -125,6 +125,7 @@ def test_changes_are_compared_undone_and_redone(lab, open_notebook, write_notebo
     assert page.evaluate(OVERLAPS) == []
 
 
+@pytest.mark.thorough
 def test_a_notebook_that_a_person_moves_and_saves_is_one_moved_file(open_tab, lab) -> None:
     tab = open_tab("%load_ext oh_jupyter", "total = 1")
     old = tab.file
@@ -158,6 +159,7 @@ def test_a_notebook_that_a_person_moves_and_saves_is_one_moved_file(open_tab, la
     page.locator(".jp-Dialog").get_by_role("button", name="Cancel").click()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["at once", "slowly", "in the background"])
 def test_all_of_many_files_that_a_command_made_are_listed(open_tab, how: str) -> None:
     tab = open_tab("%load_ext oh_jupyter")

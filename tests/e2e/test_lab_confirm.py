@@ -116,6 +116,7 @@ def test_a_write_that_cannot_say_that_it_waits_is_shown_too(notebook) -> None:
     assert not Path("/etc/oh-jupyter-test").exists()
 
 
+@pytest.mark.thorough
 def test_a_notification_asks_where_the_panel_is_hidden(notebook) -> None:
     page, ask = notebook
     hide_panel(page)
@@ -165,6 +166,7 @@ def test_nothing_is_approved_that_was_not_shown(notebook) -> None:
     assert [each.result(60)["observation"] for each in (answer, other)] == ["user_rejected"] * 2
 
 
+@pytest.mark.thorough
 def test_a_reload_shows_what_waits_and_only_that(lab, notebook) -> None:
     page, ask = notebook
     first = ask()
@@ -194,6 +196,7 @@ def test_a_reload_shows_what_waits_and_only_that(lab, notebook) -> None:
     assert [running.result(60), second.result(60)] == [503, 503]
 
 
+@pytest.mark.thorough
 def test_another_tab_learns_what_was_decided(notebook, context) -> None:
     page, ask = notebook
     other = context.new_page()

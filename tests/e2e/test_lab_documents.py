@@ -111,6 +111,7 @@ def test_both_versions_of_what_both_changed_are_kept(open_tab) -> None:
     expect_no_dialog(tab.page)
 
 
+@pytest.mark.thorough
 def test_outputs_and_the_cursor_stay(open_tab) -> None:
     tab = open_tab("print('out')", "two = 2", "three = 3")
     tab.page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
@@ -127,6 +128,7 @@ def test_outputs_and_the_cursor_stay(open_tab) -> None:
     assert json.loads(tab.file.read_text())["cells"][0]["outputs"]
 
 
+@pytest.mark.thorough
 def test_an_open_text_file_follows_the_agent(lab, open_tab) -> None:
     tab = open_tab("one = 1")
     for name in ("open.py", "open.md"):
@@ -176,6 +178,7 @@ def test_what_is_written_while_a_save_is_on_its_way_is_kept(open_tab) -> None:
     expect_no_dialog(tab.page)
 
 
+@pytest.mark.thorough
 def test_the_cell_in_which_a_person_types_keeps_the_cursor(open_tab) -> None:
     tab = open_tab("one = 1", "two = 2", "three = 3")
     tab.type(0, " # he")
@@ -185,6 +188,7 @@ def test_the_cell_in_which_a_person_types_keeps_the_cursor(open_tab) -> None:
     tab.expect(SOURCES, ["two = 2", "three = 3", "one = 1 # here"])
 
 
+@pytest.mark.thorough
 def test_cells_that_move_above_leave_the_cursor_where_it_is(open_tab) -> None:
     tab = open_tab("one = 1", "two = 2", "three = 3", "four = 4")
     tab.type(2, " # he")
@@ -220,6 +224,7 @@ TOASTS = """() => {
 }"""
 
 
+@pytest.mark.thorough
 def test_another_window_blames_nobody_for_what_the_person_does(lab, open_tab) -> None:
     first = open_tab("one = 1", "two = 2", "three = 3")
     second = second_window(lab, first)
@@ -380,6 +385,7 @@ def interleave(tab: Tab, steps: int, seed: int) -> None:
     assert [word for word in person.written + agent.written if word not in text] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("steps", [24, pytest.param(60, marks=pytest.mark.slow)])
 def test_person_and_agent_lose_nothing(open_tab, steps: int) -> None:
     interleave(open_tab("# zero", "# one", "# two"), steps, seed=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from conftest import TOKEN
 from pictures import take_pictures
 from playwright.sync_api import Page, expect
@@ -19,6 +20,7 @@ def refresh(page: Page) -> None:
     page.evaluate("jupyterapp.serviceManager.sessions.refreshRunning()")
 
 
+@pytest.mark.thorough
 def test_all_kernels_of_a_fleet_are_in_the_panel(lab, open_notebook, write_notebook, agents):
     write_notebook("fleet.ipynb", "1")
     page = open_notebook("fleet.ipynb")

@@ -197,6 +197,7 @@ def test_the_sanitizer_leaves_what_is_needed_without_the_lab_extension(kept) -> 
     take_picture(page, "lab-without-extension")
 
 
+@pytest.mark.thorough
 def test_the_picture_of_a_page_is_framed_and_opens_large(lab, write_notebook, open_notebook):
     picture, metadata = picture_in_cell(WHITE_PNG, 300, "The page, with marks")._repr_mimebundle_()
     output = {"output_type": "display_data", "data": picture, "metadata": metadata}

@@ -87,6 +87,7 @@ def test_hunks_are_kept_and_undone_one_by_one(open_tab) -> None:
     expect_no_dialog(tab.page)
 
 
+@pytest.mark.thorough
 def test_added_deleted_and_moved_cells_are_shown_and_undone(open_tab) -> None:
     tab = open_tab("print('out')", "two = 2", "three = 3", "four = 4")
     review = Review(tab)
@@ -122,6 +123,7 @@ def test_added_deleted_and_moved_cells_are_shown_and_undone(open_tab) -> None:
     expect_no_dialog(tab.page)
 
 
+@pytest.mark.thorough
 def test_what_is_typed_in_a_change_stays_when_it_is_undone(open_tab) -> None:
     tab = open_tab("one = 1\n\nother = 0", "two = 2")
     review = Review(tab)
@@ -151,6 +153,7 @@ def test_what_is_typed_in_a_change_stays_when_it_is_undone(open_tab) -> None:
     assert tab.file_sources == tab.sources
 
 
+@pytest.mark.thorough
 def test_a_review_goes_on_after_a_reload(lab, open_tab) -> None:
     tab = open_tab(LINES, "two = 2", "three = 3")
     review = Review(tab)
@@ -171,6 +174,7 @@ def test_a_review_goes_on_after_a_reload(lab, open_tab) -> None:
     tab.page.wait_for_function("window.jupyterapp?.restored.then(() => true)")
 
 
+@pytest.mark.thorough
 def test_a_save_by_the_person_keeps_all_changes(lab, open_tab) -> None:
     tab = open_tab("one = 1", "two = 2")
     review = Review(tab)
@@ -196,6 +200,7 @@ def test_a_save_by_the_person_keeps_all_changes(lab, open_tab) -> None:
     review.expect_none()
 
 
+@pytest.mark.thorough
 def test_changes_are_reviewed_by_keys(open_tab) -> None:
     tab = open_tab(LINES, "two = 2", "three = 3")
     review = Review(tab)
@@ -273,6 +278,7 @@ def test_an_agent_learns_what_the_person_undid(open_tab) -> None:
     assert undone["extras"]["path"] == str(tab.file)
 
 
+@pytest.mark.thorough
 def test_a_setting_turns_reviews_off(lab, open_tab) -> None:
     tab = open_tab("one = 1")
     review = Review(tab)
@@ -399,6 +405,7 @@ def review_at_random(tab: Tab, sequences: int, seed: int) -> None:
     assert len(undone_in_log(tab)) == undone
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     ("sequences", "seed"),

@@ -72,6 +72,7 @@ def lone_kernel(lab) -> Iterator[str]:
     lab.request(f"api/kernels/{kernel}", method="DELETE")
 
 
+@pytest.mark.thorough
 def test_a_runtime_without_an_open_notebook_is_listed_and_ended(
     lab, lone_kernel: str, open_notebook, write_notebook
 ) -> None:
@@ -144,6 +145,7 @@ def saves_the_tab(response: Response) -> bool:
     return is_save and "oh-jupyter-changes" in (request.post_data or "")
 
 
+@pytest.mark.thorough
 def test_the_launcher_opens_a_notebook_with_a_runtime_and_tabs_come_back(
     lab, open_notebook, write_notebook
 ) -> None:
@@ -191,6 +193,7 @@ RESTART = """async path => {
 AS_ERROR = re.compile(r"\[[EC] | ERROR (?!.*UNKNOWN CONTROL MESSAGE TYPE)")
 
 
+@pytest.mark.thorough
 def test_restarts_leave_no_error_in_the_console_or_the_log(
     lab, open_notebook, write_notebook
 ) -> None:

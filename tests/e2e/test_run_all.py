@@ -30,6 +30,7 @@ def shown_until(client: BlockingKernelClient, cell: str) -> list[Any]:
             return shown
 
 
+@pytest.mark.thorough
 def test_the_agents_notebook_runs_with_all_cells_queued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -250,6 +250,7 @@ def shown(lines: list[str], context: int) -> int:
     return len(lines)
 
 
+@pytest.mark.thorough
 @settings(max_examples=1500, deadline=None)
 @given(edits())
 def test_a_merge_is_exact_or_refused(case):

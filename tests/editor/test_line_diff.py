@@ -22,6 +22,7 @@ def test_what_is_between_the_changes_is_the_same(old, new):
         i, j = i2, j2
 
 
+@pytest.mark.thorough
 @given(st.integers(0, 2**32), st.sampled_from([0.001, 0.03, 0.3]))
 @settings(max_examples=30, deadline=None)
 def test_large_files_that_are_compared_in_step_give_a_right_diff(seed, share):

@@ -3,6 +3,7 @@
 
 import difflib
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -95,6 +96,7 @@ def diff_of(old, new, context=3):
     return "".join(difflib.unified_diff(*marked, "f", "f", n=context))
 
 
+@pytest.mark.thorough
 @given(contents(), contents(), operations())
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

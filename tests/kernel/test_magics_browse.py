@@ -133,6 +133,7 @@ def test_downloads_are_listed(kernel, url: str):
     assert "cargo.csv" in kernel.execute("%oh_browse downloads")
 
 
+@pytest.mark.thorough
 def test_sessions_side_by_side(kernel, url: str):
     kernel.execute(f"%oh_browse --no-picture {url}")
     kernel.execute("oh.browser.evaluate(\"document.cookie = 'who=ada'\")")
@@ -184,6 +185,7 @@ wait = Wait()
 """
 
 
+@pytest.mark.thorough
 def test_an_agent_is_evaluated(kernel):
     kernel.execute(AGENT)
     seen = kernel.execute("results = %oh_browse eval click-* wait --agent presser --seeds 2", 120)
@@ -321,6 +323,7 @@ def test_a_page_as_data(kernel, url: str):
     assert "cannot be read" in kernel.execute("oh.links('http://127.0.0.1:9/')")
 
 
+@pytest.mark.thorough
 def test_a_person_logs_in_once(kernel, url: str, tmp_path: Path):
     kernel.execute(f"import os; os.environ['XDG_STATE_HOME'] = '{tmp_path}'")
     kernel.execute("os.environ.pop('DISPLAY', None)")

@@ -201,6 +201,7 @@ def test_the_log_is_filtered(kernel) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_a_session_is_replayed_and_differences_are_shown(fresh_kernel) -> None:
     kernel = fresh_kernel
     work = kernel.directory

@@ -56,6 +56,18 @@ def test_files_and_variables_return_together(kernel: LiveKernel) -> None:
     assert (kernel.directory / "made.txt").exists()
 
 
+def test_the_list_counts_what_a_turn_changed(kernel: LiveKernel) -> None:
+    kernel.execute("counted, untouched = [1], [1]")
+    id = agent(kernel, "counted.append(2); made = 1; open('counted.txt', 'w').close()")
+    agent(kernel, "made = 2; untouched")
+    kernel.execute("oh.write('mine.txt', 'the person acts again');")
+    _, listed = kernel.ask("checkpoints")
+    turn = next(each for each in listed["checkpoints"] if each["id"] == id)
+    assert turn["variables"] == ["counted", "made"]
+    assert (turn["files"], turn["cells"]) == (["counted.txt"], 2)
+    assert "1 file, 2 cells, 2 variables" in kernel.execute("%oh_rewind")
+
+
 def test_a_rewind_can_be_of_files_or_variables_alone(kernel: LiveKernel) -> None:
     kernel.execute("rows = [1]")
     id = agent(kernel, "rows.append(2); open('made2.txt', 'w').close()")

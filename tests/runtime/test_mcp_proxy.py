@@ -141,6 +141,7 @@ def test_a_program_that_does_not_speak_mcp_is_named(sync) -> None:
     assert "'talks'" in log
 
 
+@pytest.mark.thorough
 def test_a_second_update_keeps_starts_and_ends(runtime, sync, call) -> None:
     sync(small("stays"), small("goes"))
     kept = call("stays_pid")["content"][0]["text"]
@@ -160,6 +161,7 @@ def test_a_second_update_keeps_starts_and_ends(runtime, sync, call) -> None:
     assert "no tool 'echo'" in observation.content
 
 
+@pytest.mark.thorough
 def test_time_limits_and_cancelling_reach_the_server(runtime, sync, call, tmp_path) -> None:
     sync(small())
     slow = tmp_path / "slow"
@@ -171,6 +173,7 @@ def test_time_limits_and_cancelling_reach_the_server(runtime, sync, call, tmp_pa
     wait_until((tmp_path / "slow.cancelled").exists, what="the cancel")
 
 
+@pytest.mark.thorough
 def test_a_server_that_dies_is_started_again(sync, call) -> None:
     sync(small())
     answer = call("die")
@@ -179,6 +182,7 @@ def test_a_server_that_dies_is_started_again(sync, call) -> None:
     assert call("echo", text="again")["content"][0]["text"] == "again"
 
 
+@pytest.mark.thorough
 async def test_a_call_at_once_after_the_end_starts_the_server_again(tmp_path: Path) -> None:
     connection = McpConnection(small(), str(tmp_path), asyncio.to_thread, lambda: None)
     try:

@@ -185,11 +185,18 @@ def mcp_connect(mcp_url: str, jp_auth_header: dict[str, str]) -> Callable[..., A
         heard: Callable[[Any], Awaitable[None]] | None = None,
         query: str = "",
         elicited: Any = None,
+        name: str = "mcp",
     ) -> Any:
         url = f"{mcp_url}/mcp" if kernel is None else f"{mcp_url}/kernels/{kernel}/mcp"
         given = jp_auth_header if headers is None else headers
         return connected(
-            url, transport=transport, headers=given, heard=heard, query=query, elicited=elicited
+            url,
+            transport=transport,
+            headers=given,
+            heard=heard,
+            query=query,
+            elicited=elicited,
+            name=name,
         )
 
     return connect

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import anyio
-from mcp import ClientSession, StdioServerParameters, stdio_client
+from mcp import ClientSession, StdioServerParameters, stdio_client, types
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -42,7 +42,7 @@ def _snake(name: str) -> str:
 class Session:
     """A session whose answers have the same names with both majors."""
 
-    def __init__(self, session: ClientSession) -> None:
+    def __init__(self, session: Any) -> None:
         self._session = session
 
     async def list_tools(self) -> Any:
@@ -82,14 +82,15 @@ def wire(model: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def _session(
-    streams: Any, heard: Heard | None = None, elicited: Any = None
+    streams: Any, heard: Heard | None = None, elicited: Any = None, name: str = "mcp"
 ) -> AsyncIterator[Session]:
     async def listen(message: Any) -> None:
         if heard is not None:
             await heard(getattr(message, "root", message))
 
+    info = types.Implementation(name=name, version="1")
     async with ClientSession(
-        *streams[:2], message_handler=listen, elicitation_callback=elicited
+        *streams[:2], message_handler=listen, elicitation_callback=elicited, client_info=info
     ) as session:
         await session.initialize()
         yield Session(session)
@@ -104,9 +105,18 @@ async def connected(
     heard: Heard | None = None,
     query: str = "",
     elicited: Any = None,
+    name: str = "mcp",
 ) -> AsyncIterator[Session]:
-    """A session by streamable HTTP or SSE; ``elicited`` responds to forms for the person."""
+    """A session by streamable HTTP or SSE, or a client without one ("sessionless", major 2).
+
+    ``elicited`` responds to forms for the person, ``name`` is what the client calls itself.
+    """
     async with AsyncExitStack() as stack:
+        if transport == "sessionless":
+            yield await stack.enter_async_context(
+                sessionless(url + query, headers=headers, elicited=elicited, name=name)
+            )
+            return
         if transport == "sse":
             opened: Any = sse_client(f"{url}/sse{query}", headers=dict(headers or {}))
         else:
@@ -114,7 +124,22 @@ async def connected(
             await stack.enter_async_context(client)
             opened = streamable_http_client(url + query, http_client=client)
         streams = await stack.enter_async_context(opened)
-        yield await stack.enter_async_context(_session(streams, heard, elicited))
+        yield await stack.enter_async_context(_session(streams, heard, elicited, name))
+
+
+@asynccontextmanager
+async def sessionless(
+    url: str, *, headers: Mapping[str, str] | None, elicited: Any, name: str
+) -> AsyncIterator[Session]:
+    """A client of 2026-07-28, which repeats calls whose result requires input."""
+    from mcp.client.client import Client
+    from mcp_types import Implementation
+
+    http = http_library.AsyncClient(headers=dict(headers or {}), timeout=60)
+    info = Implementation(name=name, version="1")
+    transport = streamable_http_client(url, http_client=http)
+    async with http, Client(transport, elicitation_callback=elicited, client_info=info) as client:
+        yield Session(client)
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from waiting import until
 
 MEGABYTE = 1024**2
 
@@ -32,9 +33,7 @@ async def test_nothing_is_left_of_one_whose_kernel_dies(
     async def form() -> AsyncIterator[bytes]:
         yield b'--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n'
         yield b"x" * (1 if another else 2 * MEGABYTE)
-        async with asyncio.timeout(60):
-            while not target.exists():
-                await asyncio.sleep(0.01)
+        await until(target.exists)
         if another:  # nothing of the upload is on its way
             await act("run", plain_kernel, command="true")
         # What came is being written: that must not be there afterwards.

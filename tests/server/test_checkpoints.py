@@ -196,10 +196,12 @@ async def test_requests_of_one_session_are_one_turn(act: Any, ask: Any, monkeypa
     turns = [(each["id"], each["label"], each["files"]) for each in listed[1:]]
     assert turns == [(2, "echo 1 > a.txt", ["a.txt", "b.txt"]), (4, "echo 3 > c.txt", ["c.txt"])]
     _, log = await ask("events")
-    sessions = [
-        each["oh_jupyter"]["actor"].get("session")
+    actors = [
+        each["oh_jupyter"]["actor"]
         for each in log["events"]
         if "action" in each and "oh_jupyter" in each and "actor" in each["oh_jupyter"]
     ]
+    sessions = [actor.get("session") for actor in actors]
     assert len(set(filter(None, sessions))) == 2
     assert "first" not in sessions
+    assert "REST (first)" in [actor.get("client") for actor in actors]

@@ -10,6 +10,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
+from waiting import until
 
 from oh_jupyter.server.state import state_of
 
@@ -60,13 +61,6 @@ def opened(jp_serverapp: Any) -> Open:
 @pytest.fixture
 def unsaved(jp_serverapp: Any) -> Any:
     return state_of(jp_serverapp.web_app.settings).unsaved
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let the server, which is of this process, work until a condition holds."""
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def test_text_typed_while_an_agent_writes_the_file(

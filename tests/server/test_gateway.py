@@ -584,6 +584,7 @@ def test_a_kernel_that_the_gateway_restarts(cut, gateway, tmp_path, pool, how: s
     assert done.read_text() == "x"
 
 
+@pytest.mark.thorough
 def test_a_default_kernel_that_hangs_at_its_start_is_replaced(tmp_path) -> None:
     code = (
         f"import pathlib, runpy, time; path = pathlib.Path({str(tmp_path / 'first')!r})\n"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 from oh_jupyter.errors import KernelDiedError
 from oh_jupyter.server.default_kernel import DefaultKernel
@@ -87,6 +88,7 @@ async def test_a_download_whose_kernel_died_is_not_looked_for_in_the_next_one(
         await KernelTransfer(link, begun).request("receive")
 
 
+@pytest.mark.thorough
 async def test_the_default_kernel_is_replaced(act, ask, jp_serverapp) -> None:
     said = await die_until_given_up(act)
     assert len(said) == LIMIT + 1
@@ -113,8 +115,7 @@ async def test_one_that_ends_at_once_is_named_and_not_started_again_and_again(
             pass
         # Jupyter starts each once more before it can be shut down.
         assert starts.read_text() <= "xxxx"
-        while list(jp_serverapp.kernel_manager.list_kernel_ids()):
-            await asyncio.sleep(0.01)
+        await until(lambda: not list(jp_serverapp.kernel_manager.list_kernel_ids()))
         spec()
         while (await act("run", command="true"))[0] == 503:
             pass
@@ -133,18 +134,14 @@ async def test_one_that_ends_before_its_first_request_is_named(
         """Return only after Jupyter has noticed the death and started the kernel again."""
         known = len(starts.read_text()) if starts.exists() else 0
         kernel_id: str = await start_kernel(**arguments)
-        async with asyncio.timeout(60):
-            while len(starts.read_text() if starts.exists() else "") < known + 2:
-                await asyncio.sleep(0.01)
+        await until(lambda: starts.exists() and len(starts.read_text()) >= known + 2)
         return kernel_id
 
     monkeypatch.setattr(jp_serverapp.kernel_manager, "start_kernel", start_and_die)
     status, answer = await act("run", command="true")
     assert (status, answer["error"]) == (503, "KernelDiedError")
     assert answer["detail"].startswith("The default kernel (mine) ended with exit code 3 ")
-    async with asyncio.timeout(60):
-        while list(jp_serverapp.kernel_manager.list_kernel_ids()):
-            await asyncio.sleep(0.01)
+    await until(lambda: not list(jp_serverapp.kernel_manager.list_kernel_ids()))
 
 
 async def test_one_that_ends_only_at_its_first_start_is_started_again(act, spec, tmp_path) -> None:

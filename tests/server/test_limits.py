@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from waiting import until
 
 from oh_jupyter.errors import LimitExceededError, RequestNotFoundError
 from oh_jupyter.server import result_store
@@ -155,9 +156,8 @@ class TestTurns:
             asyncio.ensure_future(act("run", command=command, blocking=True)),
             asyncio.ensure_future(act("run", command="echo waited")),
         ]
+        await until(running.exists)
         async with asyncio.timeout(60):
-            while not running.exists():
-                await asyncio.sleep(0.02)
             assert (await ask("alive"))[0] == 200
             assert (await ask("server_info"))[1]["runtime"]["running"]
             assert await ask("confirmations") == (200, [])
@@ -226,6 +226,7 @@ def test_askers_are_forgotten() -> None:
     assert len(limit) == 1
 
 
+@pytest.mark.thorough
 async def test_slow_clients_hold_nobody_up(
     begin: Any, act: Any, ask: Any, jp_fetch: Any, jp_root_dir: Path
 ) -> None:

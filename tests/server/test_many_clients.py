@@ -200,6 +200,7 @@ async def logged(http: httpx.AsyncClient, below: str) -> list[str]:
         found += [arg.get("command") or arg.get("code") or "" for arg in args]
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(SECONDS + 120)
 def test_each_gets_its_own_answers(live_server: Any, tmp_path: Path) -> None:
     async def run() -> None:

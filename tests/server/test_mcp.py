@@ -335,6 +335,7 @@ async def test_two_personas_work_on_their_own_kernels(
     actors = [[event.get("oh_jupyter") for event in log if "action" in event] for log in logs]
     for each in filter(None, (event for log in actors for event in log)):
         each["actor"].pop("session", None)  # the newest protocol has no sessions
+        assert each["actor"].pop("client") == "mcp"
     first, second = ({"actor": {"persona": who, "chat": "c" * 200}} for who in ("first", "second"))
     assert actors == [[first, first, None], [second, second]]
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 from mcp import types
+from mcp_client import MAJOR
 
 from oh_jupyter.server.state import state_of
 
 ASKS = {"OhJupyter": {"confirmation": "always", "approval_by_client": True}}
+
+# A client without a session repeats calls whose result requires input.
+TRANSPORTS = ["http", "sse", *(["sessionless"] if MAJOR > 1 else [])]
 
 
 class Person:
@@ -30,18 +35,20 @@ def text(answer: Any) -> str:
 
 
 @pytest.mark.server_config(**ASKS)
-@pytest.mark.parametrize("transport", ["http", "sse"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_an_approval_starts_the_action(
     mcp_connect, plain_kernel, ask, tmp_path, transport
 ) -> None:
     person = Person("accept", approve=True)
-    async with mcp_connect(plain_kernel, transport=transport, elicited=person) as session:
+    connection = mcp_connect(plain_kernel, transport=transport, elicited=person, name="Claude Code")
+    async with connection as session:
         assert text(await session.call_tool("run", {"command": "echo hi"})).startswith("hi")
         written = await session.call_tool(
             "write", {"path": f"{tmp_path}/a.txt", "content": "new line\n"}
         )
         assert not written.is_error
     run, write = person.asked
+    assert run.message.startswith("Claude Code wants to do this:\n\n")
     assert "echo hi" in run.message
     assert run.message.endswith("It waits because every action of an agent waits.")
     assert "+new line" in write.message
@@ -51,6 +58,7 @@ async def test_an_approval_starts_the_action(
 
 
 @pytest.mark.server_config(**ASKS)
+@pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize(
     ("person", "reason"),
     [
@@ -59,15 +67,20 @@ async def test_an_approval_starts_the_action(
         (Person("decline"), "rejected"),
     ],
 )
-async def test_a_rejection_reaches_the_agent(mcp_connect, plain_kernel, person, reason) -> None:
-    async with mcp_connect(plain_kernel, elicited=person) as session:
+async def test_a_rejection_reaches_the_agent(
+    mcp_connect, plain_kernel, person, reason, transport
+) -> None:
+    async with mcp_connect(plain_kernel, transport=transport, elicited=person) as session:
         assert reason in text(await session.call_tool("run", {"command": "echo hi"}))
 
 
 @pytest.mark.server_config(**ASKS)
-@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize(
+    ("transport", "fails"),
+    [("http", False), ("http", True), *([("sessionless", False)] if MAJOR > 1 else [])],
+)
 async def test_after_a_dismissal_the_other_places_decide(
-    mcp_connect, plain_kernel, ask, jp_serverapp, fails: bool
+    mcp_connect, plain_kernel, ask, jp_serverapp, transport: str, fails: bool
 ) -> None:
     dismissed = asyncio.Event()
 
@@ -77,7 +90,7 @@ async def test_after_a_dismissal_the_other_places_decide(
             raise ValueError("a faulty client")
         return types.ElicitResult(action="cancel")
 
-    async with mcp_connect(plain_kernel, elicited=dismiss) as session:
+    async with mcp_connect(plain_kernel, transport=transport, elicited=dismiss) as session:
         calling = asyncio.ensure_future(session.call_tool("run", {"command": "echo hi"}))
         await dismissed.wait()
         _, waiting = await ask("kernels", plain_kernel, "confirmations")
@@ -87,16 +100,97 @@ async def test_after_a_dismissal_the_other_places_decide(
 
 
 @pytest.mark.server_config(OhJupyter={"confirmation": "always"})
+@pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_a_client_is_not_asked_unless_the_setting_allows_it(
-    mcp_connect, plain_kernel, ask, jp_serverapp
+    mcp_connect, plain_kernel, ask, jp_serverapp, transport
 ) -> None:
     person = Person("accept", approve=True)
-    async with mcp_connect(plain_kernel, elicited=person) as session:
+    async with mcp_connect(plain_kernel, transport=transport, elicited=person) as session:
         calling = asyncio.ensure_future(session.call_tool("run", {"command": "echo hi"}))
         code, waiting = 0, []
         while code != 200 or not waiting:  # 424 until oh_jupyter is loaded
             code, waiting = await ask("kernels", plain_kernel, "confirmations")
+        assert waiting[0]["agent"] == "mcp"
         link = state_of(jp_serverapp.web_app.settings).router.link(plain_kernel)
         await link.request("confirm", {"id": waiting[0]["id"], "approve": False})
         assert "rejected" in text(await calling)
     assert person.asked == []
+
+
+class SessionlessCalls:
+    """Raw requests of 2026-07-28 to the tool run."""
+
+    def __init__(self, url: str, headers: dict[str, str]) -> None:
+        self._url = url
+        self._headers = headers
+
+    async def __call__(self, command: str, **params: Any) -> dict[str, Any]:
+        from mcp_client import http_library
+
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+        }
+        named = {"name": "run", "arguments": {"command": command}, "_meta": meta, **params}
+        headers = {
+            **self._headers,
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": "2026-07-28",
+            "Mcp-Method": "tools/call",
+            "Mcp-Name": "run",
+        }
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": named}
+        async with http_library.AsyncClient(timeout=60) as http:
+            response = await http.post(self._url, headers=headers, json=message)
+        data = [line for line in response.text.splitlines() if line.startswith("data:")]
+        return json.loads(data[-1].removeprefix("data:") if data else response.text)["result"]
+
+
+@pytest.fixture
+def sessionless_run(mcp_url, plain_kernel, jp_auth_header) -> SessionlessCalls:
+    return SessionlessCalls(f"{mcp_url}/kernels/{plain_kernel}/mcp", jp_auth_header)
+
+
+@pytest.mark.skipif(MAJOR == 1, reason="major 1 of the SDK knows sessions only")
+@pytest.mark.server_config(**ASKS)
+async def test_a_call_is_repeated_with_its_own_state_and_arguments(sessionless_run, ask) -> None:
+    required = await sessionless_run("echo one; echo two")
+    assert required["resultType"] == "input_required"
+    [(key, question)] = required["inputRequests"].items()
+    assert question["method"] == "elicitation/create"
+    assert "echo one" in question["params"]["message"]
+    approval = {
+        "requestState": required["requestState"],
+        "inputResponses": {key: {"action": "accept", "content": {"approve": True}}},
+    }
+    other = await sessionless_run("echo other", **approval)
+    assert other["isError"]
+    assert "belongs to another call" in other["content"][0]["text"]
+    forged = await sessionless_run("echo one; echo two", **{**approval, "requestState": "f.0"})
+    assert forged["isError"]
+    # Without a response, it is asked again.
+    again = await sessionless_run("echo one; echo two", requestState=required["requestState"])
+    assert again["inputRequests"] == required["inputRequests"]
+    result = await sessionless_run("echo one; echo two", **approval)
+    assert result["content"][0]["text"].startswith("one\ntwo")
+    # A repetition after the end gets the same result, and runs nothing.
+    late = await sessionless_run("echo one; echo two", **approval)
+    assert late["content"] == result["content"]
+
+
+@pytest.mark.skipif(MAJOR == 1, reason="major 1 of the SDK knows sessions only")
+@pytest.mark.server_config(**ASKS)
+async def test_a_decision_elsewhere_ends_a_call_that_is_repeated(
+    sessionless_run, plain_kernel, ask, jp_serverapp
+) -> None:
+    required = await sessionless_run("echo one")
+    _, waiting = await ask("kernels", plain_kernel, "confirmations")
+    assert waiting[0]["agent"] == "raw"
+    link = state_of(jp_serverapp.web_app.settings).router.link(plain_kernel)
+    await link.request("confirm", {"id": waiting[0]["id"], "approve": True})
+    responses = {key: {"action": "decline"} for key in required["inputRequests"]}
+    result = await sessionless_run(
+        "echo one", requestState=required["requestState"], inputResponses=responses
+    )
+    assert result["content"][0]["text"].startswith("one")

@@ -67,6 +67,7 @@ async def test_a_server_appears_beside_our_tools(ask, mcp_connect) -> None:
             assert "it does not work" in told(failed)
 
 
+@pytest.mark.thorough
 @pytest.mark.shared_server
 async def test_a_second_update_really_updates(ask, mcp_connect, plain_kernel) -> None:
     where = ("kernels", plain_kernel, "update_mcp_server")

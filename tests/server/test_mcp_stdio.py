@@ -241,6 +241,7 @@ def test_it_imports_little(server, places) -> None:
     assert not names & {"mcp", "mcp_types", "pydantic", "jupyter_server", "IPython", "requests"}
 
 
+@pytest.mark.thorough
 def test_all_servers_are_searched_for_a_notebook(places, tmp_path) -> None:
     """The older of two has it; without a notebook, one is taken by the working directory."""
     runtime = tmp_path / "runtime"
@@ -275,6 +276,7 @@ def test_all_servers_are_searched_for_a_notebook(places, tmp_path) -> None:
         assert f":{port}/oh_jupyter " in said("elsewhere")
 
 
+@pytest.mark.thorough
 def test_a_server_that_was_restarted_elsewhere_is_found_again(places, tmp_path) -> None:
     environment = {**places, "JUPYTER_RUNTIME_DIR": str(tmp_path)}
 

@@ -194,6 +194,7 @@ async def test_who_may_not_execute_kernels_may_not_use_them_through_us(
     assert (await act("run", command="echo own"))[0] == 200
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["killed", "exits", "restarted", "shut down"])
 async def test_pending_requests_end_when_the_kernel_does(
     act, plain_kernel, jp_serverapp, tmp_path, caplog, how: str
@@ -228,6 +229,7 @@ async def test_pending_requests_end_when_the_kernel_does(
         assert after["content"].startswith("'alive'")
 
 
+@pytest.mark.thorough
 async def test_a_new_generation_says_that_state_was_lost(
     jp_fetch, jp_serverapp, plain_kernel
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -29,6 +29,7 @@ from pycrdt import (
     create_update_message,
     handle_sync_message,
 )
+from waiting import until
 
 LATER_SECONDS = count(10, 10)
 
@@ -123,13 +124,6 @@ def write(file: Path, content: Any) -> None:
     else:
         nbformat.write(content, file)
     os.utime(file, (0, file.stat().st_mtime + next(LATER_SECONDS)))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let the server, which is of this process, work until a condition holds."""
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def test_an_agent_finds_what_was_typed_and_is_merged_with_what_is(

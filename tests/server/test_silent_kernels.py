@@ -11,6 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
+from waiting import until
 
 import oh_jupyter
 from oh_jupyter.errors import KernelError
@@ -75,9 +76,8 @@ async def test_a_cell_that_holds_the_gil_makes_nothing_happen_twice(
     os.mkfifo(gate)
     cell = HOLD_THE_GIL.format(begun=str(begun), gate=bytes(gate))
     holding = asyncio.ensure_future(act("run_ipython", plain_kernel, code=cell))
-    while not begun.exists():
-        assert not holding.done()
-        await asyncio.sleep(0.02)
+    await until(lambda: begun.exists() or holding.done())
+    assert not holding.done()
     withdrawn = asyncio.Event()
 
     async def insist(number: int) -> int:
@@ -147,6 +147,7 @@ async def test_a_request_with_an_id_is_known_while_its_kernel_starts(
     assert file.read_text() == "once\n"
 
 
+@pytest.mark.thorough
 async def test_an_answer_that_comes_late_can_be_fetched(
     ask, act, plain_kernel, tmp_path: Path
 ) -> None:
@@ -158,9 +159,8 @@ async def test_an_answer_that_comes_late_can_be_fetched(
     posted = asyncio.ensure_future(
         ask("kernels", plain_kernel, "execute_action", body=body, headers=named)
     )
-    while not begun.exists():
-        assert not posted.done()
-        await asyncio.sleep(0.02)
+    await until(lambda: begun.exists() or posted.done())
+    assert not posted.done()
     async with stopped(pid):
         status, answer = await posted
         assert (status, answer["withdrawn"]) == (504, False)
@@ -171,6 +171,7 @@ async def test_an_answer_that_comes_late_can_be_fetched(
     assert (status, answer["content"]) == (200, "done")
 
 
+@pytest.mark.thorough
 async def test_what_was_received_and_given_up_is_cancelled(
     act, ask, plain_kernel, tmp_path: Path
 ) -> None:
@@ -179,9 +180,8 @@ async def test_what_was_received_and_given_up_is_cancelled(
     # Bash itself forgets an interrupt that comes while it starts a program.
     command = f"bash -c ': >{begun}; exec sleep 600'"
     posted = asyncio.ensure_future(act("run", plain_kernel, command=command, blocking=True))
-    while not begun.exists():
-        assert not posted.done()
-        await asyncio.sleep(0.02)
+    await until(lambda: begun.exists() or posted.done())
+    assert not posted.done()
     async with stopped(pid):
         status, answer = await posted
     assert (status, answer["withdrawn"]) == (504, False)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from leaving_client import asked
+from waiting import until
 
 from oh_jupyter.server.handlers import events
 
@@ -200,9 +201,8 @@ async def test_an_interrupt_over_jupyters_own_address_stops_command_and_cell(
 
     async def interrupted(kind: str, **args: Any) -> Any:
         waiting = asyncio.ensure_future(act(kind, plain_kernel, **args))
+        await until(begun.exists)
         async with asyncio.timeout(60):
-            while not begun.exists():
-                await asyncio.sleep(0.02)
             await jp_fetch(*interrupt, method="POST", body=b"")
             begun.unlink()
             return (await waiting)[1]

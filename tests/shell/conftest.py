@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction
+from oh_jupyter.sandbox import Box, Profile, find_engine
 from oh_jupyter.shell import BashSession, ShellSession
 
 Run = Callable[..., CmdOutputObservation]
@@ -21,12 +22,29 @@ def home(tmp_path: Path) -> Path:
     return directory
 
 
+@pytest.fixture(params=["plain", "sandbox"])
+def enclosure(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Box | None]:
+    """No sandbox, and one in which a test may use all of its folder."""
+    if request.param == "plain":
+        yield None
+        return
+    engine = find_engine()
+    if engine.program is None:
+        pytest.skip(engine.sentence)
+    box = Box(Profile(writable=(str(tmp_path),)), engine)
+    yield box
+    box.close()
+
+
 @pytest.fixture
-def session(tmp_path: Path, home: Path) -> Iterator[BashSession]:
+def session(tmp_path: Path, home: Path, enclosure: Box | None) -> Iterator[BashSession]:
     work_dir = tmp_path / "work"
     work_dir.mkdir()
     with BashSession(
-        work_dir, no_change_timeout_seconds=60, env={**os.environ, "HOME": str(home)}
+        work_dir,
+        no_change_timeout_seconds=60,
+        env={**os.environ, "HOME": str(home)},
+        enclosure=enclosure,
     ) as running:
         yield running
 

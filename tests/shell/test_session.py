@@ -302,6 +302,7 @@ def test_input_for_a_command_that_has_ended_is_not_run(run, start, session, gate
     assert run("ls").content == ""
 
 
+@pytest.mark.thorough
 def test_input_in_a_rush_is_never_run_as_a_command(run, start, session):
     """It is typed in the very moment in which the command ends."""
     for number in range(30):
@@ -585,6 +586,7 @@ def test_a_snapshot_is_told_without_a_trace_and_can_be_gone_back_to(run, session
     assert run("echo ${LATER-gone}").content == "gone"
 
 
+@pytest.mark.parametrize("enclosure", ["plain"], indirect=True)
 def test_a_full_disk_gives_no_part_of_a_snapshot(run, session, mount_disk, monkeypatch):
     disk = mount_disk(1)
     monkeypatch.setattr("tempfile.tempdir", str(disk))

@@ -62,6 +62,7 @@ def test_s3(s3_environment):
     assert megabytes(f"s3://bucket/{uuid.uuid4().hex}") < 70
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(240)
 def test_gcs(gcs_server, monkeypatch):
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs_server)

@@ -40,6 +40,7 @@ class TestS3(FileStoreContract):
             return None
 
 
+@pytest.mark.thorough
 def test_listing_and_deleting_more_than_a_page(store):
     store = S3FileStore(f"{store.url}/pages")  # of its own, since it looks at the root
     store.write_many({f"d/{n:04}": str(n) for n in range(1010)})

@@ -4,7 +4,12 @@ import type { IVerdict } from '../events/api.js';
 import type { ICard, IConfirmation } from '../events/card.js';
 import { summary } from '../log/summary.js';
 import { trans } from '../translation.js';
-import { expiryLabel, failureLabel, reasonLabel } from './labels.js';
+import {
+  agentLabel,
+  expiryLabel,
+  failureLabel,
+  reasonLabel
+} from './labels.js';
 
 interface IConfirmBarProps {
   card: ICard;
@@ -37,6 +42,9 @@ export function ConfirmBar(props: IConfirmBarProps) {
       aria-label={trans.__('Decide on %1', title)}
       aria-busy={confirmation.busy}
     >
+      {confirmation.agent !== '' && (
+        <p className="oh-Confirm-agent">{agentLabel(confirmation.agent)}</p>
+      )}
       <p className="oh-Confirm-reason" id={reasonId}>
         {reasonLabel(confirmation.reason)}
       </p>

@@ -8,6 +8,7 @@ import { action, card, UNDECIDED } from '../testing.js';
 import { setTranslation } from '../translation.js';
 import { findWaiting } from './find.js';
 import {
+  agentLabel,
   expiryLabel,
   isFullyShown,
   notificationLabel,
@@ -73,6 +74,11 @@ describe('labels', () => {
       notificationLabel(waits(1, { reason: '' }), 'a.ipynb'),
       '“command 1” waits for you in a.ipynb'
     );
+    assert.equal(
+      notificationLabel(waits(1, { agent: 'Claude Code' }), 'a.ipynb'),
+      '“command 1” by Claude Code waits for you in a.ipynb: why'
+    );
+    assert.equal(agentLabel('Codex'), 'Codex wants to do this.');
     assert.equal(reasonLabel('it does'), 'It waits because it does.');
     assert.equal(expiryLabel(65.9), 'Rejected automatically in 1:05.');
   });

@@ -10,6 +10,11 @@ const SHOWN_CHARS = 140;
 /** Limit of an action's title, to leave space for its reason. */
 const TITLE_CHARS = 60;
 
+/** Say who wants to do what a card shows. */
+export function agentLabel(agent: string): string {
+  return trans.__('%1 wants to do this.', agent);
+}
+
 export function reasonLabel(reason: string): string {
   return reason === ''
     ? trans.__('It starts only after your approval.')
@@ -28,14 +33,18 @@ export function failureLabel(error: string): string {
 
 /** Text of a notification for people who do not see the card. */
 export function notificationLabel(card: ICard, name: string): string {
-  const { error = '', reason = '' } = card.confirmation ?? {};
-  const what = shortened(summary(card).title || kindLabel(kind(card)));
+  const { agent = '', error = '', reason = '' } = card.confirmation ?? {};
+  const title = shortened(summary(card).title || kindLabel(kind(card)));
+  const what =
+    agent === ''
+      ? trans.__('“%1”', title)
+      : trans.__('“%1” by %2', title, shortened(agent));
   if (error !== '') {
-    return trans.__('“%1” still waits for you in %2: %3', what, name, error);
+    return trans.__('%1 still waits for you in %2: %3', what, name, error);
   }
   return reason === ''
-    ? trans.__('“%1” waits for you in %2', what, name)
-    : trans.__('“%1” waits for you in %2: %3', what, name, reason);
+    ? trans.__('%1 waits for you in %2', what, name)
+    : trans.__('%1 waits for you in %2: %3', what, name, reason);
 }
 
 /** Return whether a notification shows an Action and its reasons in full, so that it can be approved there. */

@@ -45,8 +45,16 @@ export class AgentActivity {
   private readonly _running = new Set<string>();
 }
 
-/** Return the name of a persona of Jupyter AI, the end of its id. */
+/** Return an agent's name as the kernel does: its persona's, its client's, or its command's. */
 function nameOf(actor: unknown): string {
-  const persona = isRecord(actor) ? text(actor, 'persona') : '';
-  return persona.split(/::|\//).at(-1) ?? '';
+  if (!isRecord(actor)) {
+    return '';
+  }
+  const persona = text(actor, 'persona').split(/::|\//).at(-1) ?? '';
+  const command = text(actor, 'guest').replace(/-[0-9a-f]{8}$/, '');
+  return (
+    persona ||
+    text(actor, 'client') ||
+    command.charAt(0).toUpperCase() + command.slice(1)
+  );
 }

@@ -20,6 +20,8 @@ export interface IHistoryPage {
 /** Action that waits for a person's decision. */
 export interface IWaiting {
   readonly id: number;
+  /** Name of the agent that asks; "" if unknown. */
+  readonly agent: string;
   /** Reason, in the kernel's words. */
   readonly reason: string;
   /** Diff of a pending edit. */
@@ -103,6 +105,7 @@ export class EventsApi {
       .filter(({ id }) => Number.isSafeInteger(id))
       .map(each => ({
         id: each.id as number,
+        agent: text(each, 'agent'),
         reason: text(each, 'reason'),
         diff: text(each, 'diff'),
         expires: Date.now() + 1000 * number(each, 'seconds_left')

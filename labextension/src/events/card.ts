@@ -4,6 +4,8 @@ import type { IAction, IObservation } from './wire.js';
 export interface IConfirmation {
   /** The kernel was asked for the fields below, with or without success. */
   readonly asked: boolean;
+  /** Name of the agent that asks; "" if unknown. */
+  readonly agent: string;
   /** Reason, in the kernel's words; "" while unknown. */
   readonly reason: string;
   /** Diff of a pending edit; "" for other Actions. */
@@ -19,6 +21,7 @@ export interface IConfirmation {
 /** State before the kernel was asked. */
 export const UNKNOWN: IConfirmation = {
   asked: false,
+  agent: '',
   reason: '',
   diff: '',
   expires: null,

@@ -213,6 +213,7 @@ describe('Confirmations', () => {
       );
       assert.deepEqual(card(0).confirmation, {
         asked: true,
+        agent: '',
         reason: 'why',
         diff: '',
         expires: 0,

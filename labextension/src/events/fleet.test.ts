@@ -119,7 +119,7 @@ describe('FleetEvents', () => {
       command: 'x',
       confirmation_state: 'awaiting_confirmation'
     };
-    server.waiting = [{ id: 0, reason: 'r', diff: '', expires: 0 }];
+    server.waiting = [{ id: 0, agent: '', reason: 'r', diff: '', expires: 0 }];
     of('a').publish(at(1, 0), 0, 'ga');
     of('b').publish({ ...at(2, 0), args: awaits }, 0, 'gb');
     const [card] = events.waiting;

@@ -38,6 +38,22 @@ describe('parseEvent', () => {
     assert.equal(event.source, null);
   });
 
+  it('reads whether a command ran in a sandbox', () => {
+    const of = (handling: unknown) => {
+      const event = parseEvent({
+        id: 4,
+        observation: 'run',
+        content: '',
+        oh_jupyter: { handling }
+      });
+      assert.ok(event && !isAction(event));
+      return event.handling?.sandboxed;
+    };
+    assert.equal(of({ sandboxed: true }), true);
+    assert.equal(of({ sandboxed: false }), false);
+    assert.equal(of({ waited_seconds: 1 }), undefined);
+  });
+
   it('trusts only the envelope', () => {
     const event = parseEvent({
       id: 5,

@@ -37,6 +37,8 @@ export interface IHandling {
   readonly queuedSeconds: number;
   /** Whether it was cancelled before it started. */
   readonly neverStarted: boolean;
+  /** Whether a command ran in a sandbox; undefined if none is set up. */
+  readonly sandboxed?: boolean;
 }
 
 /** Outcome of an Action. */
@@ -91,7 +93,8 @@ function handling(value: Readonly<Record<string, unknown>>): IHandling {
     decidedBy: text(value, 'decided_by'),
     waitedSeconds: number(value, 'waited_seconds'),
     queuedSeconds: number(value, 'queued_seconds'),
-    neverStarted: value.never_began === true
+    neverStarted: value.never_began === true,
+    ...(typeof value.sandboxed === 'boolean' && { sandboxed: value.sandboxed })
   };
 }
 

@@ -182,8 +182,11 @@ function Facts(props: {
   const { card, kernel, state, label } = props;
   const event = card.action ?? card.observation;
   const took = seconds(card);
-  const { decidedBy = '', queuedSeconds = 0 } =
-    card.observation?.handling ?? {};
+  const {
+    decidedBy = '',
+    queuedSeconds = 0,
+    sandboxed
+  } = card.observation?.handling ?? {};
   const decider = deciderLabel(decidedBy);
   const decided =
     state.outcome === 'rejected' ? decider : trans.__('approved: %1', decider);
@@ -210,6 +213,11 @@ function Facts(props: {
       {decidedBy && (
         <span className="oh-Card-decided" title={decided}>
           {decided}
+        </span>
+      )}
+      {sandboxed !== undefined && (
+        <span className="oh-Badge oh-Card-sandbox">
+          {sandboxed ? trans.__('sandboxed') : trans.__('not sandboxed')}
         </span>
       )}
       <span className="oh-Card-times">

@@ -8,7 +8,16 @@ describe('checkpoints', () => {
     const { entries, problem } = readCheckpoints({
       problem: 'no git',
       checkpoints: [
-        { id: 1, time: 5, kind: 'turn', label: 'one', who: 'claude' },
+        {
+          id: 1,
+          time: 5,
+          kind: 'turn',
+          label: 'one',
+          who: 'claude',
+          files: ['a', 'b'],
+          cells: 3,
+          variables: ['df']
+        },
         { id: 'x' },
         { id: 2, time: 6, kind: 'rewind', label: 'two', who: 'user' }
       ]
@@ -16,6 +25,13 @@ describe('checkpoints', () => {
     assert.deepEqual(
       entries.map(({ id }) => id),
       [2, 1]
+    );
+    assert.deepEqual(
+      entries.map(({ counts }) => counts),
+      [
+        { files: 0, cells: 0, variables: 0 },
+        { files: 2, cells: 3, variables: 1 }
+      ]
     );
     assert.equal(problem, 'no git');
     assert.equal(proposed(entries)?.id, 1);

@@ -13,6 +13,12 @@ export interface ICheckpoint {
   readonly label: string;
   /** Who acted after it. */
   readonly who: string;
+  /** Files that the turn changed, cells that it ran, and variables that it changed. */
+  readonly counts: {
+    readonly files: number;
+    readonly cells: number;
+    readonly variables: number;
+  };
 }
 
 /** Checkpoints of a kernel's workspace. */
@@ -77,9 +83,18 @@ export function readCheckpoints(reply: unknown): ICheckpoints {
       time: typeof each.time === 'number' ? each.time : 0,
       kind: text(each, 'kind'),
       label: text(each, 'label'),
-      who: text(each, 'who')
+      who: text(each, 'who'),
+      counts: {
+        files: lengthOf(each.files),
+        cells: typeof each.cells === 'number' ? each.cells : 0,
+        variables: lengthOf(each.variables)
+      }
     }));
   return { entries: entries.reverse(), problem: text(reply, 'problem') };
+}
+
+function lengthOf(list: unknown): number {
+  return Array.isArray(list) ? list.length : 0;
 }
 
 export function readPlan(reply: unknown): IRewindPlan {

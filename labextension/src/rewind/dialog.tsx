@@ -104,7 +104,14 @@ function about(entry: ICheckpoint): string {
     mark: trans.__('checkpoint'),
     rewind: trans.__('undo')
   };
-  return `${kinds[entry.kind] ?? entry.kind}, ${when}`;
+  const { files, cells, variables } = entry.counts;
+  const counts = [
+    files > 0 && trans._n('%1 file', '%1 files', files),
+    cells > 0 && trans._n('%1 cell', '%1 cells', cells),
+    variables > 0 && trans._n('%1 variable', '%1 variables', variables)
+  ];
+  const parts = [kinds[entry.kind] ?? entry.kind, ...counts, when];
+  return parts.filter(part => part !== false).join(', ');
 }
 
 /** Preview of the current choice. */

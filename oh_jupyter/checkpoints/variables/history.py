@@ -116,6 +116,8 @@ class VariableHistory:
         self._queue = _Queue("oh-variables")
         self._settling = threading.Lock()
         self._unsettled: tuple[Record, PendingCell] | None = None
+        self.on_changed: Callable[[int, frozenset[str]], None] = lambda checkpoint, names: None
+        """Called on any thread with the variables that a cell of a checkpoint's turn changed."""
         self._is_ours = functools.lru_cache(maxsize=1024)(self._find_ours)
 
     def before(self, code: str, checkpoint: int) -> PendingCell:
@@ -160,6 +162,7 @@ class VariableHistory:
             if record:
                 self._add(record)
                 self._store(record, cell.walk, cell.names)
+                self.on_changed(record.checkpoint, record.names)
 
     def mark(self, checkpoint: int) -> None:
         """Keep all variables."""

@@ -72,6 +72,12 @@ class Record:
     size: int = 0
     unread: dict[int, Unread] = field(default_factory=dict)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables that the cell bound or deleted, or whose objects it changed."""
+        reached = (name for name, keys in self.reached.items() if keys & self.changes.keys())
+        return frozenset(self.bindings).union(reached)
+
     def __bool__(self) -> bool:
         """Whether the cell changed, or might have changed, anything."""
         return bool(self.bindings or self.changes or self.reasons or self.is_exact)

@@ -27,7 +27,7 @@ APPROVALS: dict[str, Scope] = {
 }
 """Answers that approve, and what they cover."""
 NO = ("", "n", "no")
-PROMPT = "May the agent do that? [y/N/session/always] "
+PROMPT = "May {agent} do that? [y/N/session/always] "
 
 
 @contextmanager
@@ -80,11 +80,13 @@ class CellQuestions:
         """Ask the person, on the main thread. Other answers reject, with the text as the reason."""
         diff = self._submit(self._executor.preview(pending.action)).result()
         question = "\n".join(filter(None, (pending.action.message, diff)))
+        agent = pending.agent
         if len(question) > MAX_PROMPT_CHARS:
             print(question)  # the person must see what they approve
-            question = "The agent asks to do the above."
+            question = f"{agent or 'The agent'} asks to do the above."
+        prompt = PROMPT.format(agent=agent or "the agent")
         try:
-            answer = self._input(f"{question}\n({pending.reason})\n{PROMPT}")
+            answer = self._input(f"{question}\n({pending.reason})\n{prompt}")
         except (EOFError, RuntimeError, NotImplementedError):
             self._has_no_input = True
             return

@@ -137,6 +137,7 @@ class CellVariables:
                 self._executor.workspace_dir,
                 self._executor.turns.checkpoints.directory / "variables",
             )
+            self._history.on_changed = self._executor.turns.note_variables
             self._shell.events.register("pre_execute", self._history.settle)
         settings = self._executor.settings
         self._history.memory_bytes = settings.checkpoint_variables_mb * 2**20

@@ -162,6 +162,7 @@ def _checkpoint_fields(entry: Checkpoint) -> dict[str, Any]:
         "ended": not entry.is_open and entry.end is not None,
         "files": entry.extra.get("files", []),
         "cells": entry.extra.get("cells", 0),
+        "variables": entry.extra.get("changed_variables", []),
     }
 
 

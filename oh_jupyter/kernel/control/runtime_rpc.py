@@ -126,7 +126,7 @@ async def _interrupt(request: Request) -> Reply:
     """
     executor, requested = request.runtime.executor, request.fields.get("requested")
     if executor.has_shell and not (requested and executor.running.began_after(requested)):
-        await executor.in_thread((await executor.shell()).interrupt)
+        await executor.in_thread(executor.interrupt_shells)
     return Reply()
 
 
@@ -153,6 +153,7 @@ async def _confirmations(request: Request) -> Reply:
     waiting = [
         {
             "id": id,
+            "agent": entry.agent,
             "message": entry.action.message,
             "reason": entry.reason,
             "reasons": entry.reasons,

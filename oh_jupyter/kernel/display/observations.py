@@ -130,7 +130,13 @@ def _tool_text(observation: MCPObservation) -> tuple[str, html.Tone]:
 def _exit_note(observation: CmdOutputObservation) -> str:
     code = observation.exit_code
     ended = f"[exit code {code}]" if code not in (0, -1) else ""
-    return "\n".join(filter(None, [ended, _remarks(observation)]))
+    return "\n".join(filter(None, [ended, _remarks(observation), *sandbox_mark(observation)]))
+
+
+def sandbox_mark(observation: Observation) -> list[str]:
+    """Return whether a command ran in a sandbox, or nothing where none is set up."""
+    sandboxed = (observation.handling or {}).get("sandboxed")
+    return [] if sandboxed is None else ["[sandboxed]" if sandboxed else "[not sandboxed]"]
 
 
 def _remarks(observation: CmdOutputObservation) -> str:
@@ -174,8 +180,10 @@ def _command_html(observation: CmdOutputObservation) -> str:
     tone: html.Tone = "ok" if code == 0 else "info" if code == -1 else "error"
     word = {0: "", -1: "running"}.get(code, f"exit {code}")
     remarks = _remarks(observation)
+    badges = [html.badge(word, tone)] if word else []
+    badges += [html.badge(each.strip("[]"), "info") for each in sandbox_mark(observation)]
     return html.card(
-        html.heading(f"$ {observation.command}", *([html.badge(word, tone)] if word else [])),
+        html.heading(f"$ {observation.command}", *badges),
         html.output_block(observation.content),
         html.output_block(remarks) if remarks else "",
         tone=tone,

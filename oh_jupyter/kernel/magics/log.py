@@ -256,7 +256,12 @@ class ConfirmMagics(OhMagics):
             print("No actions are waiting.")
             return None
         rows = [
-            (id, "\n".join(filter(None, (entry.action.message, self.oh.preview(id)))), entry.reason)
+            (
+                id,
+                entry.agent,
+                "\n".join(filter(None, (entry.action.message, self.oh.preview(id)))),
+                entry.reason,
+            )
             for id, entry in waiting.items()
         ]
-        return Table(("id", "what", "why it waits"), tuple(rows))
+        return Table(("id", "agent", "what", "why it waits"), tuple(rows))

@@ -120,11 +120,12 @@ class RewindMagics(OhMagics):
 
 
 def _changed(entry: Checkpoint) -> str:
-    """Return the numbers of files that a turn changed, and of cells that it ran."""
-    files, cells = len(entry.extra.get("files", ())), entry.extra.get("cells", 0)
+    """Return the numbers of files and variables that a turn changed, and of cells that it ran."""
+    files, variables = (len(entry.extra.get(name, ())) for name in ("files", "changed_variables"))
+    cells = entry.extra.get("cells", 0)
     parts = [
         f"{count} {noun}{'s' if count > 1 else ''}"
-        for count, noun in ((files, "file"), (cells, "cell"))
+        for count, noun in ((files, "file"), (cells, "cell"), (variables, "variable"))
         if count
     ]
     return ", ".join(parts)

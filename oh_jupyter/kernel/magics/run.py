@@ -43,6 +43,7 @@ class RunMagics(OhMagics):
     @argument("-i", "--input", action="store_true", help="send it to the running command")
     @argument("-b", "--blocking", action="store_true", help="wait, however long it is silent")
     @argument("-s", "--static", action="store_true", help="use a temporary shell")
+    @argument("--sandbox", action="store_true", help="use a shell in a sandbox of your own")
     @argument("-c", "--cell", action="store_true", help="run it as a Python cell, like agents")
     @line_cell_magic
     def oh_run(self, line: str, cell: str | None = None) -> Observation | None:
@@ -65,6 +66,7 @@ class RunMagics(OhMagics):
             is_input=options.input,
             blocking=options.blocking,
             is_static=options.static,
+            sandbox=options.sandbox,
         )
         if observation.content == NOTHING_TO_RETRIEVE:
             raise UsageError(

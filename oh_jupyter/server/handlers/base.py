@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 from jupyter_core.utils import ensure_async
+from jupyter_server.auth.authorizer import Authorizer
 from jupyter_server.auth.identity import IdentityProvider, User
 from jupyter_server.base.handlers import APIHandler
 from jupyter_server.extension.handler import ExtensionHandlerMixin
@@ -43,9 +44,11 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.events.json import parse_json
+from oh_jupyter.server.handlers.token_access import authorizer_of, identity_of, refusal
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.links import KernelLink, KernelTransfer
 from oh_jupyter.server.state import ServerState, state_of
+from oh_jupyter.server.tokens import PREFIX, ScopedToken, missing_scope
 
 T = TypeVar("T")
 
@@ -62,6 +65,7 @@ SESSION_HEADERS = ("Mcp-Session-Id", "X-Session")
 """Headers that name the session of a client, whose Actions form turns."""
 
 MAX_NAME_CHARS = 200
+MAX_SESSION_NAME_CHARS = 40
 
 NOT_AUTHENTICATED = (
     "The server's token is missing or wrong. Send it as the header Authorization: token TOKEN, or "
@@ -119,12 +123,14 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     """Base of the handlers.
 
     Bodies are streamed: unauthorized ones are not read, and oversized ones are not kept.
-    ``by_session_key`` and ``by_address_key`` say which of the agents' keys admitted the request.
+    ``by_session_key`` and ``by_address_key`` say which of the agents' keys admitted the request,
+    ``scoped`` is the scoped token that did.
     """
 
     routes: ClassVar[Mapping[str, Any]] = {}
     by_session_key = False
     by_address_key = False
+    scoped: ScopedToken | None = None
     client_has_left = False
     _rejected_unread = False
     _has_kernel_ended = False
@@ -150,6 +156,8 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         self.by_session_key = is_session_key(key) or any(
             hmac.compare_digest(credential.encode(), own_key) for credential in (key, authorization)
         )
+        secret = next((each for each in (key, authorization) if each.startswith(PREFIX)), "")
+        self.scoped = self.state.tokens.find(secret) if secret else None
         if key and not self.by_session_key and "Authorization" not in self.request.headers:
             # OpenHands' clients send any kind of key in this one header.
             self.request.headers["Authorization"] = f"token {key}"
@@ -166,15 +174,30 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
 
     @property
     def identity_provider(self) -> IdentityProvider:
-        """The server's identity provider, or that of requests with a key."""
+        """The server's identity provider, or that of requests with a key or a scoped token."""
+        if self.scoped is not None:
+            return identity_of(self.scoped)
         if self.by_session_key or self.by_address_key:
             return _session_key_identity()
         provider: IdentityProvider = super().identity_provider
         return provider
 
+    @property
+    def authorizer(self) -> Authorizer:
+        """The server's authorizer, or that of the request's scoped token."""
+        if self.scoped is not None:
+            return authorizer_of(self.scoped)
+        authorizer: Authorizer = super().authorizer
+        return authorizer
+
+    @property
+    def _has_own_credential(self) -> bool:
+        """Whether a credential of this extension admitted the request."""
+        return self.by_session_key or self.by_address_key or self.scoped is not None
+
     def check_xsrf_cookie(self) -> None:
         """Check it unless the request has a key; JupyterHub's check knows only its own tokens."""
-        if not (self.by_session_key or self.by_address_key):
+        if not self._has_own_credential:
             super().check_xsrf_cookie()
 
     @property
@@ -238,7 +261,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     @property
     def principal(self) -> str:
         """The caller. A token is one principal: Jupyter invents a user for each of its requests."""
-        anonymous = self.token_authenticated and not (self.by_session_key or self.by_address_key)
+        anonymous = self.token_authenticated and not self._has_own_credential
         return "" if anonymous else str(self.current_user.username)
 
     @property
@@ -247,6 +270,8 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         names = {name: self.request.headers.get(key) for name, key in ACTOR_HEADERS.items()}
         names["user"] = self.principal
         session = next(filter(None, map(self.request.headers.get, SESSION_HEADERS)), "")
+        if (chosen := self.request.headers.get("X-Session")) and not names["guest"]:
+            names["client"] = f"REST ({chosen[:MAX_SESSION_NAME_CHARS]})"
         # The id itself would admit others to the session.
         names["session"] = session and hashlib.sha256(session.encode()).hexdigest()[:12]
         return {name: value[:MAX_NAME_CHARS] for name, value in names.items() if value}
@@ -256,14 +281,47 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         verdict = self.authorizer.is_authorized(self, self.current_user, action, resource)
         return bool(await ensure_async(verdict))
 
+    @property
+    def scopes(self) -> tuple[str, ...] | None:
+        """Scopes of the request's token, or None without limits."""
+        return None if self.scoped is None else self.scoped.scopes
+
+    @property
+    def only_notebook(self) -> str:
+        """Path of the only notebook that the request's token allows, or ""."""
+        return "" if self.scoped is None else self.scoped.notebook
+
+    def require_scope(self, scope: str) -> None:
+        """Raise 403 unless the request's token has a scope."""
+        if self.scopes is not None and scope not in self.scopes:
+            raise web.HTTPError(403, missing_scope(scope, self.scopes))
+
+    async def kernel_of(self, kernel_id: str | None) -> str | None:
+        """Return the kernel that a request is for, None for the default one.
+
+        A token for one notebook allows only the kernel of this notebook, which is its default.
+        """
+        if not self.only_notebook:
+            return kernel_id
+        for session in await self.session_manager.list_sessions():
+            own = (session.get("kernel") or {}).get("id")
+            if session.get("path") == self.only_notebook and own and kernel_id in (None, own):
+                return str(own)
+        raise web.HTTPError(
+            403, f"The token allows only the kernel of {self.only_notebook}, which must be open"
+        )
+
     async def check_kernel(self, kernel_id: str | None) -> None:
         """Raise 403 unless the user may execute code in this kernel; everybody may in None."""
-        if kernel_id is not None and not await self.allowed("execute", "kernels"):
+        if self.scoped is not None:
+            await self.kernel_of(kernel_id)
+        elif kernel_id is not None and not await self.allowed("execute", "kernels"):
             raise web.HTTPError(403, "User is not authorized to execute on resource: kernels.")
 
     async def link(self, kernel_id: str | None) -> KernelLink:
         """Return the link to a kernel, None for the default one, if the user may use it."""
         await self.check_kernel(kernel_id)
+        kernel_id = await self.kernel_of(kernel_id)
         if kernel_id is None:
             return await self.state.router.default()
         return self.state.router.link(kernel_id)
@@ -341,6 +399,9 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
 
     def _detail(self, error: BaseException | None, status_code: int) -> str:
         """Return the sentence that describes an error to the client."""
+        if status_code == 403 and self.scoped is not None:
+            reason = reason_of(error) if isinstance(error, web.HTTPError) else ""
+            return refusal(self.scoped, reason)
         if status_code == 403 and SESSION_KEY_HEADER in self.request.headers:
             return "Invalid API Key"
         if status_code == 403 and self._is_unauthenticated and not self.request.cookies:

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from oh_jupyter.errors import KernelTimeoutError, WireError
+from oh_jupyter.events.json import parse_json
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.routes import (
     EXECUTE_ACTIONS,
@@ -16,6 +17,7 @@ from oh_jupyter.server.handlers.routes import (
 )
 from oh_jupyter.server.links import Reply, current_actor
 from oh_jupyter.server.result_store import ID_HEADER, StoredResult
+from oh_jupyter.server.tokens import scope_of_action
 
 MAX_WAIT_SECONDS = 300.0
 
@@ -33,6 +35,8 @@ async def execute_action(handler: OhHandler, kernel_id: str | None = None) -> No
     body = handler.body
     if not body:
         raise WireError('The request has no body: send {"action": {...}}', "action")
+    if handler.scoped is not None:
+        handler.require_scope(scope_of_action(_kind_of(parse_json(body))))
     key = handler.request.headers.get(ID_HEADER)
     if key is not None:
         reply = await _stored_reply(handler, key, kernel_id, body)
@@ -45,6 +49,12 @@ async def execute_action(handler: OhHandler, kernel_id: str | None = None) -> No
             )
     handler.set_header("X-OH-Jupyter-Generation", str(reply.fields.get("generation", "")))
     send_body(handler, reply)
+
+
+def _kind_of(body: object) -> object:
+    """Return the type of the Action in a body, None if the kernel will reject it."""
+    action = body.get("action") if isinstance(body, dict) else None
+    return action.get("action") if isinstance(action, dict) else None
 
 
 async def _stored_reply(handler: OhHandler, key: str, kernel_id: str | None, body: bytes) -> Reply:

@@ -52,6 +52,7 @@ async def notebooks(handler: OhHandler) -> None:
 async def server_info(handler: OhHandler, kernel_id: str | None = None) -> None:
     """Send uptime, idle time and resources with OpenHands' keys."""
     await _check(handler, kernel_id)
+    kernel_id = await handler.kernel_of(kernel_id)
     activity, router = handler.state.activity, handler.state.router
     now = time.time()
     handler.finish_json(

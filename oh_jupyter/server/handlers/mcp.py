@@ -10,7 +10,7 @@ from tornado import web
 from oh_jupyter.server.handlers.base import SESSION_KEY_HEADER, OhHandler
 from oh_jupyter.server.handlers.routes import EXECUTE_ACTIONS, RouteTable
 from oh_jupyter.server.mcp.asgi import Exchange
-from oh_jupyter.server.mcp.toolbox import skills_listed
+from oh_jupyter.server.mcp.toolbox import listed_scopes, skills_listed
 
 _BEARER = "bearer "
 
@@ -32,9 +32,11 @@ class McpHandler(OhHandler):
 
     async def serve(self, transport: str, kernel_id: str | None = None) -> None:
         """Pass the request to the MCP endpoint of a kernel."""
+        kernel_id = await self.kernel_of(kernel_id)
         if kernel_id is not None:
             await self.link(kernel_id)
         endpoint = await self.state.mcp.get(kernel_id)
+        listed_scopes.set(self.scopes)
         skills_listed.set(self.state.mcp.list_skills or self.flag("skills"))
         self._exchange = Exchange(self, self.body)
         await endpoint.serve(transport, self._exchange, self)

@@ -21,6 +21,7 @@ from oh_jupyter.schema import Schema, fields_schema
 from oh_jupyter.server.mcp.kernel import Kernel
 from oh_jupyter.server.mcp.results import Result, of_observation, raised
 from oh_jupyter.server.mcp.toolbox import Caller, McpTool
+from oh_jupyter.server.tokens import scope_of_action
 
 _RISKS = {"low": 0, "medium": 1, "high": 2}
 
@@ -222,7 +223,15 @@ def _tool(kernel: Kernel, described: ActionTool) -> McpTool:
     schema = described.schema()
     if described.action is FileEditAction:
         schema["properties"]["view_range"] = _VIEW_RANGE
-    return McpTool(kind, described.description, schema, call, described.hints, described.rest)
+    return McpTool(
+        kind,
+        described.description,
+        schema,
+        call,
+        described.hints,
+        described.rest,
+        scope=scope_of_action(kind),
+    )
 
 
 def _action(kind: str, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:

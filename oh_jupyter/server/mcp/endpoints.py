@@ -14,10 +14,10 @@ import anyio
 
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
-from oh_jupyter.errors import LimitExceededError
-from oh_jupyter.mcp_sdk.offered import ToolRequest
+from oh_jupyter.errors import LimitExceededError, OhJupyterError
+from oh_jupyter.mcp_sdk.offered import Retry, ToolRequest
 from oh_jupyter.server.links import current_actor
-from oh_jupyter.server.mcp.approval import ask_client
+from oh_jupyter.server.mcp.approval import while_asking
 from oh_jupyter.server.mcp.asgi import Asgi, Exchange
 from oh_jupyter.server.mcp.kernel import (
     CallActions,
@@ -43,6 +43,7 @@ EXCHANGE = "oh_jupyter.exchange"
 """Entries of an ASGI scope with the caller and the exchange of a tool call."""
 PROGRESS_INTERVAL_SECONDS = 1.0  # pause between two progress reports of a call
 CLOSE_TIMEOUT_SECONDS = 2.0  # time that sessions get to end by themselves
+MAX_CLIENT_CHARS = 100  # of a client's name
 MAX_BODY_BYTES = 64 * 1024**2  # largest message, such as a file to write
 MESSAGES_PATH = "/mcp/messages/"
 
@@ -146,16 +147,51 @@ class McpEndpoint:
 
     async def call_tool(self, call: ToolRequest) -> Result:
         """Execute a call, see ``OfferedTools``."""
-        actions = CallActions()
+        if self._asks_by_retry(call):
+            return await self._call_with_retries(call)
+        actions, work = CallActions(), self._work(call)
         current_actions.set(actions)
-        return await _while_connected(
-            call, self._work(call), actions, asks_client=self._approval_by_client
-        )
+        if self._approval_by_client and call.elicit is not None:
+            work = partial(while_asking, work, actions, call.elicit)
+        return await _while_connected(call, work, actions)
+
+    def _asks_by_retry(self, call: ToolRequest) -> bool:
+        return self._approval_by_client and call.retry is not None
+
+    async def _call_with_retries(self, call: ToolRequest) -> dict[str, Any]:
+        """Return the result of a call, or questions with which its client repeats it."""
+        retry, owner = call.retry or Retry(), call.scope[CALLER].principal
+        try:
+            if retry.state:
+                task = self._tasks.repeated(call, retry.state, owner)
+            else:
+                task = self._tasks.start(call, owner, self._work(call), asks_client=True)
+        except OhJupyterError as error:
+            return failure(str(error))
+        if task.questions is not None:
+            task.questions.respond(retry.responses)
+
+        async def one_round() -> dict[str, Any]:
+            try:
+                await task.wait_for_client()
+            except asyncio.CancelledError:  # the client has left
+                task.stored.task.cancel()
+                raise
+            return task.result() if task.is_over else task.input_required()
+
+        if task.is_over:
+            return task.result()
+        return await _while_connected(call, one_round, task.actions)
 
     async def start_task(self, call: ToolRequest, delay_seconds: float) -> Result:
         """Start a call that outlives its client, see ``OfferedTools``."""
         try:
-            task = self._tasks.start(call.scope[CALLER].principal, self._work(call))
+            task = self._tasks.start(
+                call,
+                call.scope[CALLER].principal,
+                self._work(call),
+                asks_client=self._asks_by_retry(call),
+            )
         except LimitExceededError as error:
             return failure(str(error))
 
@@ -170,10 +206,18 @@ class McpEndpoint:
         return await _while_connected(call, first_look, task.actions)
 
     async def task(
-        self, scope: Mapping[str, Any], id: str, *, cancel: bool = False, wait: bool = False
+        self,
+        scope: Mapping[str, Any],
+        id: str,
+        *,
+        cancel: bool = False,
+        wait: bool = False,
+        responses: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> dict[str, Any]:
         """Inspect a task, see ``OfferedTools``."""
         task = self._tasks.find(id, scope[CALLER].principal)
+        if task.questions is not None and responses:
+            task.questions.respond(responses)
         if cancel:
             await task.cancel()
         if wait:
@@ -182,7 +226,8 @@ class McpEndpoint:
 
     def _work(self, call: ToolRequest) -> Callable[[], Awaitable[Result]]:
         caller: Caller = call.scope[CALLER]
-        current_actor.set(caller.actor)
+        client = {"client": call.client[:MAX_CLIENT_CHARS]} if call.client else {}
+        current_actor.set({**caller.actor, **client})
         return partial(self._toolbox.call, call.name, call.arguments, caller)
 
 
@@ -203,8 +248,6 @@ async def _while_connected(
     call: ToolRequest,
     work: Callable[[], Awaitable[T]],
     actions: CallActions,
-    *,
-    asks_client: bool = False,
 ) -> T | Result:
     """Execute a call with progress reports; cancel it when the client disconnects."""
     results: list[T] = []
@@ -216,8 +259,6 @@ async def _while_connected(
 
         if call.report_progress is not None:
             group.start_soon(_report_progress, call, call.report_progress, actions)
-        if asks_client and call.elicit is not None:
-            group.start_soon(ask_client, actions, call.elicit)
         group.start_soon(gone)
         results.append(await work())
         group.cancel_scope.cancel()

@@ -299,6 +299,7 @@ def state_tools(kernel: Kernel) -> list[McpTool]:
             schema(),
             status,
             {"readOnlyHint": True},
+            scope="read",
         ),
         McpTool(
             "events",
@@ -317,6 +318,7 @@ def state_tools(kernel: Kernel) -> list[McpTool]:
             events,
             {"readOnlyHint": True},
             "Ask for fewer at a time with start_id and limit.",
+            scope="read",
         ),
     ]
 

@@ -60,6 +60,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
             schema(),
             tools.list_notebooks,
             _READ_ONLY,
+            scope="read",
         ),
         McpTool(
             "read_cells",
@@ -73,6 +74,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
             tools.read_cells,
             _READ_ONLY,
             "Read fewer cells with start and end, or omit their outputs with outputs=false.",
+            scope="read",
         ),
         McpTool(
             "insert_cell",
@@ -87,6 +89,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
             ),
             tools.insert_cell,
             _ADDS,
+            scope="edit",
         ),
         McpTool(
             "edit_cell",
@@ -109,6 +112,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
             ),
             tools.edit_cell,
             _CHANGES,
+            scope="edit",
         ),
         McpTool(
             "delete_cell",
@@ -117,6 +121,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
             tools.delete_cell,
             _CHANGES,
             listed=False,
+            scope="edit",
         ),
         McpTool(
             "move_cell",
@@ -125,6 +130,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
             tools.move_cell,
             _CHANGES,
             listed=False,
+            scope="edit",
         ),
         McpTool(
             "run_cell",
@@ -280,6 +286,7 @@ class NotebookTools:
                 "is_this_kernel": notebook.kernel_id == self._kernel.kernel_id,
             }
             for notebook in await self._notebooks.open_ones()
+            if caller.only_notebook in ("", notebook.path)
         ]
         return result(
             text(json.dumps(notebooks, indent=2) if notebooks else "No notebook is open.")

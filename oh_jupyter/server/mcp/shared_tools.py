@@ -64,6 +64,8 @@ class _Owner:
 
     actor: Mapping[str, str] = {}
     principal = ""
+    scopes: tuple[str, ...] | None = None
+    only_notebook = ""
 
     async def allowed(self, action: str, resource: str) -> bool:
         return True

@@ -1,8 +1,9 @@
-"""Tool calls that outlive their clients, as MCP Tasks."""
+"""Tool calls that outlive their request: MCP Tasks, and calls that their clients repeat."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import uuid
 from collections.abc import Awaitable, Callable
@@ -10,9 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.errors import OhJupyterError, RequestNotFoundError
 from oh_jupyter.mcp_sdk.offered import ToolRequest
 from oh_jupyter.server.links import Reply
+from oh_jupyter.server.mcp.approval import ClientQuestions, while_asking
 from oh_jupyter.server.mcp.kernel import CallActions, current_actions
 from oh_jupyter.server.mcp.results import Result, failure
 from oh_jupyter.server.result_store import RETENTION_SECONDS, ResultStore, StoredResult
@@ -30,6 +32,7 @@ class CallTask:
     id: str
     stored: StoredResult
     actions: CallActions = field(default_factory=CallActions)
+    questions: ClientQuestions | None = None
 
     @property
     def is_over(self) -> bool:
@@ -44,6 +47,20 @@ class CallTask:
         """Cancel the call, and interrupt what can be interrupted."""
         self.stored.task.cancel()
         await self.wait()
+
+    async def wait_for_client(self) -> None:
+        """Wait until the call has ended, or asks its client's person."""
+        assert self.questions is not None
+        opened = asyncio.ensure_future(self.questions.opened())
+        try:
+            await asyncio.wait({self.stored.task, opened}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            opened.cancel()
+
+    def input_required(self) -> dict[str, Any]:
+        """Return the ``InputRequiredResult`` of a call that asks its client's person."""
+        assert self.questions is not None
+        return {"inputRequests": self.questions.requests, "requestState": self.id}
 
     def result(self) -> Result:
         """Return the result of an ended call."""
@@ -78,11 +95,12 @@ class CallTask:
             return {"status": "completed", "result": self.result()}
         state, lines = await look(self.actions)
         if state == "waiting":
-            # No input is requested: the client must not approve its own call.
+            # Without the setting no input is requested: a client could approve its own call.
+            requests = {} if self.questions is None else self.questions.requests
             return {
                 "status": "input_required",
                 "statusMessage": NEEDS_APPROVAL,
-                "inputRequests": {},
+                "inputRequests": requests,
             }
         return {"status": "working", **({"statusMessage": lines} if lines else {})}
 
@@ -108,22 +126,52 @@ class CallTasks:
 
     def __init__(self) -> None:
         self._results = ResultStore()
-        self._actions: dict[str, CallActions] = {}
+        self._running: dict[str, CallTask] = {}
 
-    def start(self, owner: str, work: Callable[[], Awaitable[Result]]) -> CallTask:
-        """Start a call, or raise LimitExceededError."""
-        actions = CallActions()
+    def start(
+        self,
+        call: ToolRequest,
+        owner: str,
+        work: Callable[[], Awaitable[Result]],
+        *,
+        asks_client: bool = False,
+    ) -> CallTask:
+        """Start a call, or raise LimitExceededError.
+
+        ``asks_client`` opens questions to the client's person about Actions that wait.
+        """
+        actions, questions = CallActions(), ClientQuestions() if asks_client else None
 
         async def execute(stored: StoredResult) -> Reply:
             current_actions.set(actions)
-            return Reply({}, json.dumps(await work()).encode())
+            if questions is not None:
+                result = await while_asking(work, actions, questions.elicit)
+            else:
+                result = await work()
+            return Reply({}, json.dumps(result).encode())
 
-        id = uuid.uuid4().hex
-        stored = self._results.start(id, owner, execute)
-        self._actions[id] = actions
-        stored.task.add_done_callback(lambda _: self._actions.pop(id))
-        return CallTask(id, stored, actions)
+        id = f"{uuid.uuid4().hex}.{_digest(call)}"
+        task = CallTask(id, self._results.start(id, owner, execute), actions, questions)
+        self._running[id] = task
+        task.stored.task.add_done_callback(lambda _: self._running.pop(id))
+        return task
 
     def find(self, id: str, owner: str) -> CallTask:
         """Return a principal's task, or raise RequestNotFoundError."""
-        return CallTask(id, self._results.find(id, owner), self._actions.get(id, CallActions()))
+        stored = self._results.find(id, owner)
+        return self._running.get(id) or CallTask(id, stored)
+
+    def repeated(self, call: ToolRequest, id: str, owner: str) -> CallTask:
+        """Return the task that a call continues, or raise RequestNotFoundError."""
+        if not id.endswith(f".{_digest(call)}"):
+            raise RequestNotFoundError(
+                "The requestState belongs to another call. Repeat the call with its own arguments, "
+                "or call the tool without a requestState."
+            )
+        return self.find(id, owner)
+
+
+def _digest(call: ToolRequest) -> str:
+    """Return a digest of a tool's name and arguments, which a repeated call must not change."""
+    content = json.dumps([call.name, call.arguments], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]

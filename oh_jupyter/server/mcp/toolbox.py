@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any, Protocol
 
 from tornado import web
@@ -14,6 +15,7 @@ from tornado import web
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.mcp.results import Result, bounded, failure, text
+from oh_jupyter.server.tokens import missing_scope
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +25,8 @@ _META = {"anthropic/alwaysLoad": True}
 skills_listed: ContextVar[bool] = ContextVar("skills_listed", default=False)
 """Whether agent skills are listed; a session runs in the context of its first request."""
 
+listed_scopes: ContextVar[tuple[str, ...] | None] = ContextVar("listed_scopes", default=None)
+"""Scopes of the tools that are listed, None for all; see ``oh_jupyter.server.tokens``."""
 
 current_notes: ContextVar[list[str] | None] = ContextVar("current_notes", default=None)
 """Collects notes of the kernel for the agent, which follow the result of the current call."""
@@ -39,6 +43,16 @@ class Caller(Protocol):
     @property
     def principal(self) -> str:
         """Owner of the caller's tasks."""
+        ...
+
+    @property
+    def scopes(self) -> tuple[str, ...] | None:
+        """Scopes of the caller's token, or None without limits."""
+        ...
+
+    @property
+    def only_notebook(self) -> str:
+        """Path of the only notebook that the caller's token allows, or ""."""
         ...
 
     async def allowed(self, action: str, resource: str) -> bool:
@@ -58,6 +72,7 @@ class McpTool:
     rest: str = "Ask for less at a time."  # how to get the rest of a long result; "" if unlimited
     wire: Mapping[str, Any] | None = None  # complete description of a foreign tool
     listed: bool = True  # an unlisted tool can still be called
+    scope: str = "execute"  # that a scoped token needs
 
     def to_wire(self) -> dict[str, Any]:
         """Return the ``Tool`` of the MCP specification as JSON."""
@@ -118,7 +133,8 @@ class Toolbox:
         for tool in await self._source.tools(start):
             if tool.name not in self.fixed:
                 tools[tool.name] = tool
-        return list(tools.values())
+        scopes = listed_scopes.get()
+        return [tool for tool in tools.values() if scopes is None or tool.scope in scopes]
 
     async def call(self, name: str, arguments: dict[str, Any], caller: Caller) -> Result:
         """Call a tool; errors become results for the agent to read."""
@@ -129,6 +145,11 @@ class Toolbox:
                 tool = others.get(name)
                 if tool is None:
                     return failure(f"There is no tool {name!r}. Tools: {', '.join(others)}")
+            for scope in (tool.scope, *(("execute",) if arguments.get("run") is True else ())):
+                if caller.scopes is not None and scope not in caller.scopes:
+                    return failure(f"{name}: {missing_scope(scope, caller.scopes)}")
+            if caller.only_notebook and "notebook" in tool.schema.get("properties", ()):
+                arguments = _in_notebook(arguments, caller.only_notebook)
             if fault := _argument_fault(arguments, tool.schema):
                 return failure(f"{name}: {fault}")
             notes: list[str] = []
@@ -147,6 +168,14 @@ class Toolbox:
                 f"Internal error in {name!r}: {type(error).__name__}: {error}. The server still "
                 "runs; its log has the details."
             )
+
+
+def _in_notebook(arguments: dict[str, Any], notebook: str) -> dict[str, Any]:
+    """Return arguments with a token's only notebook; raise 403 if they name another one."""
+    name = str(arguments.get("notebook", notebook)).strip("/")
+    if not name or not PurePosixPath(notebook).match(name):
+        raise web.HTTPError(403, f"The token allows only the notebook {notebook}")
+    return {**arguments, "notebook": notebook}
 
 
 def _argument_fault(arguments: dict[str, Any], expected: dict[str, Any]) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Callable, Mapping
 
+from oh_jupyter.errors import ShellError
 from oh_jupyter.process import spawn
 from oh_jupyter.shell.bash.bash_integration import (
     read_reports,
@@ -45,18 +48,31 @@ class Bash(ShellDriver):
         self._typed = b""
         self._takes_pastes = False  # whether the program has turned on bracketed paste
         self._exec_image = b""
+        self._paths: list[str] = []  # of terminal and report line, as bash sees them
+        self._is_enclosed = False
+        self._pid: int | None = None  # bash's own, in a sandbox
         self._installing = False
         self._reinstalled_for: Command | None = None
+
+    @property
+    def pid(self) -> int:
+        """Process id of bash; in a sandbox it is known once bash reads."""
+        return self.child.pid if self._pid is None else self._pid
 
     def start(self, launch: Launch) -> Command:  # noqa: D102
         self._path_directory = launch.path_directory
         self._terminal = Terminal(self._loop, raw=False, user=launch.user)
         self._line = Terminal(self._loop, raw=True, user=launch.user)
         slave = self._terminal.slave
+        argv, cwd, self._paths = launch.argv, launch.cwd, [self._terminal.path, self._line.path]
         try:
+            if launch.enclosure is not None:
+                self._is_enclosed = True
+                argv, self._paths = launch.enclosure.enclose(argv, cwd, self._paths)
+                cwd = "/"
             self.child = spawn(
-                launch.argv,
-                cwd=launch.cwd,
+                argv,
+                cwd=cwd,
                 env=launch.env,
                 stdin=slave,
                 stdout=slave,
@@ -64,8 +80,11 @@ class Bash(ShellDriver):
                 controlling_terminal=slave,
                 user=launch.user,
                 resume=True,
+                remove_when_orphaned=(
+                    None if launch.enclosure is None else launch.enclosure.temporary_dir
+                ),
             )
-        except OSError:
+        except (OSError, ShellError):
             self._terminal.close()
             self._line.close()
             raise
@@ -75,7 +94,7 @@ class Bash(ShellDriver):
         self._terminal.start_reading(self._on_output, self._on_hang_up)
         self._line.start_reading(self._on_report, lambda: None)
         self.command = Command("0", "", self._token, started=True)
-        self._exec_image = read_proc(self.child.pid, "auxv")
+        self._exec_image = read_proc(self.pid, "auxv")
         self._install()
         return self.command
 
@@ -100,13 +119,22 @@ class Bash(ShellDriver):
         """Detect a bash that waits for input because our call after the command was lost."""
         command = self.command
         self._detect_exec()
+        if self._is_enclosed and self._continue_stopped():
+            return True
         if command is None or command.done or not self._waits_at_prompt():
             return False
         # Earlier output of bash arrives before this marker.
         return self._terminal.inject(self._markers.write(Marker("s", command.id)))
 
+    def _continue_stopped(self) -> bool:
+        """Continue a bash that stopped itself; our guardian sees stops of its own child only."""
+        if read_proc(self.pid, "stat").rpartition(b") ")[2][:1] != b"T":
+            return False
+        os.kill(self.pid, signal.SIGCONT)
+        return True
+
     def _waits_at_prompt(self) -> bool:
-        return waits_for_command_line(self.child.pid, self._terminal)
+        return waits_for_command_line(self.pid, self._terminal)
 
     def _continue_at_prompt(self, command: Command) -> None:
         """Type the call that bash has missed."""
@@ -163,8 +191,8 @@ class Bash(ShellDriver):
             self.child.poll()
 
     def _install(self) -> None:
-        self._keyboard = Keyboard(self._loop, self._terminal, self.child.pid)
-        self._terminal.write(typed_handshake(self._token, self._terminal.path))
+        self._keyboard = Keyboard(self._loop, self._terminal, lambda: self.pid)
+        self._terminal.write(typed_handshake(self._token, self._paths[0]))
 
     def _on_output(self, data: bytes) -> None:
         self._split_output(data)
@@ -189,10 +217,12 @@ class Bash(ShellDriver):
         if marker.kind == "x":
             self._on_drained()
         elif marker.kind == "r":
+            if self._is_enclosed:
+                # bash reads our line, so it is in the foreground.
+                self._pid = self._terminal.foreground()
+                self._exec_image = read_proc(self.pid, "auxv")
             self._terminal.write(
-                typed_script(
-                    self._token, self._terminal.path, self._line.path, self._path_directory
-                )
+                typed_script(self._token, self._paths[0], self._paths[1], self._path_directory)
             )
         elif command is None or not self._belongs(marker.command_id, command):
             self._release_prompt(marker)
@@ -268,14 +298,14 @@ class Bash(ShellDriver):
         command = self.command
         if command is None or command.closed or not command.started or self._installing:
             return
-        if self._terminal.foreground() != self.child.pid:
+        if self._terminal.foreground() != self.pid:
             return
-        image = read_proc(self.child.pid, "auxv")
+        image = read_proc(self.pid, "auxv")
         if image == self._exec_image or not image.strip(b"\0"):  # all zeros during exec
             return
         self._exec_image = image
         self._reinstalled_for = command
-        if not is_interactive_bash(self.child.pid):
+        if not is_interactive_bash(self.pid):
             return
         self._installing = True
         output = command.output.take(final=True).data

@@ -218,10 +218,12 @@ class Keyboard:
     repeated.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, terminal: Terminal, pid: int) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, terminal: Terminal, find_pid: Callable[[], int]
+    ) -> None:
         self._loop = loop
         self._terminal = terminal
-        self._pid = pid
+        self._find_pid = find_pid
 
     def type(self, data: bytes, is_running: Callable[[], bool]) -> None:
         """Type; ``is_running`` reports whether the addressed command is still running."""
@@ -243,4 +245,4 @@ class Keyboard:
     def _is_bash(self, pid: int) -> bool:
         """Return whether a process is bash, or a fork of it before ``exec``."""
         # The command line is empty during exec.
-        return read_proc(pid, "cmdline") in (b"", read_proc(self._pid, "cmdline"))
+        return read_proc(pid, "cmdline") in (b"", read_proc(self._find_pid(), "cmdline"))

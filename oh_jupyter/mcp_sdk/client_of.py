@@ -1,0 +1,52 @@
+"""The client of a request to our server, with both major versions: its name, and its person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from oh_jupyter.mcp_sdk import major
+from oh_jupyter.mcp_sdk.offered import Elicit, form_content
+
+if major() == 1:
+    from mcp.shared.exceptions import McpError as ProtocolError
+else:
+    from mcp.shared.exceptions import MCPError as ProtocolError
+
+
+def client_name(session: Any) -> str:
+    """Return a client's name for people, or "" if it gave none."""
+    params = session.client_params
+    if params is None:
+        return ""
+    info = params.clientInfo if major() == 1 else params.client_info
+    return str(getattr(info, "title", None) or info.name)
+
+
+def has_forms(session: Any) -> bool:
+    """Return whether a client declares that it shows its person forms."""
+    if major() == 1:
+        params = session.client_params
+        capabilities = None if params is None else params.capabilities
+    else:
+        capabilities = session.client_capabilities
+    modes = None if capabilities is None else capabilities.elicitation
+    if modes is None:
+        return False
+    # Naming no mode means forms, as before there were others.
+    return getattr(modes, "form", None) is not None or getattr(modes, "url", None) is None
+
+
+def elicit_during(session: Any, request_id: Any) -> Elicit | None:
+    """Return how to ask a client's person during a request, or None if the client cannot."""
+    if not has_forms(session):
+        return None
+
+    async def elicit(message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+        try:
+            response = await session.elicit(message, dict(schema), request_id)
+        except ProtocolError:  # the client failed, or is gone
+            return None
+        return form_content(response.action, response.content)
+
+    return elicit

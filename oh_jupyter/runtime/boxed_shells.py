@@ -1,0 +1,267 @@
+"""Shells of agents in sandboxes: one long-lived box for each agent of a kernel."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from oh_jupyter.config import Settings, check_value, environment_without_secrets, state_home
+from oh_jupyter.errors import SandboxError
+from oh_jupyter.events import (
+    Action,
+    CmdOutputObservation,
+    CmdRunAction,
+    ErrorObservation,
+    FileEditAction,
+    FileReadAction,
+    FileWriteAction,
+    Observation,
+)
+from oh_jupyter.runtime.resources import make_shell, shell_user
+from oh_jupyter.sandbox import Box, Engine, allowed_environment, find_engine, make_profile
+from oh_jupyter.sandbox.hints import hint
+from oh_jupyter.sandbox.profile import hidden_paths, is_protected, protected_files
+
+if TYPE_CHECKING:
+    from oh_jupyter.sandbox.profile import Network
+    from oh_jupyter.shell import ShellSession
+
+T = TypeVar("T")
+
+PERSON = "%oh_run --sandbox"
+"""Name of the box for a person's own commands."""
+
+
+@dataclass(frozen=True)
+class BoxedShell:
+    """A box and the shell in it."""
+
+    box: Box
+    shell: ShellSession
+
+
+class BoxedShells:
+    """The boxes of a kernel, by the agent that they belong to.
+
+    Attributes:
+        last: The shell of the last agent that used one.
+    """
+
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        workspace_dir: str,
+        in_thread: Callable[..., Awaitable[T]],
+    ) -> None:
+        """Start no box yet; raise ConfigError for an unknown setting."""
+        check_value("sandbox", settings().sandbox)
+        check_value("sandbox_network", settings().sandbox_network)
+        self._settings = settings
+        self._workspace_dir = workspace_dir
+        self._in_thread: Callable[..., Awaitable[object]] = in_thread
+        self._boxes: dict[str, BoxedShell] = {}
+        self._starting = asyncio.Lock()
+        self._exports: dict[str, str] = {}
+        self.engine: Engine | None = None
+        self.last: ShellSession | None = None
+
+    @property
+    def is_on(self) -> bool:
+        """Whether agents' commands belong in a box."""
+        return self._settings().sandbox != "off"
+
+    @property
+    def shells(self) -> list[ShellSession]:
+        """The running shells."""
+        return [each.shell for each in self._boxes.values()]
+
+    async def applies(self, action: Action, *, is_agents: bool) -> bool:
+        """Return whether an Action is a command that runs in a box.
+
+        Raises:
+            SandboxError: A box is required, and none can be made here.
+        """
+        if not isinstance(action, CmdRunAction):
+            return False
+        if not action.sandbox and not (is_agents and self.is_on):
+            return False
+        engine = await self.find()
+        if engine.program is not None:
+            return True
+        if action.sandbox or self._settings().sandbox == "required":
+            raise SandboxError(
+                f"Nothing was run, because no sandbox can be made: {engine.sentence}"
+            )
+        return False
+
+    def questions(self, action: Action) -> list[str]:
+        """Return the reasons to ask about a file that commands in a box cannot use."""
+        if not self.is_on:
+            return []
+        if not isinstance(action, FileReadAction | FileEditAction | FileWriteAction):
+            return []
+        path = os.path.realpath(os.path.join(self._workspace_dir, os.path.expanduser(action.path)))
+        hidden = (os.path.realpath(each) for each in self._hidden())
+        reasons = [
+            f"it uses {each}, which sandboxes hide" for each in hidden if _is_below(path, each)
+        ]
+        reads = isinstance(action, FileReadAction) or getattr(action, "command", "") == "view"
+        inside = _is_below(path, os.path.realpath(self._workspace_dir))
+        if not reads and inside and is_protected(path):
+            reasons.append("your programs run code from this file, which sandboxes cannot change")
+        return reasons[:1]
+
+    def _hidden(self) -> list[str]:
+        settings = self._settings()
+        homes, own = _homes(shell_user(settings)), _own_folders(settings)
+        return hidden_paths(self._workspace_dir, homes, own, settings.sandbox_hidden)
+
+    def placeholders(self) -> list[str]:
+        """Return the missing files of the workspace that a box makes, which no agent changes."""
+        if not self.is_on:
+            return []
+        files = protected_files(self._workspace_dir, _homes(shell_user(self._settings())))
+        return [path for path, _ in files if not os.path.lexists(path)]
+
+    async def find(self) -> Engine:
+        """Return the engine, tried once."""
+        if self.engine is None:
+            user = shell_user(self._settings())
+            self.engine = cast(Engine, await self._in_thread(find_engine, user))
+        return self.engine
+
+    @property
+    def contains(self) -> bool:
+        """Whether nothing leaves a box, so that a command in it needs no approval."""
+        return self._settings().sandbox_network == "none"
+
+    async def shell(self, action: Action, *, is_agents: bool) -> ShellSession:
+        """Return the shell in the box of an Action's agent, started at its first use."""
+        return (await self._open(action, is_agents)).shell
+
+    async def run(self, action: CmdRunAction, shell: ShellSession) -> Observation:
+        """Run a command in a shell, with a hint if it probably failed because of its box."""
+        observation = await shell.execute_async(action)
+        if isinstance(observation, CmdOutputObservation) and observation.exit_code not in (0, -1):
+            note = hint(observation.content, self._settings().sandbox_network)
+            observation.metadata.suffix += note and f"\n[{note}]"
+        return observation
+
+    async def box(self, action: Action, *, is_agents: bool) -> Box:
+        """Return the box of an Action's agent, with its shell started."""
+        return (await self._open(action, is_agents)).box
+
+    async def _open(self, action: Action, is_agents: bool) -> BoxedShell:
+        owner = _owner(action) if is_agents else PERSON
+        async with self._starting:
+            boxed = self._boxes.get(owner)
+            if boxed is None:
+                boxed = await self._start()
+                self._boxes[owner] = boxed
+            if is_agents:
+                self.last = boxed.shell
+            return boxed
+
+    async def _start(self) -> BoxedShell:
+        settings, engine = self._settings(), await self.find()
+        user = shell_user(settings)
+        profile = await self._in_thread(_profile, settings, self._workspace_dir, user)
+        box = Box(profile, engine, user)  # type: ignore[arg-type]
+        env = {**allowed_environment(environment_without_secrets()), **self._exports}
+        shell = make_shell(settings, self._workspace_dir, env=env, enclosure=box)
+        try:
+            await shell.initialize_async()
+        except BaseException:
+            box.close()
+            raise
+        return BoxedShell(box, shell)
+
+    async def set_env(self, variables: Mapping[str, str]) -> None:
+        """Set environment variables in the boxes, now and in later ones."""
+        self._exports.update(variables)
+        for boxed in self._boxes.values():
+            await boxed.shell.set_env_async(variables)
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C in every box."""
+        for boxed in self._boxes.values():
+            boxed.shell.interrupt()
+
+    async def close(self) -> None:
+        """End the boxes and all their processes; the next use starts new ones."""
+        async with self._starting:
+            boxes, self._boxes, self.last = list(self._boxes.values()), {}, None
+        for boxed in boxes:
+            await boxed.shell.close_async()
+            boxed.box.close()
+
+    def status(self) -> str:
+        """Return one line about agents' commands."""
+        settings, engine = self._settings(), self.engine
+        if settings.sandbox == "off":
+            return "not sandboxed: sandbox is off"
+        if engine is not None and engine.program is None:
+            state = "nothing runs" if settings.sandbox == "required" else "not sandboxed"
+            return f"{state}: {engine.sentence}"
+        network = "no network" if self.contains else "the machine's network"
+        boxes = len(self._boxes)
+        return f"sandboxed ({settings.sandbox}, {network}), {boxes} box{'es' * (boxes != 1)} open"
+
+
+def _owner(action: Action) -> str:
+    """Return the name of the agent that an Action belongs to; clients without one share a box."""
+    actor = action.actor or {}
+    return str(actor.get("guest") or actor.get("persona") or "")
+
+
+def _profile(settings: Settings, workspace_dir: str, user: str | None) -> object:
+    _make_folders(settings)
+    return make_profile(
+        workspace_dir,
+        homes=_homes(user),
+        own_folders=_own_folders(settings),
+        writable=settings.sandbox_writable,
+        hidden=settings.sandbox_hidden,
+        network=cast("Network", settings.sandbox_network),
+    )
+
+
+def _homes(user: str | None) -> list[str]:
+    """Return the home directories of the kernel's user and of the shell's."""
+    homes = {os.path.expanduser("~"), os.path.expanduser(f"~{user}" if user else "~")}
+    return sorted(home for home in homes if os.path.isabs(home))
+
+
+def _is_below(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def _make_folders(settings: Settings) -> None:
+    """Make our missing folders, because only an existing one can be hidden."""
+    for folder in _own_folders(settings):
+        if not os.path.lexists(folder):
+            os.makedirs(folder, mode=0o700)
+
+
+def _own_folders(settings: Settings) -> list[str]:
+    """Return the folders with our state, Jupyter's tokens and connection files."""
+    home = os.path.expanduser("~")
+    data = os.environ.get("JUPYTER_DATA_DIR") or os.path.join(
+        os.environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share"), "jupyter"
+    )
+    runtime = os.environ.get("JUPYTER_RUNTIME_DIR") or os.path.join(data, "runtime")
+    folders = [str(state_home()), runtime]
+    if settings.file_store == "local":
+        root = os.path.expanduser(settings.file_store_path or "~/.openhands")
+        folders.append(os.path.join(root, "sessions"))
+    outbox = os.path.expanduser(settings.file_store_web_hook_outbox or "")
+    return [*folders, outbox] if os.path.isdir(outbox) else folders
+
+
+def mark(observation: Observation, *, sandboxed: bool) -> None:
+    """Note on an Observation whether its command ran in a box."""
+    if isinstance(observation, CmdOutputObservation | ErrorObservation):
+        observation.handling = {**(observation.handling or {}), "sandboxed": sandboxed}

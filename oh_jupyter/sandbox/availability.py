@@ -1,0 +1,156 @@
+"""The engine of a box: whether it works, by one trial, and otherwise the command that helps."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from oh_jupyter.sandbox.seatbelt import PROGRAM
+
+TRIAL_SECONDS = 10.0
+"""Timeout of the trial."""
+
+APPARMOR_PROFILE = """\
+abi <abi/4.0>,
+include <tunables/global>
+profile bwrap {program} flags=(unconfined) {{
+  userns,
+}}
+"""
+APPARMOR_SWITCH = "kernel/apparmor_restrict_unprivileged_userns"
+
+PACKAGES = {
+    "debian": "sudo apt-get install bubblewrap",
+    "ubuntu": "sudo apt-get install bubblewrap",
+    "fedora": "sudo dnf install bubblewrap",
+    "rhel": "sudo dnf install bubblewrap",
+    "suse": "sudo zypper install bubblewrap",
+    "arch": "sudo pacman -S bubblewrap",
+    "alpine": "apk add bubblewrap",
+}
+"""Commands that install bubblewrap, by the name of a distribution."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Result of the search for an engine.
+
+    Attributes:
+        program: The engine to run; None if no box can be made.
+        nested_namespaces: Whether a box cannot forbid user namespaces of its processes, as with
+            releases of bubblewrap before 0.8.
+        problem: Reason why no box can be made.
+        mend: Command or text that helps.
+    """
+
+    program: str | None
+    nested_namespaces: bool = False
+    problem: str = ""
+    mend: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The problem and the command, on one line."""
+        return f"{self.problem}: {' '.join(self.mend.split())}"
+
+
+@cache
+def find_engine(user: str | None = None) -> Engine:
+    """Return the engine for a user; None is our own. The first call tries it once."""
+    if sys.platform == "darwin":
+        if os.access(PROGRAM, os.X_OK):
+            return Engine(PROGRAM)
+        return Engine(None, problem=f"there is no {PROGRAM}", mend="install macOS' own one again")
+    if sys.platform != "linux":
+        return Engine(None, problem="this system has no sandbox of ours", mend="use Linux or macOS")
+    program = shutil.which("bwrap")
+    if program is None:
+        return Engine(None, problem="bubblewrap is not installed", mend=install_command())
+    error = trial_error(program, ["--disable-userns"], user)
+    if not error:
+        return Engine(program)
+    if "disable-userns" in error:  # unknown to old releases
+        error = trial_error(program, [], user)
+        if not error:
+            return Engine(program, nested_namespaces=True)
+    return Engine(None, problem=f"bubblewrap does not work ({error})", mend=remedy(program))
+
+
+def trial_error(program: str, options: list[str], user: str | None) -> str:
+    """Run ``true`` in a box; return the error, or ""."""
+    argv = [
+        *(program, "--unshare-user", "--unshare-pid", "--unshare-net", "--cap-drop", "ALL"),
+        *(*options, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--", "true"),
+    ]
+    identity = {} if user is None else {"user": user, "group": _group(user), "extra_groups": []}
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TRIAL_SECONDS,
+            cwd="/",
+            check=False,
+            **identity,  # type: ignore[call-overload]
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode == 0:
+        return ""
+    return done.stderr.strip().rpartition("\n")[2] or f"status {done.returncode}"
+
+
+def _group(user: str) -> int:
+    import pwd
+
+    return pwd.getpwnam(user).pw_gid
+
+
+def remedy(program: str, proc: str = "/proc", root: str = "/") -> str:
+    """Return what helps where bubblewrap is installed and does not work."""
+
+    def switch(name: str) -> str:
+        try:
+            return Path(proc, "sys", name).read_text().strip()
+        except OSError:
+            return ""
+
+    if switch(APPARMOR_SWITCH) == "1":
+        profile = APPARMOR_PROFILE.format(program=os.path.realpath(program))
+        return (
+            "AppArmor restricts user namespaces. Allow them for bubblewrap: "
+            f"sudo tee /etc/apparmor.d/bwrap <<'END'\n{profile}END\n"
+            "sudo apparmor_parser -r /etc/apparmor.d/bwrap"
+        )
+    if switch("kernel/unprivileged_userns_clone") == "0":
+        return "sudo sysctl kernel.unprivileged_userns_clone=1"
+    if switch("user/max_user_namespaces") == "0":
+        return "sudo sysctl user.max_user_namespaces=15000"
+    if any(Path(root, name).exists() for name in (".dockerenv", "run/.containerenv")) or (
+        os.environ.get("KUBERNETES_SERVICE_HOST")
+    ):
+        return (
+            "this container forbids user namespaces. Start it with --security-opt "
+            "seccomp=unconfined --security-opt apparmor=unconfined --security-opt "
+            "systempaths=unconfined, or let the container be the sandbox: sandbox = 'off'"
+        )
+    return "allow unprivileged user namespaces, or set sandbox = 'off'"
+
+
+def install_command(read: Callable[[], str] | None = None) -> str:
+    """Return the command that installs bubblewrap on this distribution."""
+    try:
+        text = read() if read else Path("/etc/os-release").read_text(encoding="utf-8")
+    except OSError:
+        text = ""
+    fields = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    names = [fields.get("ID", ""), *fields.get("ID_LIKE", "").strip('"').split()]
+    commands = [PACKAGES[name.strip('"')] for name in names if name.strip('"') in PACKAGES]
+    return commands[0] if commands else "install bubblewrap with your package manager"

@@ -1,0 +1,156 @@
+"""Lifecycle of a box: its temporary directory, its placeholders, and its command lines."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Sequence
+
+from oh_jupyter.errors import SandboxError
+from oh_jupyter.sandbox.availability import Engine
+from oh_jupyter.sandbox.bubblewrap import CONSOLE, REPORT_DEVICE, RESOLVER_FILE, bubblewrap_argv
+from oh_jupyter.sandbox.mounts import FOREIGN, Mount, Placeholder, is_within, missing_paths, resolve
+from oh_jupyter.sandbox.profile import Profile
+from oh_jupyter.sandbox.seatbelt import seatbelt_argv
+
+
+class Box:
+    """A place for the shells of one agent; it has processes only while a shell runs in it.
+
+    Attributes:
+        profile: Its limits.
+        temporary_dir: Its own temporary directory, outside.
+        temporary_dir_inside: The same, as its processes see it.
+    """
+
+    def __init__(self, profile: Profile, engine: Engine, user: str | None = None) -> None:
+        """Make the temporary directory; raise SandboxError where no box can be made."""
+        if engine.program is None:
+            raise SandboxError(f"No sandbox can be made, because {engine.sentence}")
+        self.profile = profile
+        self._engine = engine
+        self._program = engine.program
+        self._user = user
+        self._placeholders: list[Placeholder] = []
+        self._mounts: list[Mount] = []
+        try:
+            self.temporary_dir = os.path.realpath(tempfile.mkdtemp(prefix="oh_sandbox_"))
+            if user is not None:
+                shutil.chown(self.temporary_dir, user)
+        except OSError as error:
+            raise SandboxError(
+                f"The sandbox's temporary directory cannot be made: {error}. Free some space in "
+                f"{tempfile.gettempdir()}."
+            ) from error
+        self._is_namespaced = sys.platform == "linux"
+        self.temporary_dir_inside = "/tmp" if self._is_namespaced else self.temporary_dir
+
+    def enclose(
+        self, argv: Sequence[str], cwd: str, terminals: Sequence[str]
+    ) -> tuple[list[str], list[str]]:
+        """Return the command line that runs a program in the box, and its terminals' paths there.
+
+        Args:
+            argv: The program.
+            cwd: Its directory, as the box sees it.
+            terminals: The terminal of its standard streams, and one more.
+
+        Raises:
+            SandboxError: The workspace cannot be protected.
+        """
+        self._put_placeholders()
+        self._mounts = resolve(self.profile, self._can_reach)
+        if not self._is_namespaced:
+            boxed = seatbelt_argv(
+                self._mounts,
+                argv,
+                temporary=self.temporary_dir,
+                network=self.profile.network,
+                devices=terminals,
+            )
+            return boxed, list(terminals)
+        resolver = os.path.realpath(RESOLVER_FILE)
+        needs_resolver = self.profile.network == "host" and is_within(resolver, "/run")
+        boxed = bubblewrap_argv(
+            self._program,
+            self._mounts,
+            argv,
+            cwd=cwd,
+            temporary=self.temporary_dir,
+            network=self.profile.network,
+            devices=dict(zip([REPORT_DEVICE], terminals[1:], strict=False)),
+            sockets=self.profile.sockets,
+            nested_namespaces=self._engine.nested_namespaces,
+            resolver=resolver if needs_resolver else None,
+        )
+        # bubblewrap itself shows the terminal of its output at this path.
+        return boxed, [CONSOLE, REPORT_DEVICE][: len(terminals)]
+
+    def outside(self, path: str) -> str | None:
+        """Return the path outside of a path in the box, or None if the box hides it."""
+        real = os.path.realpath(path)
+        above = next((each for each in reversed(self._mounts) if is_within(real, each.path)), None)
+        if above is None or above.kind not in FOREIGN:
+            return path
+        if above.kind == "private":
+            return os.path.join(self.temporary_dir, os.path.relpath(real, above.path))
+        return None
+
+    def close(self) -> None:
+        """Remove the temporary directory and unchanged placeholders; idempotent."""
+        shutil.rmtree(self.temporary_dir, ignore_errors=True)
+        placeholders, self._placeholders = self._placeholders, []
+        for each in reversed(placeholders):
+            with contextlib.suppress(OSError):
+                if each.content is None:
+                    os.rmdir(each.path)  # fails if a person has put something there
+                elif _holds(each.path, each.content):
+                    os.unlink(each.path)
+
+    def _put_placeholders(self) -> None:
+        for each in missing_paths(self.profile):
+            try:
+                if each.content is None:
+                    os.mkdir(each.path)
+                else:
+                    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+                    with open(os.open(each.path, flags, 0o644), "w", encoding="utf-8") as file:
+                        file.write(each.content)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise SandboxError(
+                    f"{each.path} cannot be protected from the sandbox: {error.strerror}. Make "
+                    "its directory writable for the kernel."
+                ) from error
+            self._placeholders.append(each)
+
+    def _can_reach(self, path: str) -> bool:
+        """Return whether the box's user can search the directories above a path."""
+        if self._user is None:
+            return True
+        import pwd
+
+        entry = pwd.getpwnam(self._user)
+        groups = os.getgrouplist(self._user, entry.pw_gid)
+        parent = os.path.dirname(path)
+        while True:
+            status = os.stat(parent)
+            if status.st_uid == entry.pw_uid:
+                needed = stat.S_IXUSR
+            else:
+                needed = stat.S_IXGRP if status.st_gid in groups else stat.S_IXOTH
+            if not status.st_mode & needed:
+                return False
+            if parent == "/":
+                return True
+            parent = os.path.dirname(parent)
+
+
+def _holds(path: str, content: str) -> bool:
+    with open(path, encoding="utf-8") as file:
+        return file.read(len(content) + 1) == content

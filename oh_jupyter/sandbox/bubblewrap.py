@@ -1,0 +1,94 @@
+"""Command line of bubblewrap for a box."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from oh_jupyter.sandbox.mounts import Mount
+from oh_jupyter.sandbox.profile import Network
+
+REPORT_DEVICE = "/dev/oh_report"
+"""Path of a second terminal in the box; the first is /dev/console there."""
+CONSOLE = "/dev/console"
+RESOLVER_FILE = "/etc/resolv.conf"
+
+OPTIONS = (
+    "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+    "--cap-drop", "ALL", "--die-with-parent",
+)  # fmt: skip
+"""Namespaces without privileges; also without the superuser's, which bubblewrap would keep.
+
+There is no ``--new-session``: the shell needs its terminal, which is ours alone and not a person's.
+"""
+
+
+KERNEL_INTERFACES = (
+    *("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi"),
+    *("/proc/mtrr", "/proc/scsi"),
+)
+"""Files that act on the whole machine.
+
+The superuser may write some of them without any capability, and bubblewrap leaves them writable,
+because it tests only their directories.
+"""
+
+
+def bubblewrap_argv(
+    program: str,
+    mounts: Iterable[Mount],
+    command: Sequence[str],
+    *,
+    cwd: str,
+    temporary: str,
+    network: Network = "none",
+    devices: Mapping[str, str] | None = None,
+    sockets: Iterable[tuple[str, str]] = (),
+    nested_namespaces: bool = False,
+    resolver: str | None = None,
+) -> list[str]:
+    """Return the command line that runs a command in a box.
+
+    Args:
+        program: The bubblewrap to run.
+        mounts: Result of ``resolve``.
+        command: The command.
+        cwd: Its directory, as the box sees it.
+        temporary: The box's own temporary directory outside.
+        network: Whether it has the machine's network.
+        devices: Terminals outside, by their paths in the box.
+        sockets: Unix sockets outside and their paths in the box.
+        nested_namespaces: Whether processes may make user namespaces of their own.
+        resolver: The resolved /etc/resolv.conf, if it is needed.
+    """
+    argv = [program, *OPTIONS]
+    if network == "none":
+        argv.append("--unshare-net")
+    if not nested_namespaces:
+        argv.append("--disable-userns")
+    argv += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    for path in KERNEL_INTERFACES:
+        argv += ["--ro-bind-try", path, path]
+    read_only_at_the_end = []
+    for mount in mounts:
+        if mount.kind == "writable":
+            argv += ["--bind", mount.path, mount.path]
+        elif mount.kind in ("read_only", "visible"):
+            argv += ["--ro-bind", mount.path, mount.path]
+        elif mount.kind == "private":
+            argv += ["--bind", temporary, mount.path]
+        elif mount.kind == "hidden_file":
+            argv += ["--ro-bind", "/dev/null", mount.path]
+        else:
+            mode = "0755" if mount.kind == "hidden_directory" else "1777"
+            argv += ["--perms", mode, "--tmpfs", mount.path]
+            if mount.kind == "hidden_directory":
+                read_only_at_the_end.append(mount.path)
+    if resolver is not None:
+        argv += ["--ro-bind", resolver, resolver]
+    for inside, outside in (devices or {}).items():
+        argv += ["--dev-bind", outside, inside]
+    for outside, inside in sockets:
+        argv += ["--bind", outside, inside]
+    for path in read_only_at_the_end:
+        argv += ["--remount-ro", path]
+    return [*argv, "--chdir", cwd, "--", *command]

@@ -1,0 +1,29 @@
+"""Hints for commands that fail because of the sandbox."""
+
+from __future__ import annotations
+
+import re
+
+NO_NETWORK = re.compile(
+    r"Could not resolve host|Temporary failure in name resolution|Name or service not known"
+    r"|Network is unreachable|getaddrinfo|No address associated with hostname"
+    r"|nodename nor servname|Failed to resolve|ENOTFOUND|EAI_AGAIN"
+)
+READ_ONLY = re.compile(r"Read-only file system|EROFS|\[Errno 30\]")
+
+NO_NETWORK_HINT = (
+    "This command ran in a sandbox without network. If it needs one, ask the user to run it, or to "
+    "set sandbox_network = 'host'."
+)
+READ_ONLY_HINT = (
+    "This command ran in a sandbox that can write the workspace and /tmp only, and no files of "
+    "git, editors and environments that run programs. Ask the user to run it, or to add the path "
+    "to sandbox_writable."
+)
+
+
+def hint(output: str, network: str) -> str:
+    """Return a sentence about the probable reason of a failure, or ""."""
+    if network == "none" and NO_NETWORK.search(output):
+        return NO_NETWORK_HINT
+    return READ_ONLY_HINT if READ_ONLY.search(output) else ""

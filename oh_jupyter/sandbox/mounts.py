@@ -1,0 +1,142 @@
+"""Mounts of a box: a profile's paths after links are resolved, in the order of mounting.
+
+Each path is resolved once, the decision is made about the resolved path, and exactly that is
+mounted.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from oh_jupyter.sandbox.profile import Profile
+
+Kind = Literal[
+    "writable", "read_only", "visible", "hidden_directory", "hidden_file", "private", "empty"
+]
+"""Kind of a mount.
+
+``private`` is the box's own temporary directory, ``empty`` a writable one in memory.
+"""
+
+FOREIGN = ("hidden_directory", "hidden_file", "private", "empty")
+"""Kinds of mounts below which nothing of the machine is visible."""
+
+SOCKET_TABLE = "/proc/net/unix"
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A mount at a resolved path."""
+
+    path: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """A missing protected path; ``content`` is None for a directory."""
+
+    path: str
+    content: str | None
+
+
+Reachable = Callable[[str], bool]
+"""Whether the box's user can reach a path; what it cannot reach needs no mount."""
+
+
+def missing_paths(profile: Profile) -> list[Placeholder]:
+    """Return the missing paths that are protected, parents first.
+
+    They need a placeholder, because only an existing path can be a mount point.
+    """
+    candidates = [Placeholder(path, None) for path in profile.directories]
+    candidates += [Placeholder(path, content) for path, content in profile.files]
+    roots = [os.path.realpath(root) for root in profile.writable]
+    lifted = [os.path.realpath(path) for path in profile.lifted]
+    return [
+        each
+        for each in sorted(candidates, key=lambda each: each.path)
+        if not os.path.lexists(each.path)
+        and os.path.isdir(os.path.dirname(each.path))
+        and is_within_any(os.path.realpath(each.path), roots)
+        and not is_within_any(os.path.realpath(each.path), lifted)
+    ]
+
+
+def resolve(profile: Profile, reachable: Reachable = lambda path: True) -> list[Mount]:
+    """Return the mounts of a profile on top of a read-only machine, parents first."""
+    plan: dict[str, Kind] = {"/tmp": "private", "/var/tmp": "empty", "/run": "hidden_directory"}
+    plan = {os.path.realpath(path): kind for path, kind in plan.items()}
+    for path in profile.visible:
+        plan.setdefault(os.path.realpath(path), "visible")
+    roots = [os.path.realpath(path) for path in profile.writable if os.path.exists(path)]
+    lifted = {os.path.realpath(path) for path in profile.lifted}
+    plan.update(dict.fromkeys(roots, "writable"))
+    for path in (*profile.directories, *(path for path, _ in profile.files), *profile.read_only):
+        real = os.path.realpath(path)
+        if real in lifted or not os.path.lexists(real) or not is_within_any(real, roots):
+            continue
+        plan[real] = "read_only"
+        _pin_parents(plan, real, roots)
+    for path in (*profile.hidden, *_sockets(roots)):
+        real = os.path.realpath(path)
+        if os.path.lexists(real) and real not in roots and reachable(real):
+            plan[real] = "hidden_directory" if os.path.isdir(real) else "hidden_file"
+            if is_within_any(real, roots):
+                _pin_parents(plan, real, roots)
+    return _without_redundant(plan)
+
+
+def is_within(path: str, root: str) -> bool:
+    """Return whether a resolved path is a directory or below it."""
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def is_within_any(path: str, roots: list[str]) -> bool:
+    """Return whether a resolved path is within one of the directories."""
+    return any(is_within(path, root) for root in roots)
+
+
+def _pin_parents(plan: dict[str, Kind], path: str, roots: list[str]) -> None:
+    """Make the directories above a protected path mount points, which cannot be renamed."""
+    parent = os.path.dirname(path)
+    while is_within_any(parent, roots) and parent not in roots:
+        plan.setdefault(parent, "writable")
+        parent = os.path.dirname(parent)
+
+
+def _sockets(roots: list[str]) -> list[str]:
+    """Return the Unix sockets of other programs; a read-only mount does not stop a connection."""
+    try:
+        with open(SOCKET_TABLE, encoding="utf-8", errors="surrogateescape") as table:
+            lines = table.read().splitlines()[1:]
+    except OSError:
+        return []
+    paths = {line.split(maxsplit=7)[7] for line in lines if line.count(" /") and " @" not in line}
+    return sorted(path for path in paths if _is_socket(path) and not is_within_any(path, roots))
+
+
+def _is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _without_redundant(plan: dict[str, Kind]) -> list[Mount]:
+    """Sort the mounts, and drop those of paths that another mount hides or protects already."""
+    mounts: list[Mount] = []
+    for path in sorted(plan, key=lambda path: path.split("/")):
+        kind = plan[path]
+        above = next((each for each in reversed(mounts) if is_within(path, each.path)), None)
+        is_foreign = above is not None and above.kind in FOREIGN
+        if is_foreign != (kind == "visible") and kind != "writable":
+            continue
+        if kind == "read_only" and (above is None or above.kind == "read_only"):
+            continue
+        mounts.append(Mount(path, kind))
+    return mounts

@@ -1,0 +1,228 @@
+"""Profile of a sandbox as plain data: writable, read-only and hidden paths, network, environment.
+
+Paths may be missing or lead through links; `mounts` resolves them when a box starts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Network = Literal["none", "host"]
+
+MAX_SCANNED_DIRECTORIES = 2000
+"""Maximum number of directories to search for repositories and environments."""
+SCAN_DEPTH = 3
+
+GIT_FILES = ("config", "config.worktree", "commondir", "gitdir")
+"""Files in a git directory by which git runs programs, or finds such files."""
+
+PROTECTED_DIRECTORIES = (".git", ".vscode", ".idea", ".claude", ".ipynb_checkpoints")
+"""Directories of a workspace from which a person's programs run code, also if missing."""
+
+PLACEHOLDERS: Mapping[str, str] = {
+    ".mcp.json": '{"mcpServers": {}}\n',
+    ".gitconfig": "",
+    ".bashrc": "",
+    # An empty file would keep bash from reading .profile.
+    ".bash_profile": "[ ! -r ~/.profile ] || . ~/.profile\n",
+    ".profile": "",
+    ".zshenv": "",
+    ".zprofile": "",
+    ".zshrc": "",
+    ".zlogin": "",
+}
+"""Files from which a person's programs run code, each with a content that has no effect."""
+
+HOME_ONLY = frozenset(PLACEHOLDERS) - {".mcp.json"}
+"""Files that have an effect only in a home directory."""
+
+HOME_DIRECTORIES = (".config/fish", ".config/git", ".ipython", ".jupyter", ".local/bin", "bin")
+"""Directories of a home from which a person's programs run code; protected if they exist."""
+
+SECRETS = (
+    ".ssh", ".aws", ".azure", ".config/gcloud", ".config/gh", ".config/hub", ".kube", ".docker",
+    ".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc", ".pypirc", ".git-credentials",
+    ".config/git/credentials", ".gnupg", ".password-store", ".local/share/keyrings",
+    ".local/share/kwalletd", ".cargo/credentials", ".cargo/credentials.toml",
+    ".cache/huggingface/token", ".mozilla", ".config/chromium", ".config/google-chrome",
+    ".codex", ".gemini", ".claude.json",
+    ".claude/.credentials.json", ".config/goose", ".openhands", ".bash_history", ".zsh_history",
+    ".python_history", ".local/share/jupyter/runtime", ".ipython/profile_default/security",
+    ".jupyter/jupyter_server_config.json", ".jupyter/jupyter_server_config.py",
+    ".ipython/profile_default/history.sqlite",
+)  # fmt: skip
+"""Credentials, tokens and histories below a home directory."""
+
+SYSTEM_SECRETS = (
+    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers",
+    "/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private", "/var/run/secrets", "/var/spool/cron",
+    "/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet",
+)  # fmt: skip
+"""Secrets of the machine; the superuser in a box could read them."""
+
+ALLOWED_VARIABLES = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|TERM|COLORTERM|NO_COLOR|TZ|LANG|LANGUAGE|LC_\w+"
+    r"|PAGER|GIT_PAGER|EDITOR|VISUAL|LESS|CI|HOSTNAME|MAKEFLAGS"
+    r"|VIRTUAL_ENV|CONDA_(?:PREFIX|DEFAULT_ENV|EXE|SHLVL|PYTHON_EXE)|PYTHON(?!PATH)\w+|PYTHONPATH"
+    r"|LD_LIBRARY_PATH|(?:OMP|MKL|OPENBLAS|NUMEXPR)_NUM_THREADS|CUDA_VISIBLE_DEVICES"
+    r"|JAVA_HOME|GOPATH|GOROOT|CARGO_HOME|RUSTUP_HOME|NVM_DIR|NODE_OPTIONS"
+    r"|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS"
+)
+"""Names of the variables that a box inherits."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Limits of a box.
+
+    Attributes:
+        writable: Directories in which files may be changed.
+        lifted: Writable paths that the operator names, which lift a protection.
+        directories: Directories in writable ones that are read-only, also if missing.
+        files: Files in writable ones that are read-only, each with the content of a placeholder
+            that stands for a missing one.
+        read_only: Paths in writable ones that are read-only if they exist.
+        hidden: Invisible paths.
+        visible: Directories that stay visible, read-only, below hidden ones: the kernel's Python.
+        network: ``none``, or ``host`` for the machine's.
+        sockets: Paths of Unix sockets outside, by the paths at which the box sees them.
+    """
+
+    writable: tuple[str, ...]
+    lifted: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+    read_only: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    visible: tuple[str, ...] = ()
+    network: Network = "none"
+    sockets: tuple[tuple[str, str], ...] = ()
+
+
+def make_profile(
+    workspace: str,
+    *,
+    homes: Iterable[str],
+    own_folders: Iterable[str] = (),
+    writable: Iterable[str] = (),
+    hidden: Iterable[str] = (),
+    network: Network = "none",
+) -> Profile:
+    """Return the profile for a workspace.
+
+    Args:
+        workspace: The writable directory.
+        homes: Home directories with secrets: the shell user's and the kernel's.
+        own_folders: Our state and Jupyter's runtime directory, which are hidden.
+        writable: More writable paths of the operator, relative to the workspace.
+        hidden: More hidden paths of the operator, relative to the workspace.
+        network: See ``Profile``.
+
+    Returns:
+        The profile, with absolute paths.
+    """
+    workspace = os.path.abspath(workspace)
+    homes = [os.path.abspath(home) for home in homes]
+    lifted = tuple(_absolute(path, workspace) for path in writable)
+    roots = (workspace, *lifted)
+    directories = [os.path.join(workspace, name) for name in PROTECTED_DIRECTORIES]
+    git = directories.pop(0)
+    read_only = [os.path.join(home, name) for home in homes for name in HOME_DIRECTORIES]
+    if not os.path.lexists(git):
+        directories.append(git)
+    for root in roots:
+        for directory in _interesting(root):
+            if os.path.basename(directory) == ".git" and os.path.isdir(directory):
+                for each in _git_directories(directory):
+                    directories.append(os.path.join(each, "hooks"))
+                    read_only += [os.path.join(each, name) for name in GIT_FILES]
+            else:
+                read_only.append(directory)
+    return Profile(
+        writable=roots,
+        lifted=lifted,
+        directories=tuple(directories),
+        files=tuple(protected_files(workspace, homes)),
+        read_only=tuple(read_only),
+        hidden=tuple(hidden_paths(workspace, homes, own_folders, hidden)),
+        visible=(sys.prefix, sys.base_prefix),
+        network=network,
+    )
+
+
+def protected_files(workspace: str, homes: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the protected files, each with the content of its placeholder."""
+    paths = [os.path.join(workspace, ".mcp.json")]
+    paths += [os.path.join(home, name) for home in homes for name in sorted(HOME_ONLY)]
+    return [(path, PLACEHOLDERS[os.path.basename(path)]) for path in paths]
+
+
+def hidden_paths(
+    workspace: str, homes: Iterable[str], own_folders: Iterable[str], more: Iterable[str]
+) -> list[str]:
+    """Return the hidden paths; see ``make_profile``."""
+    return [
+        *(os.path.join(home, name) for home in homes for name in SECRETS),
+        *SYSTEM_SECRETS,
+        *own_folders,
+        *(_absolute(path, workspace) for path in more),
+    ]
+
+
+def is_protected(path: str) -> bool:
+    """Return whether a person's programs run code from a path of a workspace."""
+    parts = path.split(os.sep)
+    if parts[-1] in PLACEHOLDERS or not set(PROTECTED_DIRECTORIES).isdisjoint(parts):
+        return True
+    parents = (os.sep.join(parts[:length]) for length in range(2, len(parts)))
+    return any(os.path.exists(os.path.join(parent, "pyvenv.cfg")) for parent in parents)
+
+
+def allowed_environment(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a box inherits."""
+    return {name: value for name, value in env.items() if ALLOWED_VARIABLES.fullmatch(name)}
+
+
+def _absolute(path: str, workspace: str) -> str:
+    return os.path.abspath(os.path.join(workspace, os.path.expanduser(path)))
+
+
+def _interesting(root: str) -> Iterator[str]:
+    """Yield git directories, Python environments and protected directories below a root."""
+    pending = [(root, 0)]
+    scanned = 0
+    while pending and scanned < MAX_SCANNED_DIRECTORIES:
+        directory, depth = pending.pop(0)
+        scanned += 1
+        try:
+            with os.scandir(directory) as entries:
+                names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        except OSError:
+            continue
+        if ("pyvenv.cfg", False) in names or ("conda-meta", True) in names:
+            yield directory
+            continue
+        for name, is_directory in names:
+            path = os.path.join(directory, name)
+            if name in PROTECTED_DIRECTORIES or name == ".mcp.json":
+                yield path
+            elif (
+                is_directory and depth < SCAN_DEPTH and name not in ("node_modules", "__pycache__")
+            ):
+                pending.append((path, depth + 1))
+
+
+def _git_directories(directory: str) -> Iterator[str]:
+    """Yield a git directory, and those of its submodules and worktrees."""
+    yield directory
+    for kind in ("modules", "worktrees"):
+        try:
+            with os.scandir(os.path.join(directory, kind)) as entries:
+                yield from (each.path for each in entries if each.is_dir(follow_symlinks=False))
+        except OSError:
+            continue

@@ -1,0 +1,323 @@
+"""The lifecycle of a box, and the states of a machine that cannot make one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from oh_jupyter.errors import SandboxError
+from oh_jupyter.events import CmdOutputObservation, CmdRunAction
+from oh_jupyter.sandbox import Box, Engine, Profile, availability, find_engine, make_profile
+from oh_jupyter.sandbox.bubblewrap import bubblewrap_argv
+from oh_jupyter.sandbox.mounts import Mount, resolve
+from oh_jupyter.sandbox.seatbelt import seatbelt_profile
+from oh_jupyter.shell import BashSession
+from oh_jupyter.testing import wait_until
+from tests.sandbox.layout import Layout, make_layout
+
+needs_engine = pytest.mark.skipif(
+    find_engine().program is None or sys.platform != "linux",
+    reason="needs bubblewrap, and user namespaces",
+)
+
+
+@pytest.fixture
+def layout() -> Iterator[Layout]:
+    with make_layout() as made:
+        yield made
+
+
+def output_of(session: BashSession, command: str) -> str:
+    observation = session.execute(CmdRunAction(command, blocking=True))
+    assert isinstance(observation, CmdOutputObservation), observation
+    return observation.content
+
+
+@needs_engine
+def test_state_stays_between_commands(layout: Layout) -> None:
+    box = layout.box()
+    with layout.boxed(box) as session:
+        for command in ("cd sub", "export A=1", "f() { echo f$A; }", "sleep 100 &", "B=2"):
+            output_of(session, command)
+        assert output_of(session, "f; echo $B; jobs -r | wc -l; basename $PWD") == "f1\n2\n1\nsub"
+        assert output_of(session, "echo x >made; cat made") == "x"
+    box.close()
+    assert (layout.workspace / "sub" / "made").read_text() == "x\n"
+
+
+@needs_engine
+def test_nothing_is_left_after_the_end(layout: Layout) -> None:
+    before = sorted(path.name for path in layout.workspace.iterdir())
+    box = layout.box()
+    with layout.boxed(box) as session:
+        output_of(session, "setsid sleep 1000 & echo x >/tmp/x")
+        processes = psutil.Process().children(recursive=True)
+        processes = [each for each in processes if str(each.pid) != layout.names["PID"]]
+        assert (layout.workspace / ".vscode").is_dir()
+        assert "x" in os.listdir(box.temporary_dir)
+    box.close()
+    box.close()
+    assert len(processes) >= 4
+    wait_until(lambda: not any(each.is_running() for each in processes))
+    assert sorted(path.name for path in layout.workspace.iterdir()) == before
+    assert not os.path.exists(box.temporary_dir)
+
+
+@needs_engine
+def test_placeholders_that_a_person_filled_stay(layout: Layout) -> None:
+    box = layout.box()
+    with layout.boxed(box) as session:
+        output_of(session, "true")
+        (layout.workspace / ".vscode" / "tasks.json").write_text("{}")
+        (layout.workspace / ".mcp.json").write_text("mine")
+        assert output_of(session, "cat .vscode/tasks.json .mcp.json") == "{}mine"
+    box.close()
+    assert (layout.workspace / ".vscode" / "tasks.json").read_text() == "{}"
+    assert (layout.workspace / ".mcp.json").read_text() == "mine"
+
+
+KILLED = """
+import sys
+from oh_jupyter.events import CmdRunAction
+from oh_jupyter.sandbox import Box, Profile, find_engine
+from oh_jupyter.shell import BashSession
+box = Box(Profile((sys.argv[1],)), find_engine())
+session = BashSession(sys.argv[1], enclosure=box)
+session.initialize()
+session.execute(CmdRunAction("setsid sleep 1000 &"))
+print(box.temporary_dir, session.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@needs_engine
+def test_a_kill_of_the_owner_leaves_nothing(layout: Layout) -> None:
+    owner = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(layout.workspace)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert owner.stdout is not None
+    assert owner.stdin is not None
+    temporary_dir, pid = owner.stdout.readline().split()
+    started = psutil.Process(owner.pid)
+    wait_until(lambda: any("1000" in each.cmdline() for each in started.children(recursive=True)))
+    processes = started.children(recursive=True)
+    assert psutil.Process(int(pid)) in processes
+    owner.send_signal(signal.SIGKILL)
+    owner.wait()
+    owner.stdin.close()
+    owner.stdout.close()
+    wait_until(lambda: not any(each.is_running() for each in processes))
+    wait_until(lambda: not os.path.exists(temporary_dir))
+    assert temporary_dir not in Path("/proc/self/mountinfo").read_text()
+
+
+@needs_engine
+def test_a_later_shell_of_a_box_sees_its_temporary_files(layout: Layout) -> None:
+    box = layout.box()
+    with layout.boxed(box) as session:
+        output_of(session, "echo kept >/tmp/x; cd /tmp")
+        output_of(session, "exit 3")
+        assert output_of(session, "cat x; pwd") == "kept\n/tmp"
+        static = session.execute(CmdRunAction("cat /tmp/x", is_static=True, blocking=True))
+        assert static.content == "kept"
+    box.close()
+
+
+@needs_engine
+def test_a_snapshot_reads_the_file_that_it_made(layout: Layout) -> None:
+    box = layout.box()
+    (layout.outside / "environ").write_bytes(b"STOLEN=1\0.\0")
+    with layout.boxed(box) as session:
+        output_of(session, "export MINE=1")
+        swap = f"for f in /tmp/oh_shell_*; do ln -sf {layout.outside}/environ $f; done"
+        output_of(session, f"(while sleep 0.001; do {swap}; done) >/dev/null 2>&1 &")
+        for _ in range(20):
+            try:
+                variables = session.snapshot().variables
+            except Exception:  # the file went to the link's target, which is not writable
+                continue
+            assert "STOLEN" not in variables
+    box.close()
+
+
+@needs_engine
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root changes users")
+def test_another_user_in_a_box(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    for parent in tmp_path.parents:
+        if parent != Path("/") and parent.stat().st_uid == 0 and "pytest" in str(parent):
+            parent.chmod(0o755)
+    engine = find_engine("nobody")
+    assert engine.program is not None, engine.sentence
+    profile = make_profile(str(tmp_path), homes=["/root", "/nonexistent"])
+    box = Box(profile, engine, "nobody")
+    with BashSession(tmp_path, "nobody", 60, enclosure=box) as session:
+        assert output_of(session, "id -un; echo x >made; echo y >/tmp/y; cat /tmp/y") == "nobody\ny"
+        assert "EXPORTED" not in session.snapshot().variables
+        assert "Permission denied" in output_of(session, "ls /root")
+    box.close()
+    assert (tmp_path / "made").read_text() == "x\n"
+
+
+@needs_engine
+def test_a_workspace_that_is_a_home(tmp_path: Path) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "id").write_text("secret")
+    profile = make_profile(str(tmp_path), homes=[str(tmp_path)])
+    box = Box(profile, find_engine())
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    with BashSession(tmp_path, None, 60, enclosure=box, env=env) as session:
+        assert "secret" not in output_of(session, "cat .ssh/id")
+        for name in (".bashrc", ".bash_profile", ".zshrc", ".gitconfig", ".ssh/new"):
+            assert "Read-only" in output_of(session, f"echo x >>{name}"), name
+        assert output_of(session, "echo x >mine; cat mine") == "x"
+    box.close()
+    assert sorted(os.listdir(tmp_path)) == [".ssh", "mine"]
+
+
+@needs_engine
+def test_the_operators_paths(layout: Layout) -> None:
+    (layout.workspace / "hidden").mkdir()
+    (layout.workspace / "hidden" / "x").write_text("secret")
+    profile = make_profile(
+        str(layout.workspace), homes=[], writable=["../outside", ".venv"], hidden=["hidden"]
+    )
+    box = Box(profile, find_engine())
+    with layout.boxed(box) as session:
+        assert (
+            output_of(session, "echo x >../outside/new && echo x >.venv/bin/x && ls hidden") == ""
+        )
+    box.close()
+    assert (layout.outside / "new").exists()
+
+
+@needs_engine
+def test_a_bound_socket_is_the_way_out(layout: Layout) -> None:
+    profile = Profile(
+        (str(layout.workspace),),
+        visible=(sys.prefix, sys.base_prefix),
+        sockets=((f"{layout.outside}/socket", "/tmp/s"),),
+    )
+    box = Box(profile, find_engine())
+    code = 'import socket; s = socket.socket(socket.AF_UNIX); s.connect("/tmp/s")'
+    with layout.boxed(box) as session:
+        content = output_of(session, f"{sys.executable} -c '{code}; print(s.recv(99))'")
+    box.close()
+    assert "outside-secret" in content
+
+
+def test_missing_paths_and_links_are_resolved_once(tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    (tmp_path / "link").symlink_to(real)
+    profile = Profile((str(tmp_path / "link"),), hidden=(str(tmp_path / "absent"),))
+    assert Mount(str(real), "writable") in resolve(profile)
+    assert not any("absent" in mount.path for mount in resolve(profile))
+
+
+def test_parents_of_a_protected_path_cannot_be_renamed(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    profile = Profile((str(tmp_path),), read_only=(str(tmp_path / "a" / "b"),))
+    mounts = resolve(profile)
+    assert mounts.index(Mount(str(tmp_path / "a"), "writable")) < mounts.index(
+        Mount(str(tmp_path / "a" / "b"), "read_only")
+    )
+
+
+def test_the_network_is_a_choice() -> None:
+    for network, expected in (("none", True), ("host", False)):
+        argv = bubblewrap_argv("bwrap", [], ["true"], cwd="/", temporary="/tmp/x", network=network)
+        assert ("--unshare-net" in argv) is expected
+
+
+def test_the_profile_for_macos() -> None:
+    mounts = [Mount("/work", "writable"), Mount("/work/.git/hooks", "read_only")]
+    lines = seatbelt_profile(mounts, temporary='/private/"t"').splitlines()
+    assert lines.index('(allow file-read* file-write* (subpath "/work"))') < lines.index(
+        '(deny file-write* (subpath "/work/.git/hooks"))'
+    )
+    assert '(allow file-read* file-write* (subpath "/private/\\"t\\""))' in lines
+    assert "(deny network*)" in lines
+
+
+def test_no_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    find_engine.cache_clear()
+    try:
+        engine = find_engine()
+    finally:
+        find_engine.cache_clear()
+    if sys.platform == "linux":
+        assert engine.program is None
+        assert "bubblewrap is not installed: " in engine.sentence
+        with pytest.raises(SandboxError, match="No sandbox can be made, because bubblewrap is not"):
+            Box(Profile(()), engine)
+
+
+FAILING = """#!/bin/sh
+echo "bwrap: setting up uid map: Permission denied" >&2
+exit 1
+"""
+OLD = """#!/bin/sh
+case "$*" in *disable-userns*) echo "bwrap: Unknown option --disable-userns" >&2; exit 1;; esac
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="about Linux")
+@pytest.mark.parametrize("script", [FAILING, OLD], ids=["failing", "old"])
+def test_a_bubblewrap_that_differs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str
+) -> None:
+    (tmp_path / "bwrap").write_text(script)
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    find_engine.cache_clear()
+    try:
+        engine = find_engine()
+    finally:
+        find_engine.cache_clear()
+    if script == OLD:
+        assert engine == Engine(f"{tmp_path}/bwrap", nested_namespaces=True)
+    else:
+        assert engine.program is None
+        assert "setting up uid map: Permission denied" in engine.problem
+
+
+@pytest.mark.parametrize(
+    ("file", "value", "expected"),
+    [
+        ("sys/kernel/apparmor_restrict_unprivileged_userns", "1", "profile bwrap /usr/bin/x "),
+        ("sys/kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
+        ("sys/user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=15000"),
+        (".dockerenv", "", "--security-opt seccomp=unconfined"),
+        ("nothing", "", "set sandbox = 'off'"),
+    ],
+)
+def test_the_remedy_fits_the_machine(tmp_path: Path, file: str, value: str, expected: str) -> None:
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(f"{value}\n")
+    assert expected in availability.remedy("/usr/bin/x", proc=str(tmp_path), root=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ("ID=debian\n", "apt-get install"),
+        ('ID=linuxmint\nID_LIKE="ubuntu debian"\n', "apt-get install"),
+        ("ID=fedora\n", "dnf install"),
+        ("ID=alpine\n", "apk add"),
+        ("ID=unknown\n", "your package manager"),
+    ],
+)
+def test_the_command_fits_the_distribution(release: str, expected: str) -> None:
+    assert expected in availability.install_command(lambda: release)

@@ -1,0 +1,200 @@
+"""Scoped tokens: each does what its scopes and its notebook allow over REST and MCP, no more."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from oh_jupyter.errors import ConfigError
+from oh_jupyter.server import tokens
+from oh_jupyter.server.state import state_of
+from oh_jupyter.server.tokens import TokenFile
+
+Act = Callable[..., Awaitable[tuple[int, Any]]]
+
+
+@pytest.fixture
+def token(jp_serverapp: Any, tmp_path: Path) -> Callable[..., dict[str, str]]:
+    """Make a token; return the headers of a request with it."""
+    file = TokenFile(tmp_path / "tokens.json")
+    state_of(jp_serverapp.web_app.settings).tokens = TokenFile(file.path)
+
+    def token(*scopes: str, **options: Any) -> dict[str, str]:
+        return {"Authorization": f"token {file.create(scopes, **options)[1]}"}
+
+    token.file = file  # type: ignore[attr-defined]
+    return token
+
+
+@pytest.fixture
+def act_with(ask: Any) -> Act:
+    async def act(headers: dict[str, str], kind: str, kernel: str = "", **args: Any) -> Any:
+        path = ["kernels", kernel] if kernel else []
+        body = {"action": {"action": kind, "args": args}}
+        return await ask(*path, "execute_action", body=body, headers=headers)
+
+    return act
+
+
+@pytest.fixture
+def open_notebook(jp_serverapp: Any, jp_root_dir: Path) -> Callable[[str], Awaitable[str]]:
+    """Open a notebook as JupyterLab does; return its kernel's id."""
+
+    async def open_notebook(name: str) -> str:
+        nbformat.write(new_notebook(cells=[new_code_cell("x = 20")]), jp_root_dir / name)
+        session = await jp_serverapp.session_manager.create_session(
+            path=name, name=name, type="notebook", kernel_name="python3"
+        )
+        return str(session["kernel"]["id"])
+
+    return open_notebook
+
+
+def text_of(result: Any) -> str:
+    return "\n".join(block.text for block in result.content if block.type == "text")
+
+
+async def test_each_action_needs_its_scope(act_with: Act, token: Any, tmp_path: Path) -> None:
+    file = tmp_path / "note.txt"
+    file.write_text("one\n")
+    actions: dict[str, tuple[str, dict[str, Any]]] = {
+        "read": ("read", {"path": str(file)}),
+        "edit": ("write", {"path": str(file), "content": "two\n"}),
+        "execute": ("run", {"command": "echo hi"}),
+    }
+    for allowed in actions:
+        headers = token(allowed)
+        for scope, (kind, args) in actions.items():
+            status, answer = await act_with(headers, kind, **args)
+            if scope == allowed:
+                assert (status, answer.get("observation")) == (200, kind)
+            else:
+                assert status == 403
+                assert answer["detail"].startswith(f"The token allows {allowed}; this needs")
+    assert file.read_text() == "two\n"
+
+
+async def test_other_endpoints_follow_the_scopes(ask: Any, token: Any) -> None:
+    headers = token("read")
+    assert (await ask("alive", headers=headers))[0] == 200
+    assert (await ask("events", headers=headers))[0] in (200, 204)
+    for method, path, body in (
+        ("POST", ["rewind"], {"id": 1}),
+        ("POST", ["update_mcp_server"], []),
+        ("PUT", ["store", "x"], b"x"),
+        ("GET", ["vscode"], None),
+        ("POST", ["confirmations", "0"], {"approve": False}),
+    ):
+        status, answer = await ask(*path, method=method, body=body, headers=headers)
+        assert (status, answer["detail"]) == (403, "The token allows read, and not this request")
+
+
+async def test_jupyters_own_addresses_do_not_know_it(jp_fetch: Any, token: Any) -> None:
+    from tornado.httpclient import HTTPClientError
+
+    for path in (("api", "kernels"), ("api", "contents")):
+        with pytest.raises(HTTPClientError) as refused:
+            await jp_fetch(*path, headers=token("read", "edit", "execute", "browse"))
+        assert refused.value.code == 403
+
+
+@pytest.mark.parametrize("end", ["revoked", "expired", "invented", "damaged file"])
+async def test_a_token_that_is_not_valid(ask: Any, token: Any, monkeypatch: Any, end: str) -> None:
+    headers = token("read", expires_seconds=3600)
+    assert (await ask("alive", headers=headers))[0] == 200
+    if end == "revoked":
+        token.file.revoke(token.file.list()[0].id)
+    elif end == "expired":
+        now = tokens.time.time()
+        monkeypatch.setattr(tokens.time, "time", lambda: now + 3600)
+    elif end == "invented":
+        headers = {"Authorization": "token ohj_invented"}
+    else:
+        token.file.path.write_text("[{}]")
+    status, answer = await ask("alive", headers=headers)
+    assert status == 403
+    assert "token is missing or wrong" in answer["detail"]
+
+
+async def test_a_notebooks_token_allows_its_kernel_only(
+    act_with: Act, ask: Any, token: Any, open_notebook: Any
+) -> None:
+    mine, other = await asyncio.gather(open_notebook("mine.ipynb"), open_notebook("other.ipynb"))
+    headers = token("execute", "read", notebook="mine.ipynb")
+    code = {"code": "print(6 * 7)"}
+    for kernel in (mine, ""):  # its kernel is the default one
+        status, answer = await act_with(headers, "run_ipython", kernel, **code)
+        assert (status, answer["content"].partition("\n")[0]) == (200, "42")
+    refused = "The token allows only the kernel of mine.ipynb, which must be open"
+    status, answer = await act_with(headers, "run_ipython", other, **code)
+    assert (status, answer["detail"]) == (403, refused)
+    status, answer = await ask("kernels", other, "events", headers=headers)
+    assert (status, answer["detail"]) == (403, refused)
+    status, answer = await act_with(token("read", notebook="closed.ipynb"), "read", path="/x")
+    assert status == 403
+    events = (await ask("kernels", mine, "events", headers=headers))[1]["events"]
+    assert events[0]["oh_jupyter"]["actor"]["user"].startswith("token (")
+
+
+async def test_an_mcp_client_sees_and_uses_the_tools_of_its_scopes(
+    mcp_connect: Any, token: Any, open_notebook: Any
+) -> None:
+    await asyncio.gather(open_notebook("mine.ipynb"), open_notebook("other.ipynb"))
+    headers = token("read", notebook="mine.ipynb")
+    async with mcp_connect(headers=headers) as session:
+        names = {tool.name for tool in (await session.list_tools()).tools}
+        assert names == {"read", "list_notebooks", "read_cells", "status", "events"}
+        listed = json.loads(text_of(await session.call_tool("list_notebooks", {})))
+        assert [each["path"] for each in listed] == ["mine.ipynb"]
+        assert "x = 20" in text_of(await session.call_tool("read_cells", {}))
+        refused = await session.call_tool("read_cells", {"notebook": "other.ipynb"})
+        assert refused.is_error
+        assert text_of(refused) == "read_cells: The token allows only the notebook mine.ipynb"
+        for name, arguments in (
+            ("run", {"command": "echo hi"}),
+            ("edit_cell", {"cell": 0, "source": "x"}),
+            ("run_cell", {"cell": 0}),
+        ):
+            refused = await session.call_tool(name, arguments)
+            assert refused.is_error
+            assert text_of(refused).startswith(f"{name}: The token allows read; this needs")
+
+
+async def test_to_edit_is_not_to_run(mcp_connect: Any, token: Any, open_notebook: Any) -> None:
+    await open_notebook("mine.ipynb")
+    async with mcp_connect(headers=token("read", "edit")) as session:
+        cell = {"source": "print(1)", "notebook": "mine.ipynb"}
+        refused = await session.call_tool("insert_cell", {**cell, "run": True})
+        assert refused.is_error
+        assert "this needs 'execute'" in text_of(refused)
+        assert not (await session.call_tool("insert_cell", cell)).is_error
+        shown = text_of(await session.call_tool("read_cells", {"notebook": "mine.ipynb"}))
+        assert shown.startswith("mine.ipynb: 2 cells")
+
+
+def test_only_a_hash_is_stored_and_only_for_the_user(tmp_path: Path) -> None:
+    file = TokenFile(tmp_path / "state" / "tokens.json")
+    record, secret = file.create(["edit", "read"], notebook="a b.ipynb", label="Claude")
+    assert secret not in file.path.read_text()
+    assert stat.S_IMODE(os.stat(file.path).st_mode) == 0o600
+    assert TokenFile(file.path).find(secret) == record
+    assert str(record) == f"{record.id}  read, edit in a b.ipynb (Claude)"
+
+
+@pytest.mark.parametrize(
+    ("scopes", "message"),
+    [([], "name what the token allows"), (["write"], "there is no scope 'write'")],
+)
+def test_wrong_scopes(tmp_path: Path, scopes: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        TokenFile(tmp_path / "tokens.json").create(scopes)
+    assert not (tmp_path / "tokens.json").exists()
