@@ -214,6 +214,13 @@ class Settings:
         "Seconds after which an unconfirmed action is rejected.",
         minimum=0,
     )
+    untrusted_text: bool = _setting(
+        True,
+        "Whether an agent's action waits for a person, unless confirmation is never, if it sends "
+        "data out or reads credentials after the agent has read text of others in the same turn, "
+        "such as a web page: the text may have told it to.",
+        "OH_JUPYTER_UNTRUSTED_TEXT",
+    )
     checkpoints: str = _setting(
         "auto",
         "Whether the workspace is saved at the start and end of an agent's turn, so that "

@@ -1,4 +1,4 @@
-"""What an agent learns about its turns that a person has undone, and what it remembers instead."""
+"""Turns that a person has undone: notices to their agent, and its memory without them."""
 
 from __future__ import annotations
 

@@ -127,8 +127,8 @@ class BoxedShells:
         return [path for path, _ in files if not os.path.lexists(path)]
 
     async def find(self) -> Engine:
-        """Return the engine, tried once."""
-        if self.engine is None:
+        """Return the engine, tried until it works."""
+        if self.engine is None or self.engine.program is None:
             user = shell_user(self._settings())
             self.engine = cast(Engine, await self._in_thread(find_engine, user))
         return self.engine

@@ -50,6 +50,7 @@ from oh_jupyter.runtime.takeover import Takeover
 from oh_jupyter.runtime.tools import ToolRegistry, skill_tools
 from oh_jupyter.runtime.turns import Turns
 from oh_jupyter.runtime.undo_notes import UndoNotes
+from oh_jupyter.runtime.untrusted_text import UntrustedText
 
 if TYPE_CHECKING:
     from oh_jupyter.browser import BrowserEnv
@@ -99,6 +100,7 @@ class ActionExecutor:
         running: The Actions in progress.
         turns: The agents' turns and their checkpoints.
         takeover: The person's hold on the browser.
+        untrusted_text: The hosts whose text agents have read.
         undo_notes: Notes on changes that a person undid, for the agents that made them.
         mcp: The MCP servers behind the runtime.
         tools: Tools by name: agent skills, and tools of these MCP servers.
@@ -134,6 +136,7 @@ class ActionExecutor:
         self.last_page: Observation | None = None
         self.takeover = Takeover()
         self.undo_notes = UndoNotes()
+        self.untrusted_text = UntrustedText(is_on=settings.untrusted_text)
         self._shell: ShellSession | None = None
         self._browsers: BrowserPool | None = None
         self._secrets: set[str] = set()
@@ -223,7 +226,10 @@ class ActionExecutor:
                 action,
                 principal or source,
                 contained=contained,
-                more=self.boxes.questions(action),
+                more=[
+                    *self.boxes.questions(action),
+                    *([] if contained else self.untrusted_text.questions(action)),
+                ],
             )
         self.events.add_event(action, source)
         state = self.running.begin(action)
@@ -251,6 +257,8 @@ class ActionExecutor:
             self.last_action_time = time.time()
         is_marked = boxed or (self.boxes.is_on and is_of_agent and not only_asks)
         sandboxed = boxed if is_marked else None
+        if is_of_agent:
+            self.untrusted_text.note(action, observation)
         self._record(observation, action, state, sandboxed=sandboxed)
         return observation
 
@@ -259,6 +267,7 @@ class ActionExecutor:
         self.settings = settings
         self.confirmations.policy = settings.confirmation or "risky"
         self.confirmations.timeout_seconds = settings.confirmation_timeout
+        self.untrusted_text.is_on = settings.untrusted_text
         self.turns.configure(settings.checkpoints == "auto", settings.checkpoint_pause)
 
     def interrupt_guest(self, guest: str) -> None:

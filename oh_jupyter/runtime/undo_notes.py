@@ -1,4 +1,4 @@
-"""Notes for agents: which of their changes a person undid in a tab."""
+"""Notes for agents: which of their changes a person undid or kept in a tab."""
 
 from __future__ import annotations
 
@@ -16,6 +16,18 @@ class UndoNotes:
         self._notes: list[str] = []
         self._dropped = 0
         self._positions: dict[str, int] = {}
+        self._last_keep = ("", 0)
+
+    def add_keep(self, name: str, count: int) -> None:
+        """Add a note on changes of a file that were kept; successive ones become one note."""
+        last_name, last_count = self._last_keep
+        end = self._dropped + len(self._notes)
+        is_successive = name == last_name and self._notes[-1:] == [_keep_note(name, last_count)]
+        if is_successive and end not in self._positions.values():
+            count += last_count
+            self._notes.pop()
+        self.add(_keep_note(name, count))
+        self._last_keep = (name, count)
 
     def add(self, note: str) -> None:
         """Add a note."""
@@ -31,3 +43,7 @@ class UndoNotes:
         start = self._positions.get(reader, end)
         self._positions[reader] = end
         return self._notes[max(0, start - self._dropped) :]
+
+
+def _keep_note(name: str, count: int) -> str:
+    return f"The person kept {count} change{'' if count == 1 else 's'} of {name}."

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from oh_jupyter.sandbox.seatbelt import PROGRAM
@@ -60,9 +59,19 @@ class Engine:
         return f"{self.problem}: {' '.join(self.mend.split())}"
 
 
-@cache
+WORKING_ENGINES: dict[str | None, Engine] = {}
+"""Engines that passed the trial, by user; a failure may be fixed meanwhile."""
+
+
 def find_engine(user: str | None = None) -> Engine:
-    """Return the engine for a user; None is our own. The first call tries it once."""
+    """Return the engine for a user; None is our own. It is tried until it works once."""
+    engine = WORKING_ENGINES.get(user) or _try_engine(user)
+    if engine.program is not None:
+        WORKING_ENGINES[user] = engine
+    return engine
+
+
+def _try_engine(user: str | None) -> Engine:
     if sys.platform == "darwin":
         if os.access(PROGRAM, os.X_OK):
             return Engine(PROGRAM)

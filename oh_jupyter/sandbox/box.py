@@ -13,7 +13,15 @@ from collections.abc import Sequence
 from oh_jupyter.errors import SandboxError
 from oh_jupyter.sandbox.availability import Engine
 from oh_jupyter.sandbox.bubblewrap import CONSOLE, REPORT_DEVICE, RESOLVER_FILE, bubblewrap_argv
-from oh_jupyter.sandbox.mounts import FOREIGN, Mount, Placeholder, is_within, missing_paths, resolve
+from oh_jupyter.sandbox.mounts import (
+    FOREIGN,
+    Mount,
+    Placeholder,
+    differences,
+    is_within,
+    missing_paths,
+    resolve,
+)
 from oh_jupyter.sandbox.profile import Profile
 from oh_jupyter.sandbox.seatbelt import seatbelt_argv
 
@@ -63,7 +71,8 @@ class Box:
             SandboxError: The workspace cannot be protected.
         """
         self._put_placeholders()
-        self._mounts = resolve(self.profile, self._can_reach)
+        # Without a terminal, the program starts before `check` could find a difference.
+        self._mounts = resolve(self.profile, self._can_reach, nested=bool(terminals))
         if not self._is_namespaced:
             boxed = seatbelt_argv(
                 self._mounts,
@@ -89,6 +98,20 @@ class Box:
         )
         # bubblewrap itself shows the terminal of its output at this path.
         return boxed, [CONSOLE, REPORT_DEVICE][: len(terminals)]
+
+    def check(self, pid: int) -> None:
+        """Raise SandboxError unless a started process of the box sees exactly the mounts."""
+        if not self._is_namespaced:
+            return
+        try:
+            wrong = differences(self._mounts, pid)
+        except OSError as error:
+            wrong = [str(error)]
+        if wrong:
+            raise SandboxError(
+                f"The sandbox was not used, because paths changed while it started "
+                f"({', '.join(wrong[:3])}). Try again."
+            )
 
     def outside(self, path: str) -> str | None:
         """Return the path outside of a path in the box, or None if the box hides it."""

@@ -88,7 +88,7 @@ def bubblewrap_argv(
     for inside, outside in (devices or {}).items():
         argv += ["--dev-bind", outside, inside]
     for outside, inside in sockets:
-        argv += ["--bind", outside, inside]
+        argv += ["--ro-bind", outside, inside]  # enough to connect
     for path in read_only_at_the_end:
         argv += ["--remount-ro", path]
     return [*argv, "--chdir", cwd, "--", *command]

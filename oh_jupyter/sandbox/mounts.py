@@ -7,9 +7,11 @@ mounted.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from oh_jupyter.sandbox.profile import Profile
@@ -67,16 +69,34 @@ def missing_paths(profile: Profile) -> list[Placeholder]:
     ]
 
 
-def resolve(profile: Profile, reachable: Reachable = lambda path: True) -> list[Mount]:
-    """Return the mounts of a profile on top of a read-only machine, parents first."""
+def resolve(
+    profile: Profile, reachable: Reachable = lambda path: True, *, nested: bool = True
+) -> list[Mount]:
+    """Return the mounts of a profile on top of a read-only machine, parents first.
+
+    Args:
+        profile: The profile.
+        reachable: See ``Reachable``.
+        nested: Also mount paths that a process in another box could replace meanwhile; the
+            caller checks the result with ``differences``.
+    """
     plan: dict[str, Kind] = {"/tmp": "private", "/var/tmp": "empty", "/run": "hidden_directory"}
     plan = {os.path.realpath(path): kind for path, kind in plan.items()}
     for path in profile.visible:
         plan.setdefault(os.path.realpath(path), "visible")
     roots = [os.path.realpath(path) for path in profile.writable if os.path.exists(path)]
+    if not nested:
+        roots = [
+            root
+            for root in roots
+            if not is_within_any(root, [each for each in roots if each != root])
+        ]
     lifted = {os.path.realpath(path) for path in profile.lifted}
     plan.update(dict.fromkeys(roots, "writable"))
-    for path in (*profile.directories, *(path for path, _ in profile.files), *profile.read_only):
+    for root in roots:
+        _pin_parents(plan, root, [each for each in roots if each != root])
+    protected = [*profile.directories, *(path for path, _ in profile.files), *profile.read_only]
+    for path in (*protected, *(profile.nested if nested else ())):
         real = os.path.realpath(path)
         if real in lifted or not os.path.lexists(real) or not is_within_any(real, roots):
             continue
@@ -89,6 +109,42 @@ def resolve(profile: Profile, reachable: Reachable = lambda path: True) -> list[
             if is_within_any(real, roots):
                 _pin_parents(plan, real, roots)
     return _without_redundant(plan)
+
+
+def differences(mounts: list[Mount], pid: int) -> list[str]:
+    """Return the paths at which a started box differs from its mounts.
+
+    A process in another box can replace a directory by a link between the decision and the mount.
+    """
+    points = mount_points(Path(f"/proc/{pid}/mountinfo").read_bytes())
+    planned = {mount.path: mount.kind for mount in mounts}
+    writable = {path for path, kind in planned.items() if kind in ("writable", "private", "empty")}
+    wrong = [
+        path
+        for path, is_writable in points.items()
+        if is_writable and path not in writable and not is_within_any(path, ["/dev", "/proc"])
+    ]
+    for mount in mounts:
+        if mount.path not in points:
+            # Its owner may have removed what was hidden; a box cannot, outside of its directories.
+            is_gone = mount.kind == "hidden_file" and not os.path.lexists(mount.path)
+            if not is_gone or is_within_any(mount.path, sorted(writable)):
+                wrong.append(mount.path)
+        elif mount.kind in ("writable", "read_only", "visible"):
+            ours, theirs = os.lstat(mount.path), os.lstat(f"/proc/{pid}/root{mount.path}")
+            if stat.S_ISLNK(ours.st_mode) or not os.path.samestat(ours, theirs):
+                wrong.append(mount.path)
+    return wrong
+
+
+def mount_points(table: bytes) -> dict[str, bool]:
+    """Return the mount points of a mountinfo table, and whether each is writable."""
+    points = {}
+    for line in table.splitlines():
+        fields = line.split()
+        path = re.sub(rb"\\([0-7]{3})", lambda match: bytes([int(match[1], 8)]), fields[4])
+        points[os.fsdecode(path)] = b"rw" in fields[5].split(b",")
+    return points
 
 
 def is_within(path: str, root: str) -> bool:

@@ -87,6 +87,7 @@ class Profile:
         files: Files in writable ones that are read-only, each with the content of a placeholder
             that stands for a missing one.
         read_only: Paths in writable ones that are read-only if they exist.
+        nested: Paths that were found deeper in writable ones, read-only as well.
         hidden: Invisible paths.
         visible: Directories that stay visible, read-only, below hidden ones: the kernel's Python.
         network: ``none``, or ``host`` for the machine's.
@@ -98,6 +99,7 @@ class Profile:
     directories: tuple[str, ...] = ()
     files: tuple[tuple[str, str], ...] = ()
     read_only: tuple[str, ...] = ()
+    nested: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     visible: tuple[str, ...] = ()
     network: Network = "none"
@@ -133,22 +135,26 @@ def make_profile(
     directories = [os.path.join(workspace, name) for name in PROTECTED_DIRECTORIES]
     git = directories.pop(0)
     read_only = [os.path.join(home, name) for home in homes for name in HOME_DIRECTORIES]
-    if not os.path.lexists(git):
+    if os.path.isdir(git):
+        directories.append(os.path.join(git, "hooks"))
+        read_only += [os.path.join(git, name) for name in GIT_FILES]
+    else:
         directories.append(git)
+    nested = []
     for root in roots:
         for directory in _interesting(root):
             if os.path.basename(directory) == ".git" and os.path.isdir(directory):
                 for each in _git_directories(directory):
-                    directories.append(os.path.join(each, "hooks"))
-                    read_only += [os.path.join(each, name) for name in GIT_FILES]
+                    nested += [os.path.join(each, name) for name in ("hooks", *GIT_FILES)]
             else:
-                read_only.append(directory)
+                nested.append(directory)
     return Profile(
         writable=roots,
         lifted=lifted,
         directories=tuple(directories),
         files=tuple(protected_files(workspace, homes)),
         read_only=tuple(read_only),
+        nested=tuple(nested),
         hidden=tuple(hidden_paths(workspace, homes, own_folders, hidden)),
         visible=(sys.prefix, sys.base_prefix),
         network=network,

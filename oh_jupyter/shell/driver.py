@@ -105,6 +105,9 @@ class Enclosure(Protocol):
     ) -> tuple[list[str], list[str]]:
         """Return the command line that runs a program inside, and its terminals' paths there."""
 
+    def check(self, pid: int) -> None:
+        """Raise ShellError unless a started process is enclosed as decided."""
+
     def outside(self, path: str) -> str | None:
         """Return the path outside of a path inside, or None if it is hidden."""
 

@@ -143,6 +143,12 @@ class ShellSupervisor:
             except asyncio.CancelledError:
                 await shell.end()
                 raise
+            if outcome == "done" and self._enclosure is not None:
+                try:
+                    self._enclosure.check(shell.pid)
+                except ShellError:
+                    await shell.end()
+                    raise
             if outcome == "done" and ready.report is not None:
                 shell.take_idle_output()
                 self.cwd = ready.report.cwd

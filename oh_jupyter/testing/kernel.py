@@ -179,7 +179,7 @@ class LiveKernel:
         self._sockets.cleanup()
 
 
-def text_at_end(client: BlockingKernelClient, code: str) -> str:
+def text_at_end(client: BlockingKernelClient, code: str, timeout_seconds: float = 200) -> str:
     """Run a cell and return what it shows at its end as text."""
     shown: dict[str, str] = {}
 
@@ -192,7 +192,9 @@ def text_at_end(client: BlockingKernelClient, code: str) -> str:
         elif kind == "error":
             shown[kind] = f"{content['ename']}: {content['evalue']}"
 
-    client.execute_interactive(code, output_hook=collect, timeout=200, allow_stdin=False)
+    client.execute_interactive(
+        code, output_hook=collect, timeout=timeout_seconds, allow_stdin=False
+    )
     return "\n".join(shown.values())
 
 

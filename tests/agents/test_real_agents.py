@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,9 @@ from oh_jupyter.testing.kernel import text_at_end
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 PROGRAMS = {"claude": "claude-agent-acp", "codex": "codex-acp"}
+LATE_SECONDS = float(os.environ.get("OH_JUPYTER_TEST_LATE_SECONDS", "70"))
+"""How late a person approves: later than the 60 s that clients often wait by default."""
+
 TOOLS = {"claude": "mcp__oh-jupyter__", "codex": "mcp__oh_jupyter__"}
 """How the tools of the server that ``oh-jupyter connect`` writes down are called."""
 
@@ -55,6 +59,7 @@ class Notebook:
             "IS_SANDBOX": None,
             "HOME": str(home),
             "OH_JUPYTER_CONFIRMATION": "risky",
+            "OH_JUPYTER_CONFIRMATION_TIMEOUT": "7200",
             "ANTHROPIC_BASE_URL": model.url,
             "ANTHROPIC_API_KEY": "dummy",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -79,9 +84,9 @@ class Notebook:
         self.panel.start_channels()
         self.execute("%load_ext oh_jupyter")
 
-    def execute(self, code: str) -> str:
+    def execute(self, code: str, **options: Any) -> str:
         """Run a cell; all that it shows, as text."""
-        return text_at_end(self.client, code)
+        return text_at_end(self.client, code, **options)
 
     def _ask(self, operation: str, **fields: Any) -> dict[str, Any]:
         """A request on the control channel, as the panel sends it."""
@@ -94,14 +99,15 @@ class Notebook:
             if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
                 return dict(reply["content"])
 
-    def decide(self, *answers: bool) -> threading.Thread:
-        """Answer questions, one after the other, as a person does in the panel."""
+    def decide(self, *answers: bool, late_seconds: float = 0) -> threading.Thread:
+        """Answer questions, one after the other, as a person does in the panel, perhaps late."""
 
         def look() -> None:
             for approve in answers:
                 waiting = wait_until(
                     lambda: self._ask("confirmations")["waiting"], timeout_seconds=200
                 )
+                time.sleep(late_seconds)
                 self._ask("confirm", id=waiting[0]["id"], approve=approve)
 
         thread = threading.Thread(target=look, daemon=True)
@@ -194,6 +200,20 @@ def test_one_question_approved_and_one_rejected(notebook: Notebook, agent: str) 
     assert (work / f"{agent}-approved").stat().st_mode & 0o777 == 0o777
     assert (work / f"{agent}-rejected").stat().st_mode & 0o777 == 0o600
     assert "rejected by the user" in notebook.told()
+
+
+@pytest.mark.timeout(300 + LATE_SECONDS)
+def test_a_late_approval_starts_the_action(notebook: Notebook, agent: str) -> None:
+    """The agents' own timeouts are real: the progress of a call must keep them waiting."""
+    opened = notebook.work / f"{agent}-late"
+    opened.touch(mode=0o600)
+    notebook.model.steps += [("mcp__oh__run", {"command": f"chmod 777 {opened}"}), "It is open."]
+    deciding = notebook.decide(True, late_seconds=LATE_SECONDS)
+    shown = notebook.execute(f"%oh_agent --new {agent} open it", timeout_seconds=250 + LATE_SECONDS)
+    assert "It is open." in shown
+    deciding.join()
+    assert opened.stat().st_mode & 0o777 == 0o777
+    assert "rejected by the user" not in notebook.told()
 
 
 def test_an_interrupt_ends_what_it_runs(notebook: Notebook, agent: str) -> None:

@@ -132,7 +132,7 @@ def call_tool(lab: Any, path: str, tool: str, arguments: dict[str, Any]) -> dict
 
 MCP_CLIENT = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    "io.modelcontextprotocol/clientInfo": {"name": "Claude", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 OPTIONS = ("cell", "edit_mode", "cell_type", "to")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from typing import Any
@@ -72,13 +73,13 @@ def test_hunks_are_kept_and_undone_one_by_one(open_tab) -> None:
     review = Review(tab)
     rewrite(tab, 0, CHANGED)
     tab.expect(SOURCES, [CHANGED, "two = 2"])
-    review.expect_summary("2 changes by an agent in 1 cell")
+    review.expect_summary("2 changes by Claude in 1 cell")
     expect(review.panel.locator(".cm-deletedChunk").first).to_contain_text("line_1 = 1")
     take_pictures(tab.page, "review-hunks")
 
     review.button("Undo this change", 1).click()
     tab.expect(SOURCES, [CHANGED.replace("66", "6"), "two = 2"])
-    review.expect_summary("1 change by an agent in 1 cell")
+    review.expect_summary("1 change by Claude in 1 cell")
     review.button("Keep this change").click()
     review.expect_none()
     tab.expect(DIRTY, True)
@@ -99,7 +100,7 @@ def test_added_deleted_and_moved_cells_are_shown_and_undone(open_tab) -> None:
     tab.call("insert_cell", source="added = 5\nmore = 6", index=2)
     tab.call("move_cell", cell="cell-3", index=0)
     tab.expect(SOURCES, ["four = 4", "print('out')  # agent", "three = 3", "added = 5\nmore = 6"])
-    review.expect_summary("4 changes by an agent in 4 cells")
+    review.expect_summary("4 changes by Claude in 4 cells")
     expect(review.panel.get_by_role("group", name="Deleted cell: two = 2")).to_be_visible()
     expect(review.panel.get_by_role("group", name="Moved")).to_be_visible()
     expect(review.panel.get_by_role("group", name="Added cell")).to_be_visible()
@@ -113,7 +114,7 @@ def test_added_deleted_and_moved_cells_are_shown_and_undone(open_tab) -> None:
     tab.expect(f"{SOURCES}[1]", "two = 2")
     review.panel.get_by_role("group", name="Added cell").get_by_role("button", name=undo).click()
     tab.expect(SOURCES, ["print('out')  # agent", "two = 2", "three = 3", "four = 4"])
-    review.expect_summary("1 change by an agent in 1 cell")
+    review.expect_summary("1 change by Claude in 1 cell")
     review.button("Undo all changes").click()
     tab.expect(SOURCES, ["print('out')", "two = 2", "three = 3", "four = 4"])
     review.expect_none()
@@ -128,12 +129,12 @@ def test_what_is_typed_in_a_change_stays_when_it_is_undone(open_tab) -> None:
     tab = open_tab("one = 1\n\nother = 0", "two = 2")
     review = Review(tab)
     rewrite(tab, 0, "one = 11\n\nother = 0")
-    review.expect_summary("1 change by an agent in 1 cell")
+    review.expect_summary("1 change by Claude in 1 cell")
     tab.type(0, " # mine")
     tab.page.keyboard.press("Enter")
     tab.page.keyboard.type("mine = 1")
     rewrite(tab, 1, "two = 22")
-    review.expect_summary("2 changes by an agent in 2 cells")
+    review.expect_summary("2 changes by Claude in 2 cells")
     tab.page.keyboard.type("23")
     typed = "other = 0 # mine\nmine = 123"
     tab.expect(SOURCES, [f"one = 11\n\n{typed}", "two = 22"])
@@ -142,7 +143,7 @@ def test_what_is_typed_in_a_change_stays_when_it_is_undone(open_tab) -> None:
     review.expect_none()
 
     rewrite(tab, 1, "two = 22")
-    review.expect_summary("1 change by an agent in 1 cell")
+    review.expect_summary("1 change by Claude in 1 cell")
     tab.type(1, "33")
     review.button("Undo this change").click()
     tab.expect(f"{SOURCES}[1]", "two = 233")
@@ -159,13 +160,13 @@ def test_a_review_goes_on_after_a_reload(lab, open_tab) -> None:
     review = Review(tab)
     rewrite(tab, 0, CHANGED)
     tab.call("delete_cell", cell="cell-1")
-    review.expect_summary("3 changes by an agent in 2 cells")
+    review.expect_summary("3 changes by Claude in 2 cells")
     review.button("Keep this change").click()
-    review.expect_summary("2 changes by an agent in 2 cells")
+    review.expect_summary("2 changes by Claude in 2 cells")
     tab.page.reload()
     tab.page.locator(".jp-NotebookPanel:visible .jp-Cell").first.wait_for()
     tab.page.wait_for_function("jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel")
-    review.expect_summary("2 changes by an agent in 2 cells")
+    review.expect_summary("2 changes by Claude in 2 cells")
     review.button("Undo all changes").click()
     tab.expect(SOURCES, [CHANGED.replace("66", "6"), "two = 2", "three = 3"])
     review.expect_none()
@@ -179,14 +180,14 @@ def test_a_save_by_the_person_keeps_all_changes(lab, open_tab) -> None:
     tab = open_tab("one = 1", "two = 2")
     review = Review(tab)
     rewrite(tab, 0, "one = 11")
-    review.expect_summary("1 change by an agent in 1 cell")
+    review.expect_summary("1 change by Claude in 1 cell")
     tab.type_and_report(1, " # mine")
     assert "# mine" in tab.act("run", command=f"cat {tab.file}")
     tab.expect(DIRTY, False)
     tab.type(1, " too")
     tab.page.evaluate("jupyterapp.shell.currentWidget.context.save()")  # as JupyterLab does alone
     tab.expect(DIRTY, False)
-    review.expect_summary("1 change by an agent in 1 cell")
+    review.expect_summary("1 change by Claude in 1 cell")
     tab.save()
     review.expect_none()
     assert tab.file_sources == ["one = 11", "two = 2 # mine too"]
@@ -207,7 +208,7 @@ def test_changes_are_reviewed_by_keys(open_tab) -> None:
     rewrite(tab, 0, CHANGED)
     rewrite(tab, 2, "three = 33")
     tab.call("delete_cell", cell="cell-1")
-    review.expect_summary("4 changes by an agent in 3 cells")
+    review.expect_summary("4 changes by Claude in 3 cells")
     press = tab.page.keyboard.press
     tab.page.locator(".jp-Cell .jp-InputPrompt").first.click()
     press("F7")
@@ -220,7 +221,7 @@ def test_changes_are_reviewed_by_keys(open_tab) -> None:
     press("Shift+F7")
     tab.expect(line, 1)
     press("Alt+F7")
-    review.expect_summary("2 changes by an agent in 2 cells")
+    review.expect_summary("2 changes by Claude in 2 cells")
     press("F7")
     expect(review.button("Keep the changes of this cell", 0)).to_be_focused()
     press("Alt+Shift+F7")
@@ -259,12 +260,33 @@ def test_a_text_file_is_reviewed_in_its_editor(lab, open_tab) -> None:
     assert path.read_text() == mine
 
 
+def test_an_agent_learns_what_the_person_kept(open_tab) -> None:
+    tab = open_tab(LINES, "two = 2")
+    review = Review(tab)
+    rewrite(tab, 0, CHANGED)
+    rewrite(tab, 1, "two = 22")
+    review.expect_summary("3 changes by Claude in 2 cells")
+    review.button("Keep this change").click()
+    review.expect_summary("2 changes by Claude in 2 cells")
+    tab.page.get_by_role("button", name="Keep all changes").click()
+    review.expect_none()
+    notes: list[str] = []
+
+    def has_read_all() -> bool:
+        notes.extend(re.findall(r"The person kept .*?\.(?:ipynb|py)\.", tab.call("read_cells")))
+        return sum(int(note.split()[3]) for note in notes) >= 3
+
+    wait_until(has_read_all, what="the notes")
+    assert all(note.endswith(f" of {tab.file.name}.") for note in notes)
+    assert "The person kept" not in tab.call("read_cells")
+
+
 def test_an_agent_learns_what_the_person_undid(open_tab) -> None:
     tab = open_tab(LINES, "two = 2")
     review = Review(tab)
     rewrite(tab, 0, CHANGED)
     rewrite(tab, 1, "two = 22")
-    review.expect_summary("3 changes by an agent in 2 cells")
+    review.expect_summary("3 changes by Claude in 2 cells")
     with tab.page.expect_response(lambda response: "oh_jupyter/unsaved" in response.url):
         review.button("Undo this change", 1).click()
     note = f"The person undid 1 change in cell 0 of {tab.file.name}."
@@ -283,7 +305,7 @@ def test_a_setting_turns_reviews_off(lab, open_tab) -> None:
     tab = open_tab("one = 1")
     review = Review(tab)
     rewrite(tab, 0, "one = 11")
-    review.expect_summary("1 change by an agent in 1 cell")
+    review.expect_summary("1 change by Claude in 1 cell")
     settings = "lab/api/settings/oh-jupyter:review"
     try:
         lab.request(settings, {"raw": '{"review": "off"}'}, "PUT")

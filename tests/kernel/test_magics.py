@@ -7,6 +7,8 @@ import textwrap
 
 import pytest
 
+from oh_jupyter.sandbox import find_engine
+
 MAGICS = [
     *("oh_run", "oh_edit", "oh_browse", "oh_store", "oh_skills", "oh_log", "oh_status"),
     *("oh_rewind", "oh_doctor", "oh_agent"),
@@ -65,7 +67,7 @@ def complete(kernel, text: str) -> list[str]:
 def test_options_and_paths_are_completed_where_they_fit(kernel) -> None:
     kernel.execute("%oh_run mkdir -p elsewhere && touch elsewhere/found && cd elsewhere")
     assert complete(kernel, "%oh_run --") == [
-        *("--blocking", "--cell", "--help", "--input", "--static", "--timeout")
+        *("--blocking", "--cell", "--help", "--input", "--sandbox", "--static", "--timeout")
     ]
     assert complete(kernel, "%oh_run ls --") == []
     assert complete(kernel, "%oh_run cat fo") == ["found"]
@@ -331,3 +333,15 @@ def test_the_doctor_looks_at_this_environment(kernel) -> None:
     shown = kernel.execute("%oh_doctor")
     assert "all requirements are installed" in shown
     assert "wrong" not in shown
+
+
+@pytest.mark.skipif(find_engine().program is None, reason="needs bubblewrap")
+def test_a_command_in_a_sandbox_says_so(kernel) -> None:
+    shown = kernel.execute("%oh_run --sandbox touch /etc/x")
+    assert "Read-only file system" in shown
+    assert "[sandboxed]" in shown
+    assert "[sandboxed]" in kernel.execute("%oh_log --last 1")
+    assert "[sandboxed]" not in kernel.execute("%oh_run echo plain")
+    kernel.execute("oh.set_env({'KEPT_OUT': 'a-value'}, sandbox=False)")
+    assert "<>" in kernel.execute('%oh_run --sandbox echo "<$KEPT_OUT>"')
+    assert "not sandboxed: sandbox is off" in kernel.execute("%oh_status")

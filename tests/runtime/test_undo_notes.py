@@ -23,6 +23,22 @@ def test_an_agent_that_comes_later_receives_no_earlier_notes() -> None:
     assert notes.take(None) == []
 
 
+def test_changes_that_are_kept_one_after_the_other_are_one_note() -> None:
+    notes = UndoNotes()
+    notes.take(CLAUDE)
+    notes.add_keep("a.ipynb", 1)
+    notes.add_keep("a.ipynb", 2)
+    notes.add_keep("b.py", 1)
+    kept = ["The person kept 3 changes of a.ipynb.", "The person kept 1 change of b.py."]
+    assert notes.take(CLAUDE) == kept
+    notes.add_keep("b.py", 1)
+    assert notes.take(CLAUDE) == kept[1:], "what was read is not counted again"
+    notes.add_keep("b.py", 1)
+    notes.add("undid")
+    notes.add_keep("b.py", 1)
+    assert notes.take(CLAUDE) == [kept[1], "undid", kept[1]]
+
+
 def test_the_newest_notes_remain() -> None:
     notes = UndoNotes()
     notes.take(CLAUDE)

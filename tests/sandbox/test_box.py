@@ -8,11 +8,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
-from oh_jupyter.errors import SandboxError
+from oh_jupyter.errors import SandboxError, ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction
 from oh_jupyter.sandbox import Box, Engine, Profile, availability, find_engine, make_profile
 from oh_jupyter.sandbox.bubblewrap import bubblewrap_argv
@@ -216,6 +217,56 @@ def test_a_bound_socket_is_the_way_out(layout: Layout) -> None:
     assert "outside-secret" in content
 
 
+@needs_engine
+@pytest.mark.parametrize("target", ["../outside", "../.ssh"], ids=["to write", "to read"])
+def test_a_link_that_appears_while_a_box_starts(layout: Layout, target: str) -> None:
+    box = layout.box()
+    enclose = box.enclose
+
+    def race(*arguments: Any) -> Any:
+        result = enclose(*arguments)
+        (layout.workspace / "sub").rename(layout.workspace / "moved")
+        (layout.workspace / "sub").symlink_to(target)
+        (layout.home / target.removeprefix("../") / ".git" / "hooks").mkdir(parents=True)
+        (layout.home / target.removeprefix("../") / ".git" / "config").touch()
+        return result
+
+    box.enclose = race  # type: ignore[method-assign]
+    with pytest.raises(ShellError), layout.boxed(box):
+        pass
+    box.close()
+
+
+@needs_engine
+def test_a_box_is_checked_before_its_first_command(layout: Layout) -> None:
+    box = layout.box()
+    with layout.boxed(box) as session:
+        assert session.pid is not None
+        box.check(session.pid)
+        real = layout.workspace / "sub"
+        real.rename(layout.workspace / "moved")
+        real.symlink_to("../outside")
+        with pytest.raises(SandboxError, match=r"paths changed while it started \(/.*/sub"):
+            box.check(session.pid)
+        with pytest.raises(SandboxError, match="paths changed"):
+            box.check(os.getpid())
+    box.close()
+
+
+@needs_engine
+def test_the_memory_limit_spares_the_shell(layout: Layout) -> None:
+    box = layout.box()
+    session = BashSession(layout.workspace, None, 60, 300, env=layout.env(), enclosure=box)
+    with session:
+        output_of(session, "export KEPT=1")
+        code = 'import time; x = b"x" * (600 * 2**20); time.sleep(60)'
+        action = CmdRunAction(f"{sys.executable} -c '{code}'", blocking=True)
+        observation = session.execute(action)
+        assert "more than the limit of 300 MiB" in observation.metadata.suffix  # type: ignore[union-attr]
+        assert output_of(session, "echo $KEPT") == "1"
+    box.close()
+
+
 def test_missing_paths_and_links_are_resolved_once(tmp_path: Path) -> None:
     real = tmp_path / "real"
     real.mkdir()
@@ -252,11 +303,8 @@ def test_the_profile_for_macos() -> None:
 
 def test_no_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    find_engine.cache_clear()
-    try:
-        engine = find_engine()
-    finally:
-        find_engine.cache_clear()
+    monkeypatch.setattr(availability, "WORKING_ENGINES", {})
+    engine = find_engine()
     if sys.platform == "linux":
         assert engine.program is None
         assert "bubblewrap is not installed: " in engine.sentence
@@ -281,11 +329,8 @@ def test_a_bubblewrap_that_differs(
     (tmp_path / "bwrap").write_text(script)
     (tmp_path / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    find_engine.cache_clear()
-    try:
-        engine = find_engine()
-    finally:
-        find_engine.cache_clear()
+    monkeypatch.setattr(availability, "WORKING_ENGINES", {})
+    engine = find_engine()
     if script == OLD:
         assert engine == Engine(f"{tmp_path}/bwrap", nested_namespaces=True)
     else:

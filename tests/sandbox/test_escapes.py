@@ -152,7 +152,7 @@ ATTEMPTS = [
     python("connect to a socket through a link", 'import os\nos.symlink("@OUT@", "o")'
            + CONNECT.format(family="AF_UNIX", kind="SOCK_STREAM", address='"o/socket"')),
     python("connect to an abstract socket",
-           CONNECT.format(family="AF_UNIX", kind="SOCK_STREAM", address='"\\0@ABSTRACT@"')),
+           CONNECT.format(family="AF_UNIX", kind="SOCK_STREAM", address='"\\x00@ABSTRACT@"')),
     does("see sockets of services", "ls -A /run | grep -q ."),
     reads("shared memory", "cat @SHM@"),
     reads("the temporary directory", "cat @TMP@"),

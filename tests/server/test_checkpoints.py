@@ -9,6 +9,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
+from mcp_client import MAJOR
+
 from oh_jupyter.checkpoints import Checkpoints
 from oh_jupyter.moves import moves, save_times
 from oh_jupyter.testing import wait_until
@@ -172,6 +175,29 @@ async def test_a_file_that_a_person_saved_while_a_command_ran_stays(
     assert {"path": "project/made", "kind": "delete"} in plan["changes"]
     assert plan["kept"] == {"project/thesis.md": "changed by others during the turn"}
     assert thesis.read_text() == "the person's"
+
+
+@pytest.mark.skipif(MAJOR == 1, reason="major 1 of the SDK knows sessions only")
+async def test_calls_of_a_client_without_a_session_are_one_turn(
+    mcp_connect: Any, act: Any, ask: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("OH_JUPYTER_CHECKPOINTS", "auto")
+    _, done = await act("run", command="pwd")
+    root = Path(done["content"].strip())
+    await asyncio.to_thread(wait_until, lambda: _ended(root, 1), what="the end of the turn")
+
+    async def run(command: str, name: str, turn: int) -> None:
+        async with mcp_connect(transport="sessionless", name=name) as client:
+            await client.call_tool("run", {"command": command})
+        await asyncio.to_thread(wait_until, lambda: _ended(root, turn), what="the end of the turn")
+
+    await run("echo 1 > a.txt", "first", 2)
+    (root / "mine.txt").write_text("typed in an editor")
+    await run("echo 2 > b.txt", "first", 3)
+    await run("echo 3 > c.txt", "second", 4)
+    listed = (await ask("checkpoints"))[1]["checkpoints"]
+    turns = [(each["id"], each["label"], each["files"]) for each in listed[1:]]
+    assert turns == [(2, "echo 1 > a.txt", ["a.txt", "b.txt"]), (4, "echo 3 > c.txt", ["c.txt"])]
 
 
 async def test_requests_of_one_session_are_one_turn(act: Any, ask: Any, monkeypatch: Any) -> None:

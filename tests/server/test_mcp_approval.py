@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from typing import Any
 
 import pytest
@@ -115,6 +116,36 @@ async def test_a_client_is_not_asked_unless_the_setting_allows_it(
         await link.request("confirm", {"id": waiting[0]["id"], "approve": False})
         assert "rejected" in text(await calling)
     assert person.asked == []
+
+
+LATE_SECONDS = float(os.environ.get("OH_JUPYTER_TEST_LATE_SECONDS", "70"))
+"""How late a person approves: later than the 60 s that clients often wait by default."""
+
+
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OH_JUPYTER_CONFIRMATION_TIMEOUT", "7200")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200 + LATE_SECONDS)
+@pytest.mark.usefixtures("patience")
+@pytest.mark.server_config(OhJupyter={"confirmation": "always"})
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_late_approval_starts_the_action(
+    mcp_connect, plain_kernel, ask, jp_serverapp, transport
+) -> None:
+    async with mcp_connect(plain_kernel, transport=transport) as session:
+        calling = asyncio.ensure_future(session.call_tool("run", {"command": "echo late"}))
+        code, waiting = 0, []
+        while code != 200 or not waiting:  # 424 until oh_jupyter is loaded
+            code, waiting = await ask("kernels", plain_kernel, "confirmations")
+        assert waiting[0]["seconds_left"] > LATE_SECONDS
+        done, _ = await asyncio.wait({calling}, timeout=LATE_SECONDS)
+        assert not done, calling.result()
+        link = state_of(jp_serverapp.web_app.settings).router.link(plain_kernel)
+        await link.request("confirm", {"id": waiting[0]["id"], "approve": True})
+        assert text(await calling).startswith("late")
 
 
 class SessionlessCalls:

@@ -1,3 +1,5 @@
+import { Signal } from '@lumino/signaling';
+
 import {
   isAction,
   isRecord,
@@ -9,6 +11,9 @@ import {
 export class AgentActivity {
   /** Number of signs so far: each means that an agent may have changed files. */
   signs = 0;
+
+  /** Emitted when an agent's action is recorded: of some tools after what it does. */
+  readonly acted = new Signal<this, void>(this);
 
   /** Name of the last agent; "" if unknown. */
   name = '';
@@ -33,6 +38,7 @@ export class AgentActivity {
       if (event.source === 'agent') {
         this.name = nameOf(event.options?.actor);
         this._running.add(`${generation}/${event.id}`);
+        this.acted.emit();
       }
       return;
     }

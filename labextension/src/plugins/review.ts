@@ -12,7 +12,7 @@ import type { CommandRegistry } from '@lumino/commands';
 
 import { askKernel } from '../control/request.js';
 import { CommandIDs } from '../ids.js';
-import type { IUndoRecord } from '../review/document.js';
+import type { IKeepRecord, IUndoRecord } from '../review/document.js';
 import { Reviews } from '../review/reviews.js';
 import { ReviewStore } from '../review/store.js';
 import type { ReviewView } from '../review/view.js';
@@ -51,14 +51,22 @@ export const reviewPlugin = definePlugin({
       window.localStorage,
       app.serviceManager.serverSettings.baseUrl
     );
-    const reviews = new Reviews(documents, store, (context, record) => {
-      const kernel =
-        kernelOf(app, manager, context) ??
-        runtime.current?.sessionContext.session?.kernel;
+    const kernelFor = (context: DocumentRegistry.Context) =>
+      kernelOf(app, manager, context) ??
+      runtime.current?.sessionContext.session?.kernel;
+    const onKeep = (context: DocumentRegistry.Context, record: IKeepRecord) => {
+      const kernel = kernelFor(context);
+      if (kernel) {
+        void recordKeep(kernel, record);
+      }
+    };
+    const onUndo = (context: DocumentRegistry.Context, record: IUndoRecord) => {
+      const kernel = kernelFor(context);
       if (kernel) {
         void recordUndo(kernel, record);
       }
-    });
+    };
+    const reviews = new Reviews(documents, store, onUndo, onKeep);
     reviews.isEnabled = registry === null;
     void followSettings(registry, ID, settings => {
       reviews.isEnabled = settings.get('review').composite === 'on';
@@ -189,6 +197,15 @@ function kernelOf(
     }
   }
   return null;
+}
+
+/** Note for the agents what was kept. */
+async function recordKeep(
+  kernel: Kernel.IKernelConnection,
+  { path, count }: IKeepRecord
+): Promise<void> {
+  const request = { op: 'record_keep', name: PathExt.basename(path), count };
+  await askKernel(kernel, request).catch(() => undefined);
 }
 
 /** Record an undo in the log as the person's Action; a kernel without a runtime has no log. */

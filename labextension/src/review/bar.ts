@@ -15,7 +15,6 @@ export interface IBarActions {
 export class ReviewBar extends Widget {
   constructor(
     private readonly _document: ReviewedDocument,
-    private readonly _agent: () => string,
     actions: IBarActions
   ) {
     super();
@@ -43,7 +42,7 @@ export class ReviewBar extends Widget {
 
   /** Show the current numbers. */
   refresh(): void {
-    const text = summaryOf(this._document, this._agent());
+    const text = summaryOf(this._document);
     if (this._text.textContent !== text) {
       this._text.textContent = text;
     }
@@ -53,10 +52,7 @@ export class ReviewBar extends Widget {
 }
 
 /** Summarize the changes of a document in one line. */
-function summaryOf(
-  { review, isNotebook }: ReviewedDocument,
-  agent: string
-): string {
+function summaryOf({ review, isNotebook, agent }: ReviewedDocument): string {
   const count = review.count;
   const changes = trans._n('%1 change', '%1 changes', count);
   const name = agent || trans.__('an agent');

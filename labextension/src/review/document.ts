@@ -1,6 +1,7 @@
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import { Signal } from '@lumino/signaling';
 
+import type { AgentActivity } from '../documents/agents.js';
 import { unifiedDiff } from './diff.js';
 import { FILE_ID, type IReviewCell, type Review } from './model.js';
 import type { ReviewStore } from './store.js';
@@ -17,21 +18,45 @@ export interface IUndoRecord {
   readonly diff: string;
 }
 
+/** Changes that the person decided to keep, for the agents. */
+export interface IKeepRecord {
+  readonly path: string;
+  readonly count: number;
+}
+
+/** Recipient of what the person decides. */
+export interface IDecisions {
+  undone(record: IUndoRecord): void;
+  kept(record: IKeepRecord): void;
+}
+
 /** Open document under review, and what the person decides on its changes. */
 export class ReviewedDocument {
   constructor(
     readonly context: DocumentRegistry.Context,
     readonly tracker: NotebookTracker | FileTracker,
+    private readonly _agents: AgentActivity,
     private readonly _store: ReviewStore,
-    private readonly _onUndo: (record: IUndoRecord) => void
+    private readonly _decisions: IDecisions
   ) {
     this._path = context.path;
     const stored = this._store.load(this._path);
     if (stored) {
       this.review.restore(stored);
+      this._agent = stored.agent ?? '';
     }
-    this.review.changed.connect(this._save, this);
+    this._count = this.review.count;
+    this.review.changed.connect(this._onChanged, this);
+    this._agents.acted.connect(this._onActed, this);
     context.pathChanged.connect(this._onPathChanged, this);
+  }
+
+  /** Emitted when the name of an agent becomes known after its change. */
+  readonly agentNamed = new Signal<this, void>(this);
+
+  /** Name of the agent that made the last change; "" if unknown. */
+  get agent(): string {
+    return this._agent;
   }
 
   get review(): Review {
@@ -49,12 +74,21 @@ export class ReviewedDocument {
   }
 
   keepHunk(id: string, hunk: Hunk): void {
-    this.review.keepHunk(id, hunk);
+    this._kept(() => this.review.keepHunk(id, hunk));
   }
 
   /** Keep all changes of a cell, or of the document. */
   keep(id: string | null): void {
-    this.review.keep(id);
+    this._kept(() => this.review.keep(id));
+  }
+
+  private _kept(keep: () => void): void {
+    const before = this.review.count;
+    keep();
+    const count = before - this.review.count;
+    if (count > 0) {
+      this._decisions.kept({ path: this._path, count });
+    }
   }
 
   undoHunk(id: string, hunk: Hunk): void {
@@ -95,7 +129,7 @@ export class ReviewedDocument {
     const after = this._cells;
     const cells = ids.map(id => positionOf(id, after, before));
     const diff = unifiedDiff(this._path, before, after);
-    this._onUndo({
+    this._decisions.undone({
       path: this._path,
       count,
       cells: this.isNotebook ? cells : [],
@@ -107,8 +141,28 @@ export class ReviewedDocument {
     return this.review.ids.map(id => this.review.current(id)!);
   }
 
+  private _onChanged(): void {
+    if (this.review.count > this._count) {
+      this._agent = this._agents.name;
+      this._awaitsName = !this._agents.isWorking;
+    }
+    this._count = this.review.count;
+    this._save();
+  }
+
+  private _onActed(): void {
+    // Tools whose actions are recorded later have named clients.
+    if (this._awaitsName && this._agents.name !== '') {
+      this._awaitsName = false;
+      this._agent = this._agents.name;
+      this._save();
+      this.agentNamed.emit();
+    }
+  }
+
   private _save(): void {
-    this._store.save(this._path, this.review.stored);
+    const stored = this.review.stored;
+    this._store.save(this._path, stored && { ...stored, agent: this._agent });
   }
 
   private _onPathChanged(_: unknown, path: string): void {
@@ -118,6 +172,10 @@ export class ReviewedDocument {
   }
 
   private _path: string;
+  private _agent = '';
+  private _count: number;
+  /** Whether the action that made the last change is not recorded yet. */
+  private _awaitsName = false;
 }
 
 /** Return the position of a cell, or the one that a removed cell had. */

@@ -15,10 +15,9 @@ export class FileReviewView extends ReviewView {
   constructor(
     widget: IBarHost,
     document: ReviewedDocument,
-    agent: () => string,
     private readonly _editor: CodeMirrorEditor
   ) {
-    super(widget, document, agent);
+    super(widget, document);
     this._review = new EditorReview(_editor, {
       keep: hunk => document.keepHunk(FILE_ID, hunk),
       undo: hunk => document.undoHunk(FILE_ID, hunk)

@@ -29,10 +29,9 @@ const MAX_TITLE_CHARS = 80;
 export class NotebookReviewView extends ReviewView {
   constructor(
     private readonly _panel: NotebookPanel,
-    document: ReviewedDocument,
-    agent: () => string
+    document: ReviewedDocument
   ) {
-    super(_panel, document, agent);
+    super(_panel, document);
     // Cells far from the visible part are created when they are scrolled to.
     this._notebook.cellInViewportChanged.connect(this.schedule, this);
   }

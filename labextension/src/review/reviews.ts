@@ -5,7 +5,11 @@ import type { CodeMirrorEditor } from '@jupyterlab/codemirror';
 import type { Widget } from '@lumino/widgets';
 
 import type { OpenDocuments } from '../documents/documents.js';
-import { ReviewedDocument, type IUndoRecord } from './document.js';
+import {
+  ReviewedDocument,
+  type IKeepRecord,
+  type IUndoRecord
+} from './document.js';
 import { FileReviewView } from './file.js';
 import { NotebookReviewView } from './notebook.js';
 import type { ReviewStore } from './store.js';
@@ -19,7 +23,8 @@ export class Reviews {
   constructor(
     private readonly _documents: OpenDocuments,
     private readonly _store: ReviewStore,
-    private readonly _onUndo: (context: Context, record: IUndoRecord) => void
+    private readonly _onUndo: (context: Context, record: IUndoRecord) => void,
+    private readonly _onKeep: (context: Context, record: IKeepRecord) => void
   ) {
     this._documents.onMerge = (context, isAgents, merge) => {
       const document = this._known.get(context);
@@ -80,8 +85,7 @@ export class Reviews {
       return;
     }
     this._known.set(context, document);
-    const agent = () => this._documents.agents.name;
-    const view = makeView(widget, document, agent);
+    const view = makeView(widget, document);
     if (view) {
       this._views.set(widget, view);
     } else {
@@ -93,8 +97,15 @@ export class Reviews {
     const tracker = makeTracker(context, this._documents);
     return (
       tracker &&
-      new ReviewedDocument(context, tracker, this._store, record =>
-        this._onUndo(context, record)
+      new ReviewedDocument(
+        context,
+        tracker,
+        this._documents.agents,
+        this._store,
+        {
+          undone: record => this._onUndo(context, record),
+          kept: record => this._onKeep(context, record)
+        }
       )
     );
   }
@@ -140,21 +151,19 @@ function makeTracker(
 /** Show a review in a widget with cells or an editor; return null for others. */
 function makeView(
   widget: Widget,
-  document: ReviewedDocument,
-  agent: () => string
+  document: ReviewedDocument
 ): ReviewView | null {
   const content = 'content' in widget ? widget.content : null;
   if (typeof content !== 'object' || content === null) {
     return null;
   }
   if ('activeCell' in content) {
-    return new NotebookReviewView(widget as NotebookPanel, document, agent);
+    return new NotebookReviewView(widget as NotebookPanel, document);
   }
   return 'editor' in content
     ? new FileReviewView(
         widget as IBarHost,
         document,
-        agent,
         content.editor as CodeMirrorEditor
       )
     : null;

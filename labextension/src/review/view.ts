@@ -19,10 +19,10 @@ export interface IBarHost extends Widget {
 export abstract class ReviewView {
   constructor(
     protected readonly widget: IBarHost,
-    readonly document: ReviewedDocument,
-    private readonly _agent: () => string
+    readonly document: ReviewedDocument
   ) {
     this.document.review.changed.connect(this.schedule, this);
+    this.document.agentNamed.connect(this._refreshBar, this);
     this.schedule();
   }
 
@@ -30,6 +30,7 @@ export abstract class ReviewView {
   dispose(): void {
     this._isDisposed = true;
     this.document.review.changed.disconnect(this.schedule, this);
+    this.document.agentNamed.disconnect(this._refreshBar, this);
     if (!this.widget.isDisposed) {
       this.clear();
     }
@@ -92,8 +93,12 @@ export abstract class ReviewView {
     this._bar.refresh();
   }
 
+  private _refreshBar(): void {
+    this._bar?.refresh();
+  }
+
   private _addBar(): ReviewBar {
-    const bar = new ReviewBar(this.document, this._agent, {
+    const bar = new ReviewBar(this.document, {
       keepAll: () => this.document.keep(null),
       undoAll: () => this.undoAll(null),
       step: direction => this.step(direction)

@@ -107,6 +107,16 @@ async def _record_edit(request: Request) -> Reply:
     return Reply(_notes(request))
 
 
+@operation("record_keep")
+async def _record_keep(request: Request) -> Reply:
+    """Note for agents that a person kept changes of a file in a tab."""
+    name, count = request.text("name"), request.fields.get("count")
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise WireError("'count' must be the number of changes, at least 1", "count")
+    request.runtime.executor.undo_notes.add_keep(name, count)
+    return Reply()
+
+
 @operation("peek")
 async def _peek(request: Request) -> Reply:
     """Return the progress of an Action by its ``id`` or its request's key ``of``; see ``look``."""

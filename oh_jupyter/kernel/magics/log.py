@@ -13,9 +13,16 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_magic, magics_class, output_can_be_silenced
 from IPython.core.magic_arguments import argument
 
-from oh_jupyter.events import ACTIONS, OBSERVATIONS, Event, IPythonRunCellObservation
+from oh_jupyter.events import (
+    ACTIONS,
+    OBSERVATIONS,
+    Event,
+    IPythonRunCellObservation,
+    Observation,
+)
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.kernel.api import Oh
+from oh_jupyter.kernel.display.observations import sandbox_mark
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.completion import one_of
@@ -171,6 +178,8 @@ def _row(event: Event) -> tuple[int | None, str | None, str, str]:
         message = event.content.rpartition("\n[Jupyter current working directory:")[0] or message
     first, _, rest = message.strip().partition("\n")
     text = first[:100] + (" …" if rest or len(first) > 100 else "")
+    if isinstance(event, Observation):
+        text = " ".join([text, *sandbox_mark(event)])
     return event.id, event.source, kind, text
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -226,9 +228,26 @@ class McpEndpoint:
 
     def _work(self, call: ToolRequest) -> Callable[[], Awaitable[Result]]:
         caller: Caller = call.scope[CALLER]
-        client = {"client": call.client[:MAX_CLIENT_CHARS]} if call.client else {}
-        current_actor.set({**caller.actor, **client})
+        current_actor.set({**_session_of(call), **caller.actor, **_client_of(call)})
         return partial(self._toolbox.call, call.name, call.arguments, caller)
+
+
+def _client_of(call: ToolRequest) -> dict[str, str]:
+    return {"client": call.client[:MAX_CLIENT_CHARS]} if call.client else {}
+
+
+def _session_of(call: ToolRequest) -> dict[str, str]:
+    """Return what identifies the client of a request without a session, so that it has one turn.
+
+    The protocol of 2026-07-28 offers no more than the client's name with each request. Connections
+    are no identity, since clients open several and close idle ones.
+    """
+    if not call.client:
+        return {}
+    agents = [value for name, value in call.scope["headers"] if name == b"user-agent"]
+    address, _ = call.scope["client"]
+    identity = [call.scope[CALLER].principal, call.client, str(agents), address]
+    return {"session": hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]}
 
 
 async def _report_progress(

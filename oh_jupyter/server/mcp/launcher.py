@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import sys
+import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -75,6 +76,7 @@ class _Relay:
         self._find = find
         self._server = server
         self._session = _Session()
+        self._id = uuid.uuid4().hex
         self._opening: list[Any] = []  # the messages that open a session
         self._reopening = asyncio.Lock()
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -251,6 +253,7 @@ class _Relay:
         return {
             "Accept": "application/json, text/event-stream",
             "Content-Type": "application/json",
+            "X-Session": self._id,  # a relay has one client, also where that has no session
             **self._server.headers,
             **self._session.headers,
             **({GUEST_HEADER: guest} if guest else {}),
