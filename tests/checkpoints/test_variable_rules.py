@@ -283,6 +283,24 @@ def test_an_array_that_changed_its_size_is_rebound(notebook: Notebook) -> None:
     assert notebook.value("x.tolist()") == [0, 1, 2, 0, 0]
 
 
+def test_data_that_only_what_makes_an_object_holds_is_rebound(notebook: Notebook) -> None:
+    notebook.person("import decimal; x = same = decimal.Context()")
+    assert notebook.rewind(notebook.agent("x.prec = 5"))["x"] == ("rebound", "")
+    assert notebook.value("x.prec == 28 and x is same")
+    turn = notebook.agent("x.prec")
+    assert {row[0] for row in notebook.rewind(turn).values()} <= {"unchanged"}
+    notebook.person("x = same = enumerate(iter('abc'))")
+    assert notebook.rewind(notebook.agent("next(x)"))["x"] == ("rebound", "")
+    assert notebook.value("x is same and next(x)") == (0, "a")
+
+
+def test_an_object_with_a_part_that_is_not_kept_is_not_called_unchanged(notebook: Notebook) -> None:
+    notebook.person("import threading\nclass Box: pass\nx = Box(); x.lock = threading.Lock()")
+    outcome, reason = notebook.rewind(notebook.agent("x.lock.acquire()"))["x"]
+    assert outcome == "not kept"
+    assert reason.startswith("a part is not kept: ")
+
+
 def test_the_memory_has_a_limit(notebook: Notebook) -> None:
     pytest.importorskip("numpy")
     notebook.history.memory_bytes = 2**20

@@ -13,7 +13,6 @@ from oh_jupyter.checkpoints.variables.namespace import Namespace
 from oh_jupyter.checkpoints.variables.part import MISSING
 from oh_jupyter.checkpoints.variables.records import (
     DEAD,
-    PART_NOT_KEPT,
     Binding,
     Change,
     Record,
@@ -141,7 +140,7 @@ class _Planner:
             outcome, reason = "yours", CHANGED_SINCE
         elif keys & plan.remade.keys():
             outcome, reason = "not kept", "an object in it cannot be restored in place"
-        elif reason and not reason.startswith(PART_NOT_KEPT):
+        elif reason:
             outcome = "not kept"
         shown = current if value is MISSING else value
         if shown is MISSING:
@@ -198,11 +197,17 @@ def apply(plan: VariablePlan, namespace: Namespace, checkpoint: int) -> Record:
         state = plan.contents[key]
         thing, after = strong_reference(state.thing), state.sealed(state.now())
         record.changes[key] = Change(thing, state.parts, values, after)
-    bindings = dict(plan.bindings)
+    bindings, remade = dict(plan.bindings), dict[int, Any]()
     own = namespace.own()
     for name, value in (own | bindings).items():
-        if id(value) in plan.remade:
-            bindings[name] = plan.remade[id(value)].remade()
+        if id(value) not in plan.remade:
+            continue
+        try:
+            if id(value) not in remade:  # variables of one object get one new object
+                remade[id(value)] = plan.remade[id(value)].remade()
+            bindings[name] = remade[id(value)]
+        except Exception as error:  # types may fail in any way
+            _report_failure(plan, id(value), f"restoring it failed: {error}")
     for name, value in bindings.items():
         record.bindings[name] = Binding(own.get(name, MISSING), reference(value))
         if value is MISSING:

@@ -10,7 +10,7 @@ import operator
 import pickle
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from oh_jupyter.checkpoints.variables.limits import CALL_SECONDS, NotKeptError, time_limit
@@ -222,9 +222,10 @@ REFERENCES: dict[type, Callable[[Any], Iterable[Any]]] = {
 
 
 def _read_c(thing: Any) -> tuple[Any, bytes | None, bytes]:
-    """Return the arguments that make such an object, its pickled state, and a pickled copy.
+    """Return what makes such an object, its pickled state, and a pickled copy of what makes it.
 
-    The copy exists where there is no state, and no argument that could change by itself.
+    The copy exists where there is no state, and the object hands out new arguments each time, which
+    hold its data.
     """
     with time_limit(CALL_SECONDS, "reading its state"):
         try:
@@ -234,15 +235,25 @@ def _read_c(thing: Any) -> tuple[Any, bytes | None, bytes]:
             function, arguments, state, *items = (*reduced, None)[:5]
             if any(each is not None for each in items[:2]):
                 raise NotKeptError("its items are out of reach")
+            make = (function, *arguments)
             if state is not None and hasattr(thing, "__setstate__"):
-                return (function, *arguments), pickle.dumps(state, 5), b""
+                return make, pickle.dumps(state, 5), b""
             if all(type(each) in ATOMS for each in arguments):
                 return arguments, None, pickle.dumps((function, arguments), 5)
-            return (function, *arguments), None, b""
+            if _same_arguments(arguments, thing.__reduce_ex__(4)[1]):
+                return make, None, b""
+            return (), None, pickle.dumps((function, arguments), 5)
         except NotKeptError:
             raise
         except Exception as error:  # types may fail in any way
             raise NotKeptError(_first_line(error)) from None
+
+
+def _same_arguments(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    return len(one) == len(other) and all(
+        a is b or (type(a) in ATOMS and type(a) is type(b) and a == b)
+        for a, b in zip(one, other, strict=True)
+    )
 
 
 def _write_c(thing: Any, value: tuple[Any, bytes | None, bytes]) -> None:
@@ -250,18 +261,24 @@ def _write_c(thing: Any, value: tuple[Any, bytes | None, bytes]) -> None:
         thing.__setstate__(pickle.loads(value[1]))
 
 
+def _same_c(one: tuple[Any, bytes | None, bytes], other: tuple[Any, bytes | None, bytes]) -> bool:
+    if one[1:] != other[1:]:
+        return False
+    return one[1] is not None or bool(one[2]) or _same_arguments(one[0], other[0])
+
+
 def _remake_c(thing: Any, value: tuple[Any, bytes | None, bytes]) -> Any:
-    function, arguments = pickle.loads(value[2])
+    function, arguments = pickle.loads(value[2]) if value[2] else (value[0][0], value[0][1:])
     return function(*arguments)
 
 
 C_STATE = Part(
     _read_c,
     _write_c,
-    lambda one, other: one[1:] == other[1:],
+    _same_c,
     lambda value: value[0],
     size=lambda value: len(value[1] or b"") + len(value[2]),
-    fits=lambda it, value: value[1] is not None or not value[2],
+    fits=lambda it, value: value[1] is not None or _same_c(_read_c(it), value),
     remake=_remake_c,
 )
 """Part of an object whose data is out of Python's reach, such as a random generator."""

@@ -68,10 +68,14 @@ class State(NamedTuple):
 
     def remade(self) -> Any:
         """Return a new object with the content of a part that does not fit."""
-        contents = zip(self.parts, self.values, strict=True)
+        contents = list(zip(self.parts, self.values, strict=True))
         part, value = next(each for each in contents if not each[0].fits(self.thing, each[1]))
         assert part.remake is not None
-        return part.remake(self.thing, value)
+        thing = part.remake(self.thing, value)
+        for other, content in contents:
+            if other is not part:
+                other.write(thing, content)
+        return thing
 
 
 CONTAINERS: dict[type, tuple[Part, ...]] = {kind: class_parts(kind) for kind in (list, dict, set)}
