@@ -566,6 +566,8 @@ def title_of(action: Action) -> str:
         return next(iter(telling or lines), "")
     if isinstance(action, CmdRunAction):
         return action.command.strip()
+    if isinstance(action, FileEditAction) and action.command == "notebook_edit":
+        return f"edit cells of {os.path.basename(action.path)}"
     if isinstance(action, FileEditAction | FileWriteAction):
         return f"{getattr(action, 'command', None) or 'write'} {action.path}"
     return action.message

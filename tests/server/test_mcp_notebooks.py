@@ -177,6 +177,29 @@ async def test_a_cell_is_run_in_the_notebooks_kernel(mcp_connect, opened, stored
     assert observation["content"].startswith("20\n")
 
 
+async def test_edited_cells_come_back_with_a_rewind(
+    mcp_connect, opened, stored, act, ask, monkeypatch
+) -> None:
+    monkeypatch.setenv("OH_JUPYTER_CHECKPOINTS", "auto")
+    _, kernel = await opened()
+    await act("read", kernel, path="book.ipynb")  # loads the runtime, and begins no turn
+    before = stored()
+    async with mcp_connect(kernel) as session:
+        await session.call_tool("edit_cell", {"cell": 1, "source": "x = 21"})
+        await session.call_tool("insert_cell", {"source": "y = 1"})
+    assert [cell["source"] for cell in stored()] == ["# Title", "x = 21", "y = 1"]
+    _, listed = await ask("kernels", kernel, "checkpoints")
+    (turn,) = listed["checkpoints"]
+    assert (turn["kind"], turn["label"]) == ("turn", "edit cells of book.ipynb")
+    status, plan = await ask("kernels", kernel, "rewind", body={"source": "user"})
+    assert (status, plan["changes"], plan["kept"]) == (
+        200,
+        [{"path": "book.ipynb", "kind": "restore"}],
+        {},
+    )
+    assert stored() == before
+
+
 async def test_files_are_edited_by_relative_paths_too(mcp_connect, opened) -> None:
     _, kernel = await opened()
     async with mcp_connect(kernel) as session:

@@ -83,6 +83,22 @@ async def _observe(request: Request, wire: Any) -> Observation:
     return await request.runtime.executor.run_action(action, source, principal="agent")
 
 
+@operation("announce_edit")
+async def _announce_edit(request: Request) -> Reply:
+    """Begin a turn for an edit that the server is about to make for an agent."""
+    edit = FileEditAction(_local_path(request.json()["path"]), "notebook_edit")
+    edit.actor = request.fields.get("actor")
+    turns = request.runtime.executor.turns
+    await turns.before(edit, "agent")
+    turns.after(edit)
+    return Reply()
+
+
+def _local_path(path: object) -> str:
+    """Return a path with the home that JupyterLab abbreviates in its root directory."""
+    return os.path.expanduser(str(path))
+
+
 @operation("record_edit")
 async def _record_edit(request: Request) -> Reply:
     """Record an edit with its diff: one that the server made for an agent, or a person in a tab."""
@@ -92,8 +108,7 @@ async def _record_edit(request: Request) -> Reply:
         raise WireError("'source' must be 'agent' or 'user'", "source")
     edit = fields["edit"] if source == "user" else request.json()
     wire = edit["action"]
-    # JupyterLab abbreviates the home in its root directory.
-    path = os.path.expanduser(str(wire["args"]["path"]))
+    path = _local_path(wire["args"]["path"])
     action = action_from_wire({**wire, "args": {**wire["args"], "path": path}})
     action.actor = fields.get("actor")
     events.add_event(action, source)
@@ -101,7 +116,9 @@ async def _record_edit(request: Request) -> Reply:
     observation.cause = action.id
     events.add_event(observation, source)
     if source == "agent":
-        request.runtime.executor.turns.work.edit(path)
+        turns = request.runtime.executor.turns
+        turns.work.edit(path)
+        turns.after(action)
     else:
         request.runtime.executor.undo_notes.add(observation.content)
     return Reply(_notes(request))

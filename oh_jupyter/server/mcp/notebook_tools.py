@@ -215,6 +215,7 @@ def _on_notebook(
                 outcome = await work(self, call)
                 await self._request(call, "undo_notes")
                 return outcome
+            await self._announce(call)
             before = await document.cells()
             outcome = await work(self, call)
             diff = await self._record(call, edit_mode, before)
@@ -238,6 +239,11 @@ class NotebookTools:
         """Return the notebook with the end of a path, or None for the default."""
         notebook = await self._notebooks.find(name, self._kernel.kernel_id)
         return notebook, await self._notebooks.document(notebook)
+
+    async def _announce(self, call: NotebookCall) -> None:
+        """Begin a turn of the agent in the notebook's kernel, so that the edit can be rewound."""
+        body = json.dumps({"path": self._notebooks.file_of(call.document.path)}).encode()
+        await self._request(call, "announce_edit", body)
 
     async def _record(self, call: NotebookCall, edit_mode: str, before: list[Cell]) -> str:
         """Record an edit in the log of the notebook's kernel; return its diff."""
