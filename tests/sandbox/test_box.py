@@ -56,11 +56,13 @@ def test_state_stays_between_commands(layout: Layout) -> None:
 @needs_engine
 def test_nothing_is_left_after_the_end(layout: Layout) -> None:
     before = sorted(path.name for path in layout.workspace.iterdir())
+    others = psutil.Process().children(recursive=True)
     box = layout.box()
     with layout.boxed(box) as session:
         output_of(session, "setsid sleep 1000 & echo x >/tmp/x")
-        processes = psutil.Process().children(recursive=True)
-        processes = [each for each in processes if str(each.pid) != layout.names["PID"]]
+        processes = [
+            each for each in psutil.Process().children(recursive=True) if each not in others
+        ]
         assert (layout.workspace / ".vscode").is_dir()
         assert "x" in os.listdir(box.temporary_dir)
     box.close()
