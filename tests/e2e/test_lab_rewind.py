@@ -49,7 +49,8 @@ def test_a_turn_is_undone(lab, open_notebook, write_notebook) -> None:
     # An undo is in the list itself.
     page.locator("#oh-jupyter-log .oh-Rewind").click()
     expect(dialog.locator(".oh-RewindDialog-list li").first).to_contain_text("back to ")
-    turn = dialog.locator(".oh-RewindDialog-list li", has_text=command)
+    turns = dialog.locator(".oh-RewindDialog-list li", has_text=command)
+    turn = turns.filter(has_not_text="back to ")
     expect(turn).to_contain_text("2 files, 1 cell, 1 variable")
     dialog.locator(".oh-RewindDialog-list input").first.check()
     expect(plan).to_contain_text("recreatedmade.txt")
