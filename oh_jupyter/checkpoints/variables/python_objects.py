@@ -9,6 +9,7 @@ import itertools
 import operator
 import pickle
 import types
+import warnings
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -229,7 +230,7 @@ def _read_c(thing: Any) -> tuple[Any, bytes | None, bytes]:
     """
     with time_limit(CALL_SECONDS, "reading its state"):
         try:
-            reduced = thing.__reduce_ex__(4)
+            reduced = _reduced(thing)
             if isinstance(reduced, str):
                 return (), None, b""
             function, arguments, state, *items = (*reduced, None)[:5]
@@ -240,13 +241,21 @@ def _read_c(thing: Any) -> tuple[Any, bytes | None, bytes]:
                 return make, pickle.dumps(state, 5), b""
             if all(type(each) in ATOMS for each in arguments):
                 return arguments, None, pickle.dumps((function, arguments), 5)
-            if _same_arguments(arguments, thing.__reduce_ex__(4)[1]):
+            if _same_arguments(arguments, _reduced(thing)[1]):
                 return make, None, b""
             return (), None, pickle.dumps((function, arguments), 5)
         except NotKeptError:
             raise
         except Exception as error:  # types may fail in any way
             raise NotKeptError(_first_line(error)) from None
+
+
+def _reduced(thing: Any) -> Any:
+    """Return the parts from which pickle would remake an object."""
+    with warnings.catch_warnings():
+        # Python 3.12 and 3.13 warn of the end of this for the objects of itertools.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return thing.__reduce_ex__(4)
 
 
 def _same_arguments(one: Sequence[Any], other: Sequence[Any]) -> bool:
