@@ -219,7 +219,7 @@ class Settings:
         True,
         "Whether an agent's action waits for a person, unless confirmation is never, if it sends "
         "data out or reads credentials after the agent has read text of others in the same turn, "
-        "such as a web page: the text may have told it to.",
+        "such as a web page, which may contain instructions for it.",
         "OH_JUPYTER_UNTRUSTED_TEXT",
     )
     checkpoints: str = _setting(

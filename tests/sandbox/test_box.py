@@ -294,10 +294,10 @@ def test_the_network_is_a_choice() -> None:
 
 
 def test_the_profile_for_macos() -> None:
-    mounts = [Mount("/work", "writable"), Mount("/work/.git/hooks", "read_only")]
+    mounts = [Mount("/project", "writable"), Mount("/project/.git/hooks", "read_only")]
     lines = seatbelt_profile(mounts, temporary='/private/"t"').splitlines()
-    assert lines.index('(allow file-read* file-write* (subpath "/work"))') < lines.index(
-        '(deny file-write* (subpath "/work/.git/hooks"))'
+    assert lines.index('(allow file-read* file-write* (subpath "/project"))') < lines.index(
+        '(deny file-write* (subpath "/project/.git/hooks"))'
     )
     assert '(allow file-read* file-write* (subpath "/private/\\"t\\""))' in lines
     assert "(deny network*)" in lines
