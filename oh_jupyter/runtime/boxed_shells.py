@@ -20,6 +20,7 @@ from oh_jupyter.events import (
     FileWriteAction,
     Observation,
 )
+from oh_jupyter.runtime.confinement import is_below
 from oh_jupyter.runtime.resources import make_shell, shell_user
 from oh_jupyter.sandbox import Box, Engine, allowed_environment, find_engine, make_profile
 from oh_jupyter.sandbox.hints import hint
@@ -104,17 +105,18 @@ class BoxedShells:
         if not isinstance(action, FileReadAction | FileEditAction | FileWriteAction):
             return []
         path = os.path.realpath(os.path.join(self._workspace_dir, os.path.expanduser(action.path)))
-        hidden = (os.path.realpath(each) for each in self._hidden())
+        hidden = (os.path.realpath(each) for each in self.hidden())
         reasons = [
-            f"it uses {each}, which sandboxes hide" for each in hidden if _is_below(path, each)
+            f"it uses {each}, which sandboxes hide" for each in hidden if is_below(path, each)
         ]
         reads = isinstance(action, FileReadAction) or getattr(action, "command", "") == "view"
-        inside = _is_below(path, os.path.realpath(self._workspace_dir))
+        inside = is_below(path, os.path.realpath(self._workspace_dir))
         if not reads and inside and is_protected(path):
             reasons.append("your programs run code from this file, which sandboxes cannot change")
         return reasons[:1]
 
-    def _hidden(self) -> list[str]:
+    def hidden(self) -> list[str]:
+        """Return the paths that boxes hide."""
         settings = self._settings()
         homes, own = _homes(shell_user(settings)), _own_folders(settings)
         return hidden_paths(self._workspace_dir, homes, own, settings.sandbox_hidden)
@@ -233,10 +235,6 @@ def _homes(user: str | None) -> list[str]:
     """Return the home directories of the kernel's user and of the shell's."""
     homes = {os.path.expanduser("~"), os.path.expanduser(f"~{user}" if user else "~")}
     return sorted(home for home in homes if os.path.isabs(home))
-
-
-def _is_below(path: str, root: str) -> bool:
-    return path == root or path.startswith(root.rstrip("/") + "/")
 
 
 def _make_folders(settings: Settings) -> None:

@@ -35,6 +35,7 @@ from oh_jupyter.events import (
 from oh_jupyter.events.action import progress
 from oh_jupyter.events.fields import validate
 from oh_jupyter.runtime.boxed_shells import BoxedShells, mark
+from oh_jupyter.runtime.confinement import confinement_fault
 from oh_jupyter.runtime.confirmation import Confirmations, dry_run
 from oh_jupyter.runtime.mcp import McpProxy, parse_servers
 from oh_jupyter.runtime.plugin_set import PluginSet
@@ -189,6 +190,7 @@ class ActionExecutor:
         principal: EventSource | None = None,
         execute: Callable[[], Awaitable[Observation]] | None = None,
         only_asks: bool = False,
+        confined: bool = False,
     ) -> Observation:
         """Execute one Action and record it with its Observation.
 
@@ -199,6 +201,7 @@ class ActionExecutor:
                 whether the Action waits for a person.
             execute: Executes the Action instead of the runtime.
             only_asks: Whether ``execute`` only approves it, and the agent may run it anywhere.
+            confined: Whether the agent may use only the workspace's files and pages of the web.
 
         Returns:
             Its Observation; any failure becomes an ``ErrorObservation``.
@@ -213,12 +216,17 @@ class ActionExecutor:
         if guest in self.interrupted_guests:
             return ErrorObservation(f"The user interrupted {guest}: the action was not run.")
         action.id = None
-        refusal: SandboxError | None = None
+        refusal: OhJupyterError | None = None
         is_of_agent = source == "agent" or principal not in (None, "user")
         try:
             boxed = await self.boxes.applies(action, is_agents=is_of_agent) and not only_asks
         except SandboxError as error:
             boxed, refusal, execute = False, error, _refused(error)
+        if confined and (
+            fault := confinement_fault(action, self.workspace_dir, self.boxes.hidden())
+        ):
+            boxed, refusal = False, OhJupyterError(fault)
+            execute = _refused(refusal)
         reasons: list[str] = []
         if refusal is None:
             contained = boxed and self.boxes.contains
@@ -548,7 +556,7 @@ class ActionExecutor:
         self._threads.shutdown(wait=False)
 
 
-def _refused(error: SandboxError) -> Callable[[], Awaitable[Observation]]:
+def _refused(error: OhJupyterError) -> Callable[[], Awaitable[Observation]]:
     """Return an execution that fails with an error."""
 
     async def fail() -> Observation:

@@ -80,6 +80,14 @@ def scope_of_action(kind: object) -> str:
     return _SCOPE_OF_ACTION.get(str(kind), "execute")
 
 
+def confines(scopes: Iterable[str] | None) -> bool:
+    """Return whether scopes, None for all, limit an agent to the workspace and the web.
+
+    Otherwise it could read the server's own token, or write a file that runs later.
+    """
+    return scopes is not None and "execute" not in scopes
+
+
 def missing_scope(scope: str, scopes: Iterable[str]) -> str:
     """Describe a refusal for lack of a scope."""
     return (

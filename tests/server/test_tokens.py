@@ -63,8 +63,8 @@ def text_of(result: Any) -> str:
     return "\n".join(block.text for block in result.content if block.type == "text")
 
 
-async def test_each_action_needs_its_scope(act_with: Act, token: Any, tmp_path: Path) -> None:
-    file = tmp_path / "note.txt"
+async def test_each_action_needs_its_scope(act_with: Act, token: Any, jp_root_dir: Path) -> None:
+    file = jp_root_dir / "note.txt"
     file.write_text("one\n")
     actions: dict[str, tuple[str, dict[str, Any]]] = {
         "read": ("read", {"path": str(file)}),
@@ -167,6 +167,46 @@ async def test_an_mcp_client_sees_and_uses_the_tools_of_its_scopes(
             refused = await session.call_tool(name, arguments)
             assert refused.is_error
             assert text_of(refused).startswith(f"{name}: The token allows read; this needs")
+
+
+@pytest.mark.parametrize(
+    ("kind", "args", "message"),
+    [
+        ("read", {"path": "/etc/passwd"}, "only files of the workspace"),
+        ("read", {"path": "link"}, "only files of the workspace"),
+        ("read", {"path": "runtime/jpserver-1.json"}, "Jupyter's own files"),
+        ("write", {"path": "../up.txt", "content": "x"}, "only files of the workspace"),
+        ("write", {"path": ".git/hooks/pre-commit", "content": "x"}, "files that run code"),
+        ("edit", {"path": "x", "command": "apply_patch"}, "patches"),
+        ("browse", {"url": "file:///etc/passwd"}, "only pages of the web"),
+        ("browse", {"url": "/etc/passwd"}, "only pages of the web"),
+        ("browse_interactive", {"browser_actions": "goto('\\x66ile:///x')"}, "only pages of the"),
+        ("browse_interactive", {"browser_actions": "upload_file('1', 'x')"}, "cannot be uploaded"),
+    ],
+)
+async def test_without_execute_an_agent_is_confined(
+    act_with: Act,
+    token: Any,
+    jp_root_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    args: dict[str, Any],
+    message: str,
+) -> None:
+    (jp_root_dir / "link").symlink_to("/etc/passwd")
+    (jp_root_dir / "runtime").mkdir()
+    (jp_root_dir / "runtime" / "jpserver-1.json").write_text("{}")
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(jp_root_dir / "runtime"))
+    status, answer = await act_with(token("read", "edit", "browse"), kind, **args)
+    assert (status, answer["observation"]) == (200, "error")
+    assert answer["content"].startswith("The token does not allow running code, so")
+    assert message in answer["content"]
+
+
+async def test_a_confined_agent_lists_no_directories(ask: Any, token: Any) -> None:
+    body = {"path": "/"}
+    assert (await ask("list_files", body=body, headers=token("read", "edit")))[0] == 403
+    assert (await ask("list_files", body=body, headers=token("read", "execute")))[0] == 200
 
 
 async def test_to_edit_is_not_to_run(mcp_connect: Any, token: Any, open_notebook: Any) -> None:

@@ -80,7 +80,10 @@ async def _observe(request: Request, wire: Any) -> Observation:
     if "key" in request.fields:
         _actions_by_key[request.fields["key"]] = action
     source = action.source or "agent"
-    return await request.runtime.executor.run_action(action, source, principal="agent")
+    confined = request.fields.get("confined") is True
+    return await request.runtime.executor.run_action(
+        action, source, principal="agent", confined=confined
+    )
 
 
 @operation("announce_edit")

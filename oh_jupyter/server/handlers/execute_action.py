@@ -15,9 +15,9 @@ from oh_jupyter.server.handlers.routes import (
     send_body,
     send_field,
 )
-from oh_jupyter.server.links import Reply, current_actor
+from oh_jupyter.server.links import Reply, current_actor, is_confined
 from oh_jupyter.server.result_store import ID_HEADER, StoredResult
-from oh_jupyter.server.tokens import scope_of_action
+from oh_jupyter.server.tokens import confines, scope_of_action
 
 MAX_WAIT_SECONDS = 300.0
 
@@ -85,9 +85,11 @@ async def _stored_reply(handler: OhHandler, key: str, kernel_id: str | None, bod
 def _note_activity(handler: OhHandler) -> None:
     handler.state.activity.touch()
     current_actor.set(handler.actor)
+    is_confined.set(confines(handler.scopes))
 
 
 def _directory(handler: OhHandler) -> dict[str, Any]:
+    handler.require_scope("execute")  # it lists any directory
     body = handler.json_body() if handler.body else {}
     path = body.get("path") if isinstance(body, dict) else body
     if not isinstance(body, dict) or not isinstance(path, str | None):

@@ -2,7 +2,20 @@
 
 from oh_jupyter.control_messages import Reply
 from oh_jupyter.server.links.gateway import GatewayLink
-from oh_jupyter.server.links.kernel_link import KernelLink, KernelTransfer, current_actor
+from oh_jupyter.server.links.kernel_link import (
+    KernelLink,
+    KernelTransfer,
+    current_actor,
+    is_confined,
+)
 from oh_jupyter.server.links.zmq import ZmqLink
 
-__all__ = ["GatewayLink", "KernelLink", "KernelTransfer", "Reply", "ZmqLink", "current_actor"]
+__all__ = [
+    "GatewayLink",
+    "KernelLink",
+    "KernelTransfer",
+    "Reply",
+    "ZmqLink",
+    "current_actor",
+    "is_confined",
+]

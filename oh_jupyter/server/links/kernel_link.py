@@ -39,10 +39,16 @@ START_GRACE_SECONDS = 60.0  # silence allowed before the first reply: the kernel
 MAX_SENDS = 3  # attempts for a request that expired before the kernel received it, or was dropped
 INFO_REQUEST = "kernel_info_request"
 
+is_confined: ContextVar[bool] = ContextVar("is_confined", default=False)
+"""Whether the actor may use only the workspace's files and pages of the web."""
+
 current_actor: ContextVar[Mapping[str, str] | None] = ContextVar("current_actor", default=None)
 """Sender of the current request, as recorded in the event log."""
 
-ACTOR_OPERATIONS = {"execute_action", "run_cell", "record_edit", "undo_notes"}  # name their actor
+ACTOR_OPERATIONS = frozenset(
+    ("execute_action", "run_cell", "announce_edit", "record_edit", "undo_notes")
+)
+"""Operations that name their actor."""
 LONG_OPERATIONS = {"execute_action", "run_cell"}  # under the concurrency limit
 
 Buffers = list[Any]  # bytes and memory views of bytes
@@ -116,6 +122,8 @@ class KernelLink(ABC):
         fields = dict(fields or {})
         if operation in ACTOR_OPERATIONS and (actor := current_actor.get()):
             fields["actor"] = dict(actor)
+        if operation in ACTOR_OPERATIONS and is_confined.get():
+            fields["confined"] = True
         if cancellable:
             fields.setdefault("key", uuid.uuid4().hex)
         try:

@@ -18,7 +18,7 @@ from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import LimitExceededError, OhJupyterError
 from oh_jupyter.mcp_sdk.offered import Retry, ToolRequest
-from oh_jupyter.server.links import current_actor
+from oh_jupyter.server.links import current_actor, is_confined
 from oh_jupyter.server.mcp.approval import while_asking
 from oh_jupyter.server.mcp.asgi import Asgi, Exchange
 from oh_jupyter.server.mcp.kernel import (
@@ -33,6 +33,7 @@ from oh_jupyter.server.mcp.results import Result, failure
 from oh_jupyter.server.mcp.tasks import CallTasks, for_approval, look
 from oh_jupyter.server.mcp.toolbox import Caller, Toolbox
 from oh_jupyter.server.router import KERNEL_EVENTS, Router
+from oh_jupyter.server.tokens import confines
 from oh_jupyter.server.unsaved import UnsavedDocuments
 
 if TYPE_CHECKING:
@@ -229,6 +230,7 @@ class McpEndpoint:
     def _work(self, call: ToolRequest) -> Callable[[], Awaitable[Result]]:
         caller: Caller = call.scope[CALLER]
         current_actor.set({**_session_of(call), **caller.actor, **_client_of(call)})
+        is_confined.set(confines(caller.scopes))
         return partial(self._toolbox.call, call.name, call.arguments, caller)
 
 
