@@ -287,10 +287,10 @@ class ActionExecutor:
 
     def peek(self, kind: str, max_lines: int = 3) -> str:
         """Return the last output lines of the running Action of a type, or ""."""
-        if kind == CmdRunAction.kind and self._shell is not None and self._shell.running:
-            return self._shell.peek(max_lines)
-        if kind == CmdRunAction.kind and self.boxes.last is not None:
-            return self.boxes.last.peek(max_lines)
+        if kind == CmdRunAction.kind:
+            shells = [shell for shell in (self._shell, self.boxes.last) if shell is not None]
+            shown = next((shell for shell in shells if shell.running), next(iter(shells), None))
+            return "" if shown is None else shown.peek(max_lines)
         return self.plugins.peek(max_lines) if kind == IPythonRunCellAction.kind else ""
 
     async def preview(self, action: Action) -> str:
