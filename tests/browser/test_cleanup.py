@@ -213,3 +213,16 @@ def test_a_page_for_errors_is_let_finish(driven: Driven, monkeypatch):
     assert stopped == []
     assert "127.0.0.1" in seen["text_content"]
     assert seen["screenshot"]
+
+
+def test_a_crashed_tab_that_does_not_close_is_not_listed(driven, site, monkeypatch):
+    monkeypatch.setattr("oh_jupyter.browser.worker.session.CLOSE_TIMEOUT_SECONDS", 0.05)
+    driven.step(f'goto("{site.put("/fine", "<p>fine")}")')
+    page = driven.session.page
+    # A stand-in for a machine that is too busy to close the tab in time.
+    monkeypatch.setattr(page, "close", asyncio.Event().wait)
+    seen = driven.step('goto("chrome://crash")', fails=True)
+    assert seen["open_pages_urls"] == ["about:blank"]
+    monkeypatch.undo()
+    driven.run(page.close())
+    assert driven.step("noop(0)")["open_pages_urls"] == ["about:blank"]

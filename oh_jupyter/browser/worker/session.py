@@ -78,6 +78,7 @@ class BrowserSession:
     _inspectors: dict[Page, PageInspector] = field(default_factory=dict)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _crashed: set[Page] = field(default_factory=set)
+    _discarded: set[Page] = field(default_factory=set)
     _emptied: Page | None = None
     _video: asyncio.Task[None] | None = None
     _answers_choosers: bool = False
@@ -152,8 +153,12 @@ class BrowserSession:
 
     @property
     def tabs(self) -> list[Page]:
-        """All tabs in the order in which they were opened."""
-        return [page for page in self.context.pages if not page.is_closed()]
+        """All tabs in the order in which they were opened, without those that were discarded."""
+        return [
+            page
+            for page in self.context.pages
+            if not page.is_closed() and page not in self._discarded
+        ]
 
     @property
     def inspectors(self) -> list[PageInspector]:
@@ -231,8 +236,10 @@ class BrowserSession:
         """Ensure that an open tab is active, even after the last one crashed or closed."""
         for page in list(self._crashed):
             self._crashed.discard(page)
+            # On a busy machine, a crashed tab may take longer to close.
+            self._discarded.add(page)
             with contextlib.suppress(Exception):
-                await asyncio.wait_for(page.close(), 3)
+                await asyncio.wait_for(page.close(), CLOSE_TIMEOUT_SECONDS)
             self._forget(page)
         self._active = [page for page in self._active if not page.is_closed()]
         if not self._active:
@@ -312,6 +319,8 @@ class BrowserSession:
         self._active = [other for other in self._active if other is not page]
         self._ours = [other for other in self._ours if other is not page]
         self._inspectors.pop(page, None)
+        if page.is_closed():
+            self._discarded.discard(page)
         self.screencast.tabs_changed()
 
     def _page_opened(self, page: Page) -> None:
