@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -190,6 +190,7 @@ class ActionExecutor:
         principal: EventSource | None = None,
         execute: Callable[[], Awaitable[Observation]] | None = None,
         only_asks: bool = False,
+        reasons: Sequence[str] = (),
         confined: bool = False,
     ) -> Observation:
         """Execute one Action and record it with its Observation.
@@ -201,6 +202,7 @@ class ActionExecutor:
                 whether the Action waits for a person.
             execute: Executes the Action instead of the runtime.
             only_asks: Whether ``execute`` only approves it, and the agent may run it anywhere.
+            reasons: Further reasons why an agent's Action waits, as clauses that begin with "it".
             confined: Whether the agent may use only the workspace's files and pages of the web.
 
         Returns:
@@ -227,14 +229,15 @@ class ActionExecutor:
         ):
             boxed, refusal = False, OhJupyterError(fault)
             execute = _refused(refusal)
-        reasons: list[str] = []
+        questions: list[str] = []
         if refusal is None:
             contained = boxed and self.boxes.contains
-            reasons = self.confirmations.require(
+            questions = self.confirmations.require(
                 action,
                 principal or source,
                 contained=contained,
                 more=[
+                    *reasons,
                     *self.boxes.questions(action),
                     *([] if contained else self.untrusted_text.questions(action)),
                 ],
@@ -245,7 +248,7 @@ class ActionExecutor:
         boxed_token, agent_token = runs_boxed.set(boxed), is_agents.set(is_of_agent)
         progress_token = progress.set(state)
         try:
-            observation = await self.confirmations.decide(action, reasons, state)
+            observation = await self.confirmations.decide(action, questions, state)
             if observation is None:
                 await self.turns.before(action, principal or source)
                 state.start()

@@ -46,7 +46,10 @@ current_actor: ContextVar[Mapping[str, str] | None] = ContextVar("current_actor"
 """Sender of the current request, as recorded in the event log."""
 
 ACTOR_OPERATIONS = frozenset(
-    ("execute_action", "run_cell", "announce_edit", "record_edit", "undo_notes")
+    {
+        *("execute_action", "run_cell", "announce_edit", "record_edit", "undo_notes"),
+        *("evaluate", "ask_restart", "own_turns", "own_rewind"),
+    }
 )
 """Operations that name their actor."""
 LONG_OPERATIONS = {"execute_action", "run_cell"}  # under the concurrency limit

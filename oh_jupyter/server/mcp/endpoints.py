@@ -329,6 +329,7 @@ class Endpoints:
     def toolbox(self, kernel_id: str | None) -> Toolbox:
         """Return the tools for a kernel, None for the default one."""
         from oh_jupyter.server.mcp.action_tools import action_tools
+        from oh_jupyter.server.mcp.kernel_tools import kernel_tools
         from oh_jupyter.server.mcp.notebook_tools import notebook_tools
 
         kernel = Kernel(
@@ -341,6 +342,12 @@ class Endpoints:
             *action_tools(kernel),
             *state_tools(kernel),
             *notebook_tools(self._notebooks, kernel),
+            *kernel_tools(
+                self._notebooks,
+                kernel,
+                self._serverapp.kernel_manager,
+                self._serverapp.session_manager,
+            ),
         ]
         kernel.has_listeners = lambda: self._has_listeners(kernel_id)
         taken = [tool.name for tool in fixed]

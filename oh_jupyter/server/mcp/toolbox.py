@@ -72,7 +72,9 @@ class McpTool:
     rest: str = "Ask for less at a time."  # how to get the rest of a long result; "" if unlimited
     wire: Mapping[str, Any] | None = None  # complete description of a foreign tool
     listed: bool = True  # an unlisted tool can still be called
-    scope: str = "execute"  # that a scoped token needs
+    scope: str = "execute"  # that a scoped token needs to see it
+    scope_of: Callable[[dict[str, Any]], str] | None = None  # to call it with these arguments
+    title: str = ""  # for people, in clients that show it
 
     def to_wire(self) -> dict[str, Any]:
         """Return the ``Tool`` of the MCP specification as JSON."""
@@ -84,6 +86,8 @@ class McpTool:
             "inputSchema": self.schema,
             "_meta": _META,
         }
+        if self.title:
+            described["title"] = self.title
         return {**described, "annotations": dict(self.hints)} if self.hints else described
 
 
@@ -145,9 +149,10 @@ class Toolbox:
                 tool = others.get(name)
                 if tool is None:
                     return failure(f"There is no tool {name!r}. Tools: {', '.join(others)}")
-            for scope in (tool.scope, *(("execute",) if arguments.get("run") is True else ())):
-                if caller.scopes is not None and scope not in caller.scopes:
-                    return failure(f"{name}: {missing_scope(scope, caller.scopes)}")
+            scope = tool.scope if tool.scope_of is None else tool.scope_of(arguments)
+            for needed in {tool.scope, scope}:
+                if caller.scopes is not None and needed not in caller.scopes:
+                    return failure(f"{name}: {missing_scope(needed, caller.scopes)}")
             if caller.only_notebook and "notebook" in tool.schema.get("properties", ()):
                 arguments = _in_notebook(arguments, caller.only_notebook)
             if fault := _argument_fault(arguments, tool.schema):
