@@ -8,9 +8,10 @@ import logging
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -229,7 +230,8 @@ class Turns:
                         self._part_of = None
                         await self._end()
                     elif not await self._continues(session_of(action)):
-                        await self._begin(title_of(action), "agent", session_of(action))
+                        by = turn_owner(action.actor)
+                        await self._begin(title_of(action), "agent", session_of(action), by)
                 except CheckpointError as error:
                     self._give_up(error)
         if principal != "user":
@@ -385,6 +387,15 @@ class Turns:
         turns: list[Checkpoint] = await self._in_thread(lambda: self.checkpoints.standing_turns())
         return frozenset(turn.id for turn in turns)
 
+    async def own(self, actor: Mapping[str, Any] | None) -> list[Checkpoint]:
+        """Return the turns of an agent's session that no rewind has undone, oldest first."""
+        owner, standing = turn_owner(actor), await self.standing()
+        return [
+            entry
+            for entry in await self.entries()
+            if entry.id in standing and owner and entry.extra.get("by") == owner
+        ]
+
     async def entries(self) -> list[Checkpoint]:
         """Return the checkpoints, oldest first, each turn once."""
         from oh_jupyter.checkpoints.journal import merged_turns
@@ -407,8 +418,8 @@ class Turns:
         if self._checkpoints is not None:
             self._checkpoints.close()
 
-    async def _begin(self, label: str, who: str, session: str = "") -> None:
-        extra = {}
+    async def _begin(self, label: str, who: str, session: str = "", by: str = "") -> None:
+        extra: dict[str, Any] = {"by": by} if by else {}
         if session and self._is_recent(session) and self._part_of is not None:
             extra["part_of"] = self._part_of
         await self._end()
@@ -554,6 +565,13 @@ def session_of(action: Action) -> str:
     """Return what identifies the conversation of an Action's client, or "" if unknown."""
     actor = action.actor or {}
     return str(actor.get("session") or actor.get("chat") or actor.get("persona") or "")
+
+
+def turn_owner(actor: Mapping[str, Any] | None) -> str:
+    """Return a digest of the session or guest that owns a turn, or "" if unknown."""
+    known = actor or {}
+    names = [str(known.get(name) or "") for name in ("session", "chat", "persona", "guest")]
+    return sha256("\n".join(names).encode()).hexdigest()[:16] if any(names) else ""
 
 
 def title_of(action: Action) -> str:

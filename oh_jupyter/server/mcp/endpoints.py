@@ -26,7 +26,6 @@ from oh_jupyter.server.mcp.kernel import (
     Kernel,
     KernelTools,
     current_actions,
-    state_tools,
 )
 from oh_jupyter.server.mcp.notebooks import Notebooks
 from oh_jupyter.server.mcp.results import Result, failure
@@ -329,8 +328,10 @@ class Endpoints:
     def toolbox(self, kernel_id: str | None) -> Toolbox:
         """Return the tools for a kernel, None for the default one."""
         from oh_jupyter.server.mcp.action_tools import action_tools
+        from oh_jupyter.server.mcp.history_tools import history_tools
         from oh_jupyter.server.mcp.kernel_tools import kernel_tools
         from oh_jupyter.server.mcp.notebook_tools import notebook_tools
+        from oh_jupyter.server.mcp.store_tools import store_tool
 
         kernel = Kernel(
             self._router,
@@ -340,7 +341,7 @@ class Endpoints:
         )
         fixed = [
             *action_tools(kernel),
-            *state_tools(kernel),
+            *history_tools(kernel),
             *notebook_tools(self._notebooks, kernel),
             *kernel_tools(
                 self._notebooks,
@@ -348,6 +349,7 @@ class Endpoints:
                 self._serverapp.kernel_manager,
                 self._serverapp.session_manager,
             ),
+            store_tool(kernel),
         ]
         kernel.has_listeners = lambda: self._has_listeners(kernel_id)
         taken = [tool.name for tool in fixed]

@@ -47,12 +47,11 @@ from oh_jupyter.server.mcp.toolbox import Caller, McpTool, schema
 
 NOTEBOOK = {
     "type": "string",
-    "description": "Path of the notebook, or the end of it. Default: the notebook of this kernel, "
-    "or the only one that is open.",
+    "description": "Path or the end of it. Default: this kernel's, or the only open one.",
 }
 _CELL = {
     "type": ["integer", "string"],
-    "description": "The cell: its position, counted from 0 (-1 is the last), or its id.",
+    "description": "Position from 0 (-1 is the last), or id.",
 }
 _TYPE = {"type": "string", "enum": ["code", "markdown", "raw"], "description": "Type of cell."}
 _READ_ONLY = {"readOnlyHint": True}
@@ -64,7 +63,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
     """Return the tools on notebooks, for an agent of a kernel."""
     tools = NotebookTools(notebooks, kernel)
     source = {"type": "string", "description": "The text of the cell."}
-    index = {"type": "integer", "description": "New position of the cell, counted from 0."}
+    index = {"type": "integer", "description": "New position, from 0."}
     return [
         McpTool(
             "list_notebooks",
@@ -86,8 +85,8 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
                 outline={"type": "boolean", "description": "Only one line for each cell."},
                 search={
                     "type": "string",
-                    "description": "Regular expression: return the matching lines of the sources "
-                    "and outputs instead, with their cells.",
+                    "description": "Regular expression: return only the matching lines of sources "
+                    "and outputs.",
                 },
                 max_chars={"type": "integer", "minimum": 500, "description": "Maximum characters."},
             ),
@@ -115,8 +114,8 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
         McpTool(
             "edit_cell",
             "Change the text of a cell: all of it with source, or one passage with old_str and "
-            "new_str. Its outputs stay until it is run. Or move it with index, or delete it. If "
-            "its text has changed since you read it, the text is returned instead.",
+            "new_str; or move it with index, or delete it. If it has changed since you read it, "
+            "its text is returned instead.",
             schema(
                 "cell",
                 notebook=NOTEBOOK,
@@ -124,9 +123,9 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
                 source=source,
                 old_str={
                     "type": "string",
-                    "description": "Text that occurs exactly once in the cell.",
+                    "description": "Text that occurs once.",
                 },
-                new_str={"type": "string", "description": "The new text."},
+                new_str={"type": "string", "description": "Its new text."},
                 cell_type=_TYPE,
                 index=index,
                 delete={"type": "boolean", "default": False, "description": "Delete the cell."},
@@ -155,23 +154,22 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
         ),
         McpTool(
             "run_cell",
-            "Run a cell of a notebook, or all from cell to the cell to, in the notebook's kernel, "
-            "where the person sees it, and store the outputs in the notebook. The first error "
-            "ends the run.",
+            "Run a cell of a notebook, or all from cell to the cell to, until one fails. The person "
+            "sees it run, and the outputs are stored in the notebook.",
             schema(
                 "cell",
                 notebook=NOTEBOOK,
                 cell=_CELL,
-                to={**_CELL, "description": "Last cell to run, like cell; -1 runs to the end."},
+                to={**_CELL, "description": "Last cell to run."},
                 wait={
                     "type": "number",
                     "minimum": 0,
-                    "description": "Seconds after which to return while the run continues.",
+                    "description": "Seconds to wait; then the run continues alone.",
                 },
                 timeout={
                     "type": "number",
                     "exclusiveMinimum": 0,
-                    "description": "Timeout in seconds, then it is interrupted. Default: no limit.",
+                    "description": "Seconds until it is interrupted. Default: no limit.",
                 },
             ),
             tools.run_cell,

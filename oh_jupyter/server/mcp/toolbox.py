@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 _META = {"anthropic/alwaysLoad": True}
 """Makes Claude Code show its model the whole tools; otherwise it must search for them by name."""
 
+_SHOWN_KEYWORDS = ("type", "properties", "required")
+
 skills_listed: ContextVar[bool] = ContextVar("skills_listed", default=False)
 """Whether agent skills are listed; a session runs in the context of its first request."""
 
@@ -74,7 +76,7 @@ class McpTool:
     listed: bool = True  # an unlisted tool can still be called
     scope: str = "execute"  # that a scoped token needs to see it
     scope_of: Callable[[dict[str, Any]], str] | None = None  # to call it with these arguments
-    title: str = ""  # for people, in clients that show it
+    title: str = ""  # for people; "" derives it from the name
 
     def to_wire(self) -> dict[str, Any]:
         """Return the ``Tool`` of the MCP specification as JSON."""
@@ -82,13 +84,17 @@ class McpTool:
             return {**self.wire, "name": self.name}
         described: dict[str, Any] = {
             "name": self.name,
+            "title": self.title or self.name.replace("_", " ").capitalize(),
             "description": self.description,
-            "inputSchema": self.schema,
+            "inputSchema": _shown(self.schema),
             "_meta": _META,
         }
-        if self.title:
-            described["title"] = self.title
         return {**described, "annotations": dict(self.hints)} if self.hints else described
+
+
+def _shown(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema for agents, which pay for each character: what is checked may be omitted."""
+    return {name: value for name, value in arguments.items() if value and name in _SHOWN_KEYWORDS}
 
 
 class Source(Protocol):
