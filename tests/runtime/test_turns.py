@@ -142,6 +142,7 @@ def by_session(action: Any, session: str) -> Any:
     return action
 
 
+@pytest.mark.thorough
 def test_a_clients_job_is_one_turn_whatever_happens_in_its_pauses(root: Path) -> None:
     runtime = make(root, checkpoint_pause=0.0)
     try:

@@ -27,6 +27,7 @@ def told(result) -> str:
     return "\n".join(block.text for block in result.content if block.type == "text")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("transport", ["http", "sse"])
 async def test_a_client_lists_and_calls_tools(mcp_connect, transport: str) -> None:
     async with mcp_connect(transport=transport) as session:
@@ -47,6 +48,7 @@ async def test_a_client_lists_and_calls_tools(mcp_connect, transport: str) -> No
         assert {tool.name for tool in (await session.list_tools()).tools} == tools.keys()
 
 
+@pytest.mark.thorough
 async def test_skills_are_listed_for_who_asks(mcp_connect, jp_serverapp) -> None:
     heard = asyncio.Event()
 
@@ -117,6 +119,7 @@ async def test_a_list_changes_nothing_in_the_kernel_of_a_notebook(
         assert (await ask("kernels", plain_kernel, "events"))[0] == 424
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 async def test_text_is_all_of_a_result(mcp_connect, tmp_path) -> None:
     """Agents show their models nothing else where there is structured content."""
@@ -143,6 +146,7 @@ async def test_text_is_all_of_a_result(mcp_connect, tmp_path) -> None:
             assert not answer.is_error, name
 
 
+@pytest.mark.thorough
 async def test_a_command_that_goes_on_is_reported_with_what_this_tool_has(
     mcp_connect, monkeypatch
 ) -> None:
@@ -615,6 +619,7 @@ async def test_a_client_without_a_session_is_told_so(mcp_url, jp_auth_header) ->
     assert "session" in answer.json()["error"]["message"]
 
 
+@pytest.mark.thorough
 async def test_sessions_end_when_their_kernel_is_shut_down(
     mcp_connect, plain_kernel, jp_serverapp, mcp_url, jp_auth_header
 ) -> None:
