@@ -93,6 +93,7 @@ __all__ = [
     "GatewayTimeoutError",
     "GenerationChangedError",
     "HistoryAccessError",
+    "InspectionError",
     "KernelDiedError",
     "KernelError",
     "KernelNotFoundError",

@@ -389,6 +389,7 @@ class Turns:
 
     async def own(self, actor: Mapping[str, Any] | None) -> list[Checkpoint]:
         """Return the turns of an agent's session that no rewind has undone, oldest first."""
+        await self._note_end()
         owner, standing = turn_owner(actor), await self.standing()
         return [
             entry

@@ -20,6 +20,7 @@ PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
     "gg=="
 )
+NOTEBOOK_TOOLS = {"list_notebooks", "read_cells", "insert_cell", "edit_cell", "run_cell"}
 ACTIONS = {"run", "run_ipython", "read", "write", "edit", "browse", "browse_interactive"}
 
 
@@ -32,9 +33,15 @@ def told(result) -> str:
 async def test_a_client_lists_and_calls_tools(mcp_connect, transport: str) -> None:
     async with mcp_connect(transport=transport) as session:
         tools = {tool.name: tool for tool in (await session.list_tools()).tools}
-        assert tools.keys() >= ACTIONS | {"status", "events", "read_cells", "run_cell"}
-        assert len(tools) <= 14  # more are more than a model chooses well from
-        assert all(tool.description for tool in tools.values())
+        assert tools.keys() >= ACTIONS | NOTEBOOK_TOOLS | {
+            "changes",
+            "kernel",
+            "store",
+            "variables",
+        }
+        assert len(tools) <= 16  # more are more than a model chooses well from
+        assert all(tool.description and tool.title for tool in tools.values())
+        assert all(tool.annotations for tool in tools.values())
         assert all(tool.input_schema["type"] == "object" for tool in tools.values())
         # Claude Code would show its model the names alone.
         assert all(tool._meta == {"anthropic/alwaysLoad": True} for tool in tools.values())
@@ -46,6 +53,12 @@ async def test_a_client_lists_and_calls_tools(mcp_connect, transport: str) -> No
         assert told(answer).startswith("42\n")
         # Those of the kernel are not more: skills repeat what the others do.
         assert {tool.name for tool in (await session.list_tools()).tools} == tools.keys()
+
+
+def test_the_list_of_tools_is_short(jp_serverapp) -> None:
+    toolbox = state_of(jp_serverapp.web_app.settings).mcp.toolbox(None)
+    wires = [tool.to_wire() for tool in toolbox.fixed.values() if tool.listed]
+    assert len(json.dumps(wires, separators=(",", ":"))) <= 13_000
 
 
 @pytest.mark.thorough

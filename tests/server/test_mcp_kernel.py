@@ -9,10 +9,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from oh_jupyter.server.state import state_of
-from tests.server.waiting import until
 
 LOOP = """\
 import time
@@ -26,21 +25,6 @@ for step in range(600):
 
 def told(result) -> str:
     return "\n".join(block.text for block in result.content if block.type == "text")
-
-
-@pytest.fixture
-def book(jp_serverapp, jp_root_dir: Path):
-    """Open a notebook with these cells, and return its kernel's id."""
-
-    async def book(*cells, name: str = "book.ipynb") -> str:
-        nodes = [new_code_cell(cell) if isinstance(cell, str) else cell for cell in cells]
-        nbformat.write(new_notebook(cells=nodes), jp_root_dir / name)
-        session = await jp_serverapp.session_manager.create_session(
-            path=name, name=name, type="notebook", kernel_name="python3"
-        )
-        return session["kernel"]["id"]
-
-    return book
 
 
 @pytest.fixture
@@ -80,7 +64,9 @@ async def test_variables_are_seen_while_a_cell_runs(mcp_connect, book, stored) -
         assert "[Running for" in progress
         stopped = told(await session.call_tool("kernel", {"command": "interrupt"}))
         assert stopped.startswith("Interrupted the cell that had been running for")
-        await until(lambda: bool(stored()[1].outputs))
+        async with asyncio.timeout(30):
+            while "KeyboardInterrupt" not in progress:
+                progress = told(await session.call_tool("read_cells", {"start": 1}))
         assert stored()[1].outputs[-1].ename == "KeyboardInterrupt"
         assert stored()[1].execution_count == 2
         # The looks left no trace.

@@ -47,7 +47,7 @@ class RunningCell:
     is_agents: bool
 
     def summary(self) -> dict[str, Any]:
-        """Return its first line, how long it has been running, and for whom."""
+        """Return its first line, its age, and who runs it."""
         lines = self.code.strip().splitlines() or [""]
         return {
             "first_line": lines[0][:MAX_LINE_CHARS],

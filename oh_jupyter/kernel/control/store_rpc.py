@@ -173,9 +173,7 @@ def _in_workspace(file: str, executor: ActionExecutor) -> str:
 
 def _check_not_log(path: str) -> None:
     if path_key(path).split("/")[0] == "sessions":
-        raise StorePathError(
-            f"{path!r} belongs to the log of a session, which agents cannot change"
-        )
+        raise StorePathError(f"{path!r} belongs to a session's log, which agents cannot change")
 
 
 def _check_not_root(path: str) -> None:

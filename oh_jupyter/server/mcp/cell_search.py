@@ -21,17 +21,17 @@ MAX_LINE_CHARS = 160
 def matching_lines(pattern: str, texts: list[str]) -> list[tuple[int, int, str]]:
     """Return index of the text, number of the line from 1, and the line, of each matching line."""
     expression = re.compile(pattern)
-    found: list[tuple[int, int, str]] = []
+    matches: list[tuple[int, int, str]] = []
     for index, text in enumerate(texts):
         for number, line in enumerate(text.splitlines(), 1):
             match = expression.search(line)
             if match is None:
                 continue
             start = max(0, match.start() - MAX_LINE_CHARS // 2)
-            found.append((index, number, line[start : start + MAX_LINE_CHARS].strip()))
-            if len(found) > MAX_MATCHES:
-                return found
-    return found
+            matches.append((index, number, line[start : start + MAX_LINE_CHARS].strip()))
+            if len(matches) > MAX_MATCHES:
+                return matches
+    return matches
 
 
 async def search(pattern: str, texts: list[str]) -> list[tuple[int, int, str]]:

@@ -111,9 +111,9 @@ def fair_share(lengths: Sequence[int], budget: int) -> int:
 def _first_lines(source: str, limit: int) -> str:
     if len(source) <= limit:
         return source
-    kept = source[:limit].rpartition("\n")[0] or source[:limit]
-    missing = source.count("\n") - kept.count("\n")
-    return f"{kept}\n[... {missing} more lines]" if missing else f"{kept} [...]"
+    whole_lines = source[:limit].rpartition("\n")[0] or source[:limit]
+    missing = source.count("\n") - whole_lines.count("\n")
+    return f"{whole_lines}\n[... {missing} more lines]" if missing else f"{whole_lines} [...]"
 
 
 def _both_ends(output: str, limit: int) -> str:

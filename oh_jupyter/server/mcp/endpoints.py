@@ -54,7 +54,10 @@ WARM_UP_SECONDS = 3.0  # delay after the server's start until the SDK is importe
 INSTRUCTIONS = (
     "These tools work in a running Jupyter kernel that you share with a person, who sees what you "
     "do. Cells run with run_ipython use the person's variables, the shell of run keeps its state, "
-    "edits can be undone. The notebook tools read and change the person's open notebooks."
+    "edits can be undone. Begin with read_cells and variables. Experiment with run_ipython; insert "
+    "cells for what the person will keep. Work on copies of the person's variables, and restart "
+    "the kernel only if asked. Run long cells with wait, and look at them meanwhile. A pending call "
+    "may be waiting for the person's approval; if it is rejected, ask what the person wants."
 )
 
 

@@ -1,4 +1,4 @@
-"""What happened, as tools: the agent's turns and their undoing, changed files, the event log."""
+"""The agent's turns, the changed files and the event log, as tools."""
 
 from __future__ import annotations
 

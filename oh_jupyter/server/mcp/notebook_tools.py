@@ -154,8 +154,8 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
         ),
         McpTool(
             "run_cell",
-            "Run a cell of a notebook, or all from cell to the cell to, until one fails. The person "
-            "sees it run, and the outputs are stored in the notebook.",
+            "Run a cell of a notebook, or all from cell to the cell to, until one fails. The "
+            "person sees it run, and the outputs are stored in the notebook.",
             schema(
                 "cell",
                 notebook=NOTEBOOK,
@@ -534,19 +534,19 @@ def _keep_out_fault(index: int, cell: Cell) -> str:
 
 async def _matches(pattern: str, cells: IndexedCells) -> Result:
     """Return the lines of sources and outputs that match a regular expression."""
-    places, texts = [], []
+    labels, texts = [], []
     for index, cell in cells:
-        places.append(f"cell {index} ({cell.get('id', '-')}), line")
+        labels.append(f"cell {index} ({cell.get('id', '-')}), line")
         texts.append("".join(cell.get("source", "")))
         for shown in cell_outputs(cell)[0]:
-            places.append(f"cell {index} ({cell.get('id', '-')}), output line")
+            labels.append(f"cell {index} ({cell.get('id', '-')}), output line")
             texts.append(shown)
     try:
-        found = await search(pattern, texts)
+        matches = await search(pattern, texts)
     except ValueError as error:
         return failure(str(error))
-    lines = [f"{places[place]} {number}: {line}" for place, number, line in found[:MAX_MATCHES]]
-    if len(found) > MAX_MATCHES:
+    lines = [f"{labels[text_index]} {number}: {line}" for text_index, number, line in matches[:MAX_MATCHES]]
+    if len(matches) > MAX_MATCHES:
         lines.append(f"[There are more than {MAX_MATCHES} matches. Search for less.]")
     return result(text("\n".join(lines) or f"No line matches {pattern!r}."))
 
