@@ -23,9 +23,9 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
     MCPAction,
 )
+from oh_jupyter.events.actor import session_of, turn_owner
 from oh_jupyter.runtime.agent_work import AgentWork
 from oh_jupyter.runtime.shell_states import ShellStates
-from oh_jupyter.runtime.turn_identity import session_of, title_of, turn_owner
 
 if TYPE_CHECKING:
     from oh_jupyter.checkpoints import Checkpoint, Checkpoints, RewindPlan, VariableChange
@@ -164,9 +164,9 @@ class Turns:
                     if principal == "user":
                         self._part_of = None
                         await self._end()
-                    elif not await self._continues(session_of(action)):
+                    elif not await self._continues(session_of(action.actor)):
                         by = turn_owner(action.actor)
-                        await self._begin(title_of(action), "agent", session_of(action), by)
+                        await self._begin(title_of(action), "agent", session_of(action.actor), by)
                 except CheckpointError as error:
                     self._give_up(error)
         if principal != "user":
@@ -466,6 +466,23 @@ class Turns:
 
     def _has_given_up(self) -> bool:
         return bool(self.problem) and time.monotonic() < self._retry_time
+
+
+def title_of(action: Action) -> str:
+    """Return a title for the turn that an Action starts: its purpose, or what it does."""
+    if thought := getattr(action, "thought", "").strip():
+        return str(thought).splitlines()[0]
+    if isinstance(action, IPythonRunCellAction):
+        lines = [line.strip() for line in action.code.splitlines() if line.strip()]
+        telling = [line for line in lines if not line.startswith(("#", "import ", "from "))]
+        return next(iter(telling or lines), "")
+    if isinstance(action, CmdRunAction):
+        return action.command.strip()
+    if isinstance(action, FileEditAction) and action.command == "notebook_edit":
+        return f"edit cells of {os.path.basename(action.path)}"
+    if isinstance(action, FileEditAction | FileWriteAction):
+        return f"{getattr(action, 'command', None) or 'write'} {action.path}"
+    return action.message
 
 
 def _may_change_files(action: Action) -> bool:
