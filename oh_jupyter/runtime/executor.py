@@ -33,7 +33,7 @@ from oh_jupyter.events import (
     Observation,
 )
 from oh_jupyter.events.action import progress
-from oh_jupyter.events.fields import validate
+from oh_jupyter.events.fields import check_fields, check_runnable
 from oh_jupyter.runtime.boxed_shells import BoxedShells, mark
 from oh_jupyter.runtime.confinement import confinement_fault
 from oh_jupyter.runtime.confirmation import Confirmations, dry_run
@@ -192,6 +192,7 @@ class ActionExecutor:
         only_asks: bool = False,
         reasons: Sequence[str] = (),
         confined: bool = False,
+        is_parsed: bool = False,
     ) -> Observation:
         """Execute one Action and record it with its Observation.
 
@@ -204,6 +205,7 @@ class ActionExecutor:
             only_asks: Whether ``execute`` only approves it, and the agent may run it anywhere.
             reasons: Further reasons why an agent's Action waits, as clauses that begin with "it".
             confined: Whether the agent may use only the workspace's files and pages of the web.
+            is_parsed: Whether it comes from ``action_from_wire``, which has checked its fields.
 
         Returns:
             Its Observation; any failure becomes an ``ErrorObservation``.
@@ -213,7 +215,9 @@ class ActionExecutor:
             WireError: A field has a wrong type; nothing is recorded.
             asyncio.CancelledError: The caller cancelled the Action; that is recorded, too.
         """
-        validate(action)
+        check_runnable(action)
+        if not is_parsed:
+            check_fields(action)
         guest = (action.actor or {}).get("guest")
         if guest in self.interrupted_guests:
             return ErrorObservation(f"The user interrupted {guest}: the action was not run.")
