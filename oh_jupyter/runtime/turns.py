@@ -49,29 +49,6 @@ CLOSE_SECONDS = 3.0
 """How long a closing runtime waits for the end of its last turn."""
 
 
-class Variables(Protocol):
-    """The variables of the kernel that the turns are in."""
-
-    async def mark(self, checkpoint: int, *, in_cell: bool) -> None:
-        """Keep all variables as of a mark."""
-
-    async def preview(
-        self, checkpoint: int, *, everything: bool, as_person: bool, in_cell: bool
-    ) -> tuple[list[VariableChange], list[str]]:
-        """Return what a rewind would do, and its limits; raise CheckpointError if a cell runs."""
-
-    async def rewind(
-        self,
-        checkpoint: int,
-        new_checkpoint: int,
-        *,
-        everything: bool,
-        as_person: bool,
-        in_cell: bool,
-    ) -> list[VariableChange]:
-        """Restore the variables; raise CheckpointError if a cell runs."""
-
-
 @dataclass(frozen=True)
 class Scope:
     """Extent of a rewind.
@@ -91,6 +68,23 @@ class Scope:
     everything: bool = False
     in_cell: bool = False
     as_person: bool = True
+
+
+class Variables(Protocol):
+    """The variables of the kernel that the turns are in."""
+
+    async def mark(self, checkpoint: int, *, in_cell: bool) -> None:
+        """Keep all variables as of a mark."""
+
+    async def preview(
+        self, checkpoint: int, scope: Scope
+    ) -> tuple[list[VariableChange], list[str]]:
+        """Return what a rewind would do, and its limits; raise CheckpointError if a cell runs."""
+
+    async def rewind(
+        self, checkpoint: int, new_checkpoint: int, scope: Scope
+    ) -> list[VariableChange]:
+        """Restore the variables; raise CheckpointError if a cell runs."""
 
 
 class Turns:
@@ -288,12 +282,7 @@ class Turns:
         if self.variables is None or not scope.variables:
             return RewindPlan()
         try:
-            rows, notes = await self.variables.preview(
-                id,
-                everything=scope.everything,
-                as_person=scope.as_person,
-                in_cell=scope.in_cell,
-            )
+            rows, notes = await self.variables.preview(id, scope)
         except CheckpointError as error:
             if not preview:
                 raise
@@ -303,13 +292,7 @@ class Turns:
     async def _rewind_variables(self, id: int, scope: Scope) -> list[VariableChange]:
         assert self.variables is not None
         entries: list[Checkpoint] = await self._in_thread(self.checkpoints.entries)
-        return await self.variables.rewind(
-            id,
-            entries[-1].id,
-            everything=scope.everything,
-            as_person=scope.as_person,
-            in_cell=scope.in_cell,
-        )
+        return await self.variables.rewind(id, entries[-1].id, scope)
 
     async def settle(self) -> None:
         """Close the turns of dead kernels, so that later changes do not count as theirs."""
