@@ -11,7 +11,6 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextvars import ContextVar
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -37,6 +36,7 @@ from oh_jupyter.events.fields import check_fields, check_runnable
 from oh_jupyter.runtime.boxed_shells import BoxedShells, mark
 from oh_jupyter.runtime.confinement import confinement_fault
 from oh_jupyter.runtime.confirmation import Confirmations, dry_run
+from oh_jupyter.runtime.execution import Execution, current_execution, executing
 from oh_jupyter.runtime.mcp import McpProxy, parse_servers
 from oh_jupyter.runtime.plugin_set import PluginSet
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
@@ -62,14 +62,6 @@ if TYPE_CHECKING:
     from oh_jupyter.runtime.transfers import Transfers
     from oh_jupyter.shell import ShellSession
     from oh_jupyter.storage import FileStore
-
-acting_principal: ContextVar[EventSource] = ContextVar("acting_principal", default="agent")
-"""Principal of the Action that is being executed."""
-
-runs_boxed: ContextVar[bool] = ContextVar("runs_boxed", default=False)
-"""Whether the command that is being executed belongs in a sandbox."""
-is_agents: ContextVar[bool] = ContextVar("is_agents", default=True)
-"""Whether the Action that is being executed is an agent's, also if a person approved it."""
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -172,7 +164,11 @@ class ActionExecutor:
     def cwd(self) -> str:
         """The shell's working directory."""
         shell = self._shell
-        if self.boxes.is_on and acting_principal.get() != "user" and self.boxes.last is not None:
+        if (
+            self.boxes.is_on
+            and current_execution.get().principal != "user"
+            and self.boxes.last is not None
+        ):
             shell = self.boxes.last
         return shell.cwd if shell is not None else self.workspace_dir
 
@@ -248,24 +244,18 @@ class ActionExecutor:
             )
         self.events.add_event(action, source)
         state = self.running.begin(action)
-        principal_token = acting_principal.set(principal or source)
-        boxed_token, agent_token = runs_boxed.set(boxed), is_agents.set(is_of_agent)
-        progress_token = progress.set(state)
         try:
-            observation = await self.confirmations.decide(action, questions, state)
-            if observation is None:
-                await self.turns.before(action, principal or source)
-                state.start()
-                observation = await self._observe(action, execute)
+            with executing(Execution(principal or source, boxed, is_of_agent), state):
+                observation = await self.confirmations.decide(action, questions, state)
+                if observation is None:
+                    await self.turns.before(action, principal or source)
+                    state.start()
+                    observation = await self._observe(action, execute)
         except asyncio.CancelledError:
             cancelled = ErrorObservation("The action was cancelled.")
             self._record(cancelled, action, state, never_began=not state.has_begun)
             raise
         finally:
-            acting_principal.reset(principal_token)
-            runs_boxed.reset(boxed_token)
-            is_agents.reset(agent_token)
-            progress.reset(progress_token)
             del self.running[cast(int, action.id)]
             state.put_out()
             self.turns.after(action)
@@ -347,8 +337,8 @@ class ActionExecutor:
 
     @_execute.register
     async def _run(self, action: CmdRunAction) -> Observation:
-        if runs_boxed.get():
-            shell = await self.boxes.shell(action, is_agents=is_agents.get())
+        if current_execution.get().is_boxed:
+            shell = await self.boxes.shell(action, is_agents=current_execution.get().is_agents)
             cast(ActionProgress, progress.get()).queue()
             return await self.boxes.run(action, shell)
         shell = await self.shell()
@@ -392,7 +382,7 @@ class ActionExecutor:
 
         if not self.settings.enable_browser:
             return ErrorObservation(NO_BROWSER)
-        if acting_principal.get() == "agent":
+        if current_execution.get().principal == "agent":
             timeout = action.timeout or BROWSE_TIMEOUT_SECONDS
             if not await self.takeover.until_free(timeout):
                 return ErrorObservation(BROWSER_HELD.format(timeout))
@@ -431,9 +421,9 @@ class ActionExecutor:
 
     async def enclose(self, action: CmdRunAction, argv: list[str]) -> list[str]:
         """Return the command line for a program of an Action, in a sandbox if it belongs there."""
-        if not runs_boxed.get():
+        if not current_execution.get().is_boxed:
             return argv
-        box = await self.boxes.box(action, is_agents=is_agents.get())
+        box = await self.boxes.box(action, is_agents=current_execution.get().is_agents)
         return box.enclose(argv, action.cwd or self.workspace_dir, [])[0]
 
     def interrupt_shells(self) -> None:
