@@ -17,13 +17,6 @@ from tests.checkpoints.workspace import contents
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def checkpoints(root: Path, tmp_path: Path) -> Checkpoints:
     return Checkpoints(root, tmp_path / "kept", limits=Limits(file_bytes=1000))
 
