@@ -545,7 +545,10 @@ async def _matches(pattern: str, cells: IndexedCells) -> Result:
         matches = await search(pattern, texts)
     except ValueError as error:
         return failure(str(error))
-    lines = [f"{labels[text_index]} {number}: {line}" for text_index, number, line in matches[:MAX_MATCHES]]
+    lines = [
+        f"{labels[text_index]} {number}: {line}"
+        for text_index, number, line in matches[:MAX_MATCHES]
+    ]
     if len(matches) > MAX_MATCHES:
         lines.append(f"[There are more than {MAX_MATCHES} matches. Search for less.]")
     return result(text("\n".join(lines) or f"No line matches {pattern!r}."))
