@@ -371,15 +371,19 @@ class ActionExecutor:
     @_execute.register
     async def _write(self, action: FileWriteAction) -> Observation:
         from oh_jupyter.editor.file_actions import write_file
+        from oh_jupyter.editor.notebook.tagged_cells import for_agent
 
-        return await self.in_thread(write_file, action, cwd=self.cwd, editor=self.editor)
+        write = for_agent(write_file) if is_agents.get() else write_file
+        return await self.in_thread(write, action, cwd=self.cwd, editor=self.editor)
 
     @_execute.register
     async def _edit(self, action: FileEditAction) -> Observation:
         from oh_jupyter.editor.file_actions import edit_file
+        from oh_jupyter.editor.notebook.tagged_cells import for_agent
 
+        edit = for_agent(edit_file) if is_agents.get() else edit_file
         return await self.in_thread(
-            edit_file, action, cwd=self.cwd, editor=self.editor, settings=self.settings
+            edit, action, cwd=self.cwd, editor=self.editor, settings=self.settings
         )
 
     @_execute.register
