@@ -62,11 +62,11 @@ def parse_request(data: bytes) -> Request:
     path = path if path.startswith("/") else f"/{path}"
     # The target decides, not the client's own Host.
     authority = str(endpoint).removesuffix(":80")
-    forwarded = [f"{name}: {value}" for name, value in headers if not _is_ours(name)]
+    others = [f"{name}: {value}" for name, value in headers if not _is_ours(name)]
     head = [
         f"{method} {path} HTTP/1.{minor}",
         f"Host: {authority}",
-        *forwarded,
+        *others,
         "Connection: close",
     ]
     text = "\r\n".join([*head, "", ""])

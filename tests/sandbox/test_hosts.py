@@ -16,7 +16,7 @@ from oh_jupyter.sandbox.hosts import PRESETS, Endpoint, is_public, parse_endpoin
         ("Example.ORG:443", "example.org", 443),
         ("example.org.:443", "example.org", 443),
         ("bücher.example:80", "xn--bcher-kva.example", 80),
-        ("ｅｘａｍｐｌｅ。org:80", "example.org", 80),
+        ("\uff45xample\u3002org:80", "example.org", 80),
         ("_dmarc.example.org:80", "_dmarc.example.org", 80),
         ("192.0.2.7:1", "192.0.2.7", 1),
         ("192.0.2.7.:1", "192.0.2.7", 1),
@@ -37,7 +37,15 @@ def test_canonical_forms(text: str, host: str, port: int) -> None:
         *("evil\0.pypi.org", "pypi.org\0.evil", "a\x01b", "a\x7f", "pypi.org\u2028.evil"),
         *("a%2eb", "%00", "user@pypi.org", "user:password@pypi.org", "a/b", "a\\b", "a?b", "a#b"),
         *("127.1", "0x7f.1", "0x7f000001", "2130706433", "017700000001", "0177.0.0.1", "1.2.3"),
-        *("127.0.0.01", "1.2.3.4.5", "256.0.0.1", "0x7f.0.0.1", "a.0x", "a.1", "１２７.1"),
+        *(
+            "127.0.0.01",
+            "1.2.3.4.5",
+            "256.0.0.1",
+            "0x7f.0.0.1",
+            "a.0x",
+            "a.1",
+            "\uff11\uff12\uff17.1",
+        ),
         *("[::1%lo]", "[fe80::1%25eth0]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::1", "::1]"),
         *("[127.0.0.1]", "[]", "::1", "faß.example", "a\u200db.example", "℀.example", "x" * 64),
         *("/var/run/docker.sock", "unix", "unix:/var/run/docker.sock", "a." * 127 + "aa"),
@@ -55,7 +63,9 @@ def test_unusual_hosts_are_refused(host: str) -> None:
     assert str(refusal.value).isprintable()
 
 
-@pytest.mark.parametrize("port", ["", "0", "65536", "-1", "+1", " 1", "1 ", "١", "1.0", "999999"])
+@pytest.mark.parametrize(
+    "port", ["", "0", "65536", "-1", "+1", " 1", "1 ", "\u0661", "1.0", "999999"]
+)
 def test_unusual_ports_are_refused(port: str) -> None:
     with pytest.raises(HostError):
         parse_endpoint(f"example.org:{port}")
