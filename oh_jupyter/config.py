@@ -266,10 +266,17 @@ class Settings:
     )
     sandbox_network: str = _setting(
         "none",
-        "Network of the sandbox: none, or host for the machine's; with host, risky commands wait "
-        "for a person also in the sandbox.",
+        "Network of the sandbox: none; listed for the hosts of sandbox_hosts only; ask, where "
+        "another host waits for a person; or host for the machine's, with which risky commands "
+        "wait for a person also in the sandbox.",
         "OH_JUPYTER_SANDBOX_NETWORK",
-        choices=("none", "host"),
+        choices=("none", "listed", "ask", "host"),
+    )
+    sandbox_hosts: tuple[str, ...] = _setting(
+        (),
+        "Hosts that the sandbox may reach with listed and ask: names, *.names, addresses and "
+        "networks, each with :PORT for others than 80 and 443, and presets such as pypi.",
+        "OH_JUPYTER_SANDBOX_HOSTS",
     )
     sandbox_writable: tuple[str, ...] = _setting(
         (),

@@ -21,13 +21,16 @@ from oh_jupyter.events import (
     Observation,
 )
 from oh_jupyter.runtime.confinement import is_below
+from oh_jupyter.runtime.host_access import HostAccess
 from oh_jupyter.runtime.resources import make_shell, shell_user
 from oh_jupyter.sandbox import Box, Engine, allowed_environment, find_engine, make_profile
 from oh_jupyter.sandbox.hints import hint
+from oh_jupyter.sandbox.hosts import parse_hosts
 from oh_jupyter.sandbox.profile import hidden_paths, is_protected, protected_files
 
 if TYPE_CHECKING:
     from oh_jupyter.sandbox.profile import Network
+    from oh_jupyter.sandbox.proxy import Proxy, Resolve
     from oh_jupyter.shell import ShellSession
 
 T = TypeVar("T")
@@ -36,12 +39,34 @@ PERSON = "%oh_run --sandbox"
 """Name of the box for a person's own commands."""
 
 
+MAX_NOTES = 3
+"""Maximum number of refused hosts that the result of a command names."""
+
+NETWORKS = {
+    "none": "no network",
+    "listed": "listed hosts",
+    "ask": "listed and approved hosts",
+    "host": "the machine's network",
+}
+"""Networks of boxes in a status line."""
+
+
 @dataclass(frozen=True)
 class BoxedShell:
-    """A box and the shell in it."""
+    """A box, the shell in it, and its way to a network."""
 
     box: Box
     shell: ShellSession
+    access: HostAccess
+    proxy: Proxy | None
+
+    async def close(self) -> None:
+        """End all of its processes and connections."""
+        await self.shell.close_async()
+        self.access.withdraw()
+        if self.proxy is not None:
+            await self.proxy.close()
+        self.box.close()
 
 
 class BoxedShells:
@@ -49,6 +74,7 @@ class BoxedShells:
 
     Attributes:
         last: The shell of the last agent that used one.
+        resolve: Resolves names for the proxies; None for the machine's resolver.
     """
 
     def __init__(
@@ -56,18 +82,23 @@ class BoxedShells:
         settings: Callable[[], Settings],
         workspace_dir: str,
         in_thread: Callable[..., Awaitable[T]],
+        make_access: Callable[[], HostAccess],
     ) -> None:
-        """Start no box yet; raise ConfigError for an unknown setting."""
+        """Start no box yet; raise ConfigError for an invalid setting."""
         check_value("sandbox", settings().sandbox)
         check_value("sandbox_network", settings().sandbox_network)
+        parse_hosts(settings().sandbox_hosts)
         self._settings = settings
         self._workspace_dir = workspace_dir
         self._in_thread: Callable[..., Awaitable[object]] = in_thread
         self._boxes: dict[str, BoxedShell] = {}
         self._starting = asyncio.Lock()
         self._exports: dict[str, str] = {}
+        self._make_access = make_access
+        self._loop = asyncio.get_running_loop()
         self.engine: Engine | None = None
         self.last: ShellSession | None = None
+        self.resolve: Resolve | None = None
 
     @property
     def is_on(self) -> bool:
@@ -137,26 +168,16 @@ class BoxedShells:
 
     @property
     def contains(self) -> bool:
-        """Whether nothing leaves a box, so that a command in it needs no approval."""
-        return self._settings().sandbox_network == "none"
+        """Whether nothing leaves a box unasked, so that a command in it needs no approval."""
+        return self._settings().sandbox_network != "host"
 
-    async def shell(self, action: Action, *, is_agents: bool) -> ShellSession:
-        """Return the shell in the box of an Action's agent, started at its first use."""
-        return (await self._open(action, is_agents)).shell
+    @property
+    def has_network(self) -> bool:
+        """Whether a command in a box can send data out, if only to an allowed host."""
+        return self._settings().sandbox_network != "none"
 
-    async def run(self, action: CmdRunAction, shell: ShellSession) -> Observation:
-        """Run a command in a shell, with a hint if it probably failed because of its box."""
-        observation = await shell.execute_async(action)
-        if isinstance(observation, CmdOutputObservation) and observation.exit_code not in (0, -1):
-            note = hint(observation.content, self._settings().sandbox_network)
-            observation.metadata.suffix += note and f"\n[{note}]"
-        return observation
-
-    async def box(self, action: Action, *, is_agents: bool) -> Box:
-        """Return the box of an Action's agent, with its shell started."""
-        return (await self._open(action, is_agents)).box
-
-    async def _open(self, action: Action, is_agents: bool) -> BoxedShell:
+    async def open(self, action: CmdRunAction, *, is_agents: bool) -> BoxedShell:
+        """Return the box of a command's agent, with its shell started."""
         owner = _owner(action) if is_agents else PERSON
         async with self._starting:
             boxed = self._boxes.get(owner)
@@ -165,7 +186,30 @@ class BoxedShells:
                 self._boxes[owner] = boxed
             if is_agents:
                 self.last = boxed.shell
-            return boxed
+        if action.command and not action.is_input:
+            boxed.access.begin(action, "agent" if is_agents else "user")
+        return boxed
+
+    async def run(self, action: CmdRunAction, boxed: BoxedShell) -> Observation:
+        """Run a command in a box, with notes about what its box has refused."""
+        try:
+            observation = await boxed.shell.execute_async(action)
+        except asyncio.CancelledError:
+            boxed.access.withdraw()
+            raise
+        if isinstance(observation, CmdOutputObservation):
+            for note in self._notes(observation, boxed.access):
+                observation.metadata.suffix += f"\n[{note}]"
+        return observation
+
+    def _notes(self, observation: CmdOutputObservation, access: HostAccess) -> list[str]:
+        notes = list(access.refusals.values())[:MAX_NOTES]
+        if waiting := access.waiting:
+            hosts = ", ".join(waiting[:MAX_NOTES])
+            notes.append(f"The user has not decided yet whether a command may reach {hosts}.")
+        if not notes and observation.exit_code not in (0, -1):
+            notes.append(hint(observation.content, self._settings().sandbox_network))
+        return [note for note in notes if note]
 
     async def _start(self) -> BoxedShell:
         settings, engine = self._settings(), await self.find()
@@ -173,13 +217,22 @@ class BoxedShells:
         profile = await self._in_thread(_profile, settings, self._workspace_dir, user)
         box = Box(profile, engine, user)  # type: ignore[arg-type]
         env = {**allowed_environment(environment_without_secrets()), **self._exports}
+        access = self._make_access()
+        proxy: Proxy | None = None
+        if box.profile.network == "proxy":
+            from oh_jupyter.sandbox.proxy import Proxy
+
+            proxy = Proxy(access, self.resolve)
         shell = make_shell(settings, self._workspace_dir, env=env, enclosure=box)
+        boxed = BoxedShell(box, shell, access, proxy)
         try:
+            if proxy is not None:
+                await proxy.listen(box.proxy_socket, user)
             await shell.initialize_async()
         except BaseException:
-            box.close()
+            await boxed.close()
             raise
-        return BoxedShell(box, shell)
+        return boxed
 
     async def set_env(self, variables: Mapping[str, str]) -> None:
         """Set environment variables in the boxes, now and in later ones."""
@@ -188,17 +241,17 @@ class BoxedShells:
             await boxed.shell.set_env_async(variables)
 
     def interrupt(self) -> None:
-        """Press Ctrl-C in every box."""
+        """Press Ctrl-C in every box; from any thread."""
         for boxed in self._boxes.values():
             boxed.shell.interrupt()
+            self._loop.call_soon_threadsafe(boxed.access.withdraw)
 
     async def close(self) -> None:
         """End the boxes and all their processes; the next use starts new ones."""
         async with self._starting:
             boxes, self._boxes, self.last = list(self._boxes.values()), {}, None
         for boxed in boxes:
-            await boxed.shell.close_async()
-            boxed.box.close()
+            await boxed.close()
 
     def status(self) -> str:
         """Return one line about agents' commands."""
@@ -208,7 +261,7 @@ class BoxedShells:
         if engine is not None and engine.program is None:
             state = "nothing runs" if settings.sandbox == "required" else "not sandboxed"
             return f"{state}: {engine.sentence}"
-        network = "no network" if self.contains else "the machine's network"
+        network = NETWORKS[settings.sandbox_network]
         boxes = len(self._boxes)
         return f"sandboxed ({settings.sandbox}, {network}), {boxes} box{'es' * (boxes != 1)} open"
 
@@ -221,13 +274,14 @@ def _owner(action: Action) -> str:
 
 def _profile(settings: Settings, workspace_dir: str, user: str | None) -> object:
     _make_folders(settings)
+    is_plain = settings.sandbox_network in ("none", "host")
     return make_profile(
         workspace_dir,
         homes=_homes(user),
         own_folders=_own_folders(settings),
         writable=settings.sandbox_writable,
         hidden=settings.sandbox_hidden,
-        network=cast("Network", settings.sandbox_network),
+        network=cast("Network", settings.sandbox_network) if is_plain else "proxy",
     )
 
 

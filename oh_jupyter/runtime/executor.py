@@ -37,6 +37,7 @@ from oh_jupyter.events.fields import validate
 from oh_jupyter.runtime.boxed_shells import BoxedShells, mark
 from oh_jupyter.runtime.confinement import confinement_fault
 from oh_jupyter.runtime.confirmation import Confirmations, dry_run
+from oh_jupyter.runtime.host_access import HostAccess
 from oh_jupyter.runtime.mcp import McpProxy, parse_servers
 from oh_jupyter.runtime.plugin_set import PluginSet
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
@@ -146,7 +147,6 @@ class ActionExecutor:
         self._transfers: Transfers | None = None
         self._starting = asyncio.Lock()
         self._threads = thread_pool(MAX_THREADS, "oh-runtime-work")
-        self.boxes = BoxedShells(lambda: self.settings, workspace_dir, self.in_thread)
         self.tools = ToolRegistry(self.in_thread)
         servers = parse_servers(settings.mcp_servers)
         self.mcp = McpProxy(self.in_thread, workspace_dir, servers, self.tools.changed)
@@ -154,6 +154,9 @@ class ActionExecutor:
         self.tools.add("mcp", self.mcp.tools)
         self.confirmations = Confirmations(
             settings.confirmation or "risky", settings.confirmation_timeout, workspace_dir
+        )
+        self.boxes = BoxedShells(
+            lambda: self.settings, workspace_dir, self.in_thread, self._make_host_access
         )
         self.interrupted_guests: set[str] = set()
         self.running = RunningActions(lambda id: id in self.confirmations.waiting, self.peek)
@@ -175,6 +178,9 @@ class ActionExecutor:
         if self.boxes.is_on and acting_principal.get() != "user" and self.boxes.last is not None:
             shell = self.boxes.last
         return shell.cwd if shell is not None else self.workspace_dir
+
+    def _make_host_access(self) -> HostAccess:
+        return HostAccess(lambda: self.settings, self.confirmations, self.events)
 
     def _agents_shell(self) -> ShellSession | None:
         """Return the shell that agents' commands use, or None if it has not started."""
@@ -232,6 +238,7 @@ class ActionExecutor:
         questions: list[str] = []
         if refusal is None:
             contained = boxed and self.boxes.contains
+            is_silent = boxed and not self.boxes.has_network
             questions = self.confirmations.require(
                 action,
                 principal or source,
@@ -239,7 +246,7 @@ class ActionExecutor:
                 more=[
                     *reasons,
                     *self.boxes.questions(action),
-                    *([] if contained else self.untrusted_text.questions(action)),
+                    *([] if is_silent else self.untrusted_text.questions(action)),
                 ],
             )
         self.events.add_event(action, source)
@@ -344,9 +351,9 @@ class ActionExecutor:
     @_execute.register
     async def _run(self, action: CmdRunAction) -> Observation:
         if runs_boxed.get():
-            shell = await self.boxes.shell(action, is_agents=is_agents.get())
+            box = await self.boxes.open(action, is_agents=is_agents.get())
             cast(ActionProgress, progress.get()).queue()
-            return await self.boxes.run(action, shell)
+            return await self.boxes.run(action, box)
         shell = await self.shell()
         cast(ActionProgress, progress.get()).queue()
         return await shell.execute_async(action)
@@ -433,8 +440,8 @@ class ActionExecutor:
         """Return the command line for a program of an Action, in a sandbox if it belongs there."""
         if not runs_boxed.get():
             return argv
-        box = await self.boxes.box(action, is_agents=is_agents.get())
-        return box.enclose(argv, action.cwd or self.workspace_dir, [])[0]
+        boxed = await self.boxes.open(action, is_agents=is_agents.get())
+        return boxed.box.enclose(argv, action.cwd or self.workspace_dir, [])[0]
 
     def interrupt_shells(self) -> None:
         """Press Ctrl-C in the shell and in the boxes."""

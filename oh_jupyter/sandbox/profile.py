@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Network = Literal["none", "host"]
+Network = Literal["none", "proxy", "host"]
+"""Network of a box: none, a proxy that decides about each host, or the machine's."""
 
 MAX_SCANNED_DIRECTORIES = 2000
 """Maximum number of directories to search for repositories and environments."""
@@ -90,7 +91,7 @@ class Profile:
         nested: Paths that were found deeper in writable ones, read-only as well.
         hidden: Invisible paths.
         visible: Directories that stay visible, read-only, below hidden ones: the kernel's Python.
-        network: ``none``, or ``host`` for the machine's.
+        network: See ``Network``.
         sockets: Paths of Unix sockets outside, by the paths at which the box sees them.
     """
 
