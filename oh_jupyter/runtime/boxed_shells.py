@@ -8,7 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from oh_jupyter.config import Settings, check_value, environment_without_secrets
+from oh_jupyter.config import (
+    BOXED_KERNEL_VARIABLE,
+    Settings,
+    check_value,
+    environment_without_secrets,
+)
 from oh_jupyter.errors import SandboxError
 from oh_jupyter.events import (
     Action,
@@ -75,6 +80,7 @@ class BoxedShells:
 
     Attributes:
         last: The shell of the last agent that used one.
+        kernel_network: Network of the box that the whole kernel is in, or "" outside of one.
         resolve: Resolves names for the proxies; None for the machine's resolver.
     """
 
@@ -97,14 +103,21 @@ class BoxedShells:
         self._exports: dict[str, str] = {}
         self._make_access = make_access
         self._loop = asyncio.get_running_loop()
+        # Read once, before any cell could change it.
+        self.kernel_network = os.environ.get(BOXED_KERNEL_VARIABLE, "")
         self.engine: Engine | None = None
         self.last: ShellSession | None = None
         self.resolve: Resolve | None = None
 
     @property
     def is_on(self) -> bool:
-        """Whether agents' commands belong in a box."""
-        return self._settings().sandbox != "off"
+        """Whether agents' commands belong in a box of their own."""
+        return self._settings().sandbox != "off" and not self.kernel_network
+
+    @property
+    def contains_kernel(self) -> bool:
+        """Whether the whole kernel is in a box that nothing leaves."""
+        return self.kernel_network == "none"
 
     @property
     def shells(self) -> list[ShellSession]:
@@ -119,7 +132,7 @@ class BoxedShells:
         """
         if not isinstance(action, CmdRunAction):
             return False
-        if not action.sandbox and not (is_agents and self.is_on):
+        if self.kernel_network or (not action.sandbox and not (is_agents and self.is_on)):
             return False
         engine = await self.find()
         if engine.program is not None:
@@ -257,6 +270,8 @@ class BoxedShells:
     def status(self) -> str:
         """Return one line about agents' commands."""
         settings, engine = self._settings(), self.engine
+        if self.kernel_network:
+            return f"sandboxed: the whole kernel, {NETWORKS[self.kernel_network]}"
         if settings.sandbox == "off":
             return "not sandboxed: sandbox is off"
         if engine is not None and engine.program is None:

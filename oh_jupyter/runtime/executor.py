@@ -237,8 +237,9 @@ class ActionExecutor:
             execute = _refused(refusal)
         questions: list[str] = []
         if refusal is None:
-            contained = boxed and self.boxes.contains
-            is_silent = boxed and not self.boxes.has_network
+            in_kernel = self.boxes.contains_kernel
+            contained = in_kernel or (boxed and self.boxes.contains)
+            is_silent = in_kernel or (boxed and not self.boxes.has_network)
             questions = self.confirmations.require(
                 action,
                 principal or source,
@@ -273,8 +274,9 @@ class ActionExecutor:
             state.put_out()
             self.turns.after(action)
             self.last_action_time = time.time()
-        is_marked = boxed or (self.boxes.is_on and is_of_agent and not only_asks)
-        sandboxed = boxed if is_marked else None
+        in_box = boxed or bool(self.boxes.kernel_network)
+        is_marked = in_box or (self.boxes.is_on and is_of_agent and not only_asks)
+        sandboxed = in_box if is_marked else None
         if is_of_agent:
             self.untrusted_text.note(action, observation)
         self._record(observation, action, state, sandboxed=sandboxed)
