@@ -292,6 +292,13 @@ class Settings:
         "More paths that are invisible in the sandbox, relative to the workspace.",
         "OH_JUPYTER_SANDBOX_HIDDEN",
     )
+    sandbox_max_processes: int = _setting(
+        4096,
+        "Maximum number of processes and threads of an agent's shell in the sandbox; it does not "
+        "hold for the superuser.",
+        "OH_JUPYTER_SANDBOX_MAX_PROCESSES",
+        minimum=16,
+    )
     agents: dict[str, str] | None = _setting(  # noqa: RUF009
         None,
         "Your own agents for %oh_agent as JSON: names and command lines of programs that speak the "

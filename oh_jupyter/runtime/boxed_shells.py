@@ -298,6 +298,7 @@ def _profile(settings: Settings, workspace_dir: str, user: str | None) -> object
         writable=settings.sandbox_writable,
         hidden=settings.sandbox_hidden,
         network=cast("Network", settings.sandbox_network) if is_plain else "proxy",
+        max_processes=settings.sandbox_max_processes,
     )
 
 

@@ -48,6 +48,7 @@ from oh_jupyter.runtime.resources import (
     shell_owner,
     shell_user,
 )
+from oh_jupyter.runtime.risk import remote_risks
 from oh_jupyter.runtime.takeover import Takeover
 from oh_jupyter.runtime.tools import ToolRegistry, skill_tools
 from oh_jupyter.runtime.turns import Turns
@@ -247,6 +248,7 @@ class ActionExecutor:
                 more=[
                     *reasons,
                     *self.boxes.questions(action),
+                    *([] if is_silent else remote_risks(action)),
                     *([] if is_silent else self.untrusted_text.questions(action)),
                 ],
             )

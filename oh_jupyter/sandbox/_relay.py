@@ -7,8 +7,9 @@ that runs as Python in a box, so it imports the standard library only.
 
 from __future__ import annotations
 
+import _socket  # ``socket`` and asyncio would triple the start of each shell
 import os
-import socket
+import select
 import sys
 
 PORT = 3128
@@ -26,10 +27,12 @@ VARIABLES = {
 """Variables by which programs find the proxy; their own servers in the box need none."""
 
 
-def serve(listener: socket.socket, path: str) -> None:
+def serve(listener: _socket.socket, path: str) -> None:
     """Connect each client with the proxy, until the box ends."""
+    select.select([listener], [], [])  # most boxes never have a client
     import asyncio
     import contextlib
+    import socket
 
     async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(READ_BYTES):
@@ -53,7 +56,8 @@ def serve(listener: socket.socket, path: str) -> None:
                         each.close()
 
     async def run() -> None:
-        server = await asyncio.start_server(connect, sock=listener)
+        sock = socket.socket(fileno=listener.detach())
+        server = await asyncio.start_server(connect, sock=sock)
         await server.serve_forever()
 
     asyncio.run(run())
@@ -61,7 +65,9 @@ def serve(listener: socket.socket, path: str) -> None:
 
 def start(path: str) -> None:
     """Start the relay in a process without terminal, whose parent is the box's init process."""
-    listener = socket.create_server(("127.0.0.1", PORT), backlog=MAX_WAITING_CONNECTIONS)
+    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    listener.bind(("127.0.0.1", PORT))
+    listener.listen(MAX_WAITING_CONNECTIONS)
     child = os.fork()
     if child:
         os.waitpid(child, 0)

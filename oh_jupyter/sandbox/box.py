@@ -136,7 +136,7 @@ class Box:
         return boxed, [CONSOLE, REPORT_DEVICE][: len(terminals)]
 
     def check(self, pid: int) -> None:
-        """Raise SandboxError unless a started process of the box sees exactly the mounts."""
+        """Limit a started process of the box; raise SandboxError unless it sees the mounts."""
         if not self._is_namespaced:
             return
         try:
@@ -148,6 +148,23 @@ class Box:
                 f"The sandbox was not used, because paths changed while it started "
                 f"({', '.join(wrong[:3])}). Try again."
             )
+
+        self._limit_processes(pid)
+
+    def _limit_processes(self, pid: int) -> None:
+        """Limit the processes that a process and its children start.
+
+        The limit counts those in the box's user namespace, before Linux 5.14 all of the user. It
+        does not hold for the superuser.
+        """
+        import resource
+
+        with contextlib.suppress(OSError):  # another user's process, without the capability
+            _, hard = resource.prlimit(pid, resource.RLIMIT_NPROC)
+            limit = self.profile.max_processes
+            if hard != resource.RLIM_INFINITY:
+                limit = min(limit, hard)
+            resource.prlimit(pid, resource.RLIMIT_NPROC, (limit, limit))
 
     def outside(self, path: str) -> str | None:
         """Return the path outside of a path in the box, or None if the box hides it."""

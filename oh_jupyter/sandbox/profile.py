@@ -19,6 +19,9 @@ MAX_SCANNED_DIRECTORIES = 2000
 """Maximum number of directories to search for repositories and environments."""
 SCAN_DEPTH = 3
 
+MAX_PROCESSES = 4096
+"""Default of ``Profile.max_processes``."""
+
 GIT_FILES = ("config", "config.worktree", "commondir", "gitdir")
 """Files in a git directory by which git runs programs, or finds such files."""
 
@@ -93,6 +96,8 @@ class Profile:
         visible: Directories that stay visible, read-only, below hidden ones: the kernel's Python.
         network: See ``Network``.
         sockets: Paths of Unix sockets outside, by the paths at which the box sees them.
+        max_processes: Maximum number of processes and threads of the box, if its user is not the
+            superuser.
     """
 
     writable: tuple[str, ...]
@@ -105,6 +110,7 @@ class Profile:
     visible: tuple[str, ...] = ()
     network: Network = "none"
     sockets: tuple[tuple[str, str], ...] = ()
+    max_processes: int = MAX_PROCESSES
 
 
 def make_profile(
@@ -115,6 +121,7 @@ def make_profile(
     writable: Iterable[str] = (),
     hidden: Iterable[str] = (),
     network: Network = "none",
+    max_processes: int = MAX_PROCESSES,
 ) -> Profile:
     """Return the profile for a workspace.
 
@@ -125,6 +132,7 @@ def make_profile(
         writable: More writable paths of the operator, relative to the workspace.
         hidden: More hidden paths of the operator, relative to the workspace.
         network: See ``Profile``.
+        max_processes: See ``Profile``.
 
     Returns:
         The profile, with absolute paths.
@@ -159,6 +167,7 @@ def make_profile(
         hidden=tuple(hidden_paths(workspace, homes, own_folders, hidden)),
         visible=(sys.prefix, sys.base_prefix),
         network=network,
+        max_processes=max_processes,
     )
 
 
