@@ -232,9 +232,10 @@ def test_the_list_is_a_live_setting(site: Site) -> None:
 
 def test_a_running_command_says_that_it_waits(site: Site) -> None:
     runtime = site.runtime(no_change_timeout_seconds=0.3)
-    action = CmdRunAction(site.curl("api.example.org"))
-    observation = runtime.submit_action(action).result(60)
+    observation = runtime.submit_action(CmdRunAction(site.curl("api.example.org"))).result(60)
     assert observation.exit_code == -1
+    question(runtime)
+    observation = runtime.submit_action(CmdRunAction("")).result(60)
     assert observation.metadata.suffix.endswith(
         f"[The user has not decided yet whether a command may reach api.example.org:{site.port}.]"
     )
