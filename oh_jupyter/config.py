@@ -50,6 +50,9 @@ __all__ = [
 OUTPUT_LIMIT = 30_000
 """Characters of a cell's or a shell's output in an Observation."""
 
+BOXED_KERNEL_VARIABLE = "OH_JUPYTER_BOXED_KERNEL"
+"""Environment variable with the network of a kernel that is in a sandbox as a whole."""
+
 SESSION_KEY_VARIABLE = "SESSION_API_KEY"
 """Environment variable with the key of clients of OpenHands' protocol."""
 

@@ -44,6 +44,7 @@
     │   └── TransferTooLargeError       more than the limit allows, sent or unpacked
     ├── ConfirmationError               no action of that id waits for a person
     ├── EvaluationError                 an evaluation cannot continue; its results so far are kept
+    ├── InspectionError                 a variable is missing, or cannot be shown
     ├── EventNotFoundError              the log has no event of that id
     ├── RequestNotFoundError            no request of that id, or its answer is kept no more
     ├── LimitExceededError              more requests than a limit of the server allows
@@ -94,6 +95,7 @@ __all__ = [
     "GenerationChangedError",
     "HistoryAccessError",
     "HostError",
+    "InspectionError",
     "KernelDiedError",
     "KernelError",
     "KernelNotFoundError",
@@ -348,6 +350,10 @@ class ConfirmationError(OhJupyterError, LookupError):
 
 class EvaluationError(OhJupyterError):
     """An evaluation cannot continue; its results so far are kept."""
+
+
+class InspectionError(OhJupyterError):
+    """A variable is missing, or it or an expression cannot be shown."""
 
 
 class EventNotFoundError(OhJupyterError, LookupError):

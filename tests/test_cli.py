@@ -152,6 +152,7 @@ def test_no_server(
         assert refused(command).startswith("oh-jupyter: No Jupyter server is running here.")
 
 
+@pytest.mark.thorough
 def test_opening(server: LiveServer, tmp_path: Path) -> None:
     browser, visited = tmp_path / "browser", tmp_path / "visited"
     browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {visited}\n')

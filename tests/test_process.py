@@ -283,6 +283,7 @@ def test_errors(options: dict[str, object], words: str) -> None:
     assert isinstance(caught.value, OhJupyterError)
 
 
+@pytest.mark.thorough
 def test_other_user() -> None:
     if os.geteuid() != 0:
         pytest.skip("only root may switch users")

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import hashlib
 import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from oh_jupyter.checkpoints.apply import apply
+from oh_jupyter.checkpoints.attribution import (
+    IsOfTurn,
+    end_turn,
+    end_unfinished_turn,
+    moved_files,
+)
 from oh_jupyter.checkpoints.disk import State, look
-from oh_jupyter.checkpoints.git import Git, GitError, read_blobs
+from oh_jupyter.checkpoints.git import Git, read_blobs
 from oh_jupyter.checkpoints.journal import Checkpoint, CheckpointJournal, Kind, standing_turns
+from oh_jupyter.checkpoints.repository import Repository, default_directory, protect
 from oh_jupyter.checkpoints.rewind import (
     RewindPlan,
     Turn,
@@ -25,23 +30,17 @@ from oh_jupyter.checkpoints.rewind import (
     turn_changes,
 )
 from oh_jupyter.checkpoints.snapshot import (
-    Change,
     Limits,
     Snapshot,
     changes,
     forget_details,
     is_same,
     load,
-    take,
     with_states,
 )
 from oh_jupyter.checkpoints.work import Owner, Work, evidence, forget, is_alive
-from oh_jupyter.config import state_home
 from oh_jupyter.errors import CheckpointError
-from oh_jupyter.locks import file_lock, thread_lock
-from oh_jupyter.moves import moved_to, moves
 
-LOCK_SECONDS = 60.0
 MAX_CHECKPOINTS = 100
 MAX_FILE_NAMES = 100
 """Maximum names of changed files stored with a turn."""
@@ -75,7 +74,7 @@ class Checkpoints:
         self.workspace = Path(os.path.realpath(workspace))
         self.directory = Path(directory) if directory else default_directory(self.workspace)
         self.limits = limits or Limits()
-        self._own_folders = tuple(own_folders)
+        self._repository = Repository(self.workspace, self.directory, own_folders)
         self._journal = CheckpointJournal(self.directory / "checkpoints.jsonl")
         self._owner: Owner | None = None
 
@@ -144,7 +143,7 @@ class Checkpoints:
     def end(
         self,
         id: int,
-        is_of_turn: Callable[[Path, float], bool] | None = None,
+        is_of_turn: IsOfTurn | None = None,
         *,
         is_open: bool = False,
         extra: Mapping[str, Any] | None = None,
@@ -185,7 +184,7 @@ class Checkpoints:
         try:
             return self._journal.read()
         except OSError as error:
-            raise self._unusable(error) from error
+            raise self._repository.unusable(error) from error
 
     def get(self, id: int) -> Checkpoint:
         """Return a checkpoint by its number.
@@ -371,11 +370,11 @@ class Checkpoints:
             if entry.kind == "mark":
                 continue
             if entry.is_open and entry.owner != self._own_token:
-                entry = self._closed(git, entry, now)
+                entry = self._ended(git, entry, now)
             end = after if entry.is_open or entry.end is None else entry.end
             others, is_rewind = frozenset(entry.others), entry.kind == "rewind"
             if entry.is_open:
-                others |= self._moved(changes(git, entry.begin, end), entry.time)
+                others |= moved_files(self.workspace, changes(git, entry.begin, end), entry.time)
             turn = Turn(entry.begin, end, others, entry.is_certain, is_rewind)
             turns.append((entry.id, turn))
         return turns
@@ -444,9 +443,9 @@ class Checkpoints:
             is_open=is_turn,
             owner=self._token() if is_turn else "",
         )
-        self._protect(git, f"{id}/begin", begin)
+        protect(git, f"{id}/begin", begin)
         if end is not None:
-            self._protect(git, f"{id}/end", end)
+            protect(git, f"{id}/end", end)
         self._write([*entries, entry], git)
         return entry
 
@@ -454,102 +453,40 @@ class Checkpoints:
         self,
         git: Git,
         id: int,
-        is_of_turn: Callable[[Path, float], bool] | None,
+        is_of_turn: IsOfTurn | None,
         is_open: bool,
         extra: Mapping[str, Any],
     ) -> Checkpoint:
         turn = self.get(id)
         end = self._take(git, known=turn.begin.tree)
-        others = turn.others
-        if is_of_turn is not None:
-            end, others = self._attributed(
-                git, turn, end, lambda path: self._is_of(is_of_turn, path, turn.time)
-            )
-        files = sorted(changes(git, turn.begin, end).keys() - set(others))[:MAX_FILE_NAMES]
-        facts = {**turn.extra, **extra, "files": files}
-        entry = replace(turn, end=end, others=others, is_open=is_open, extra=facts)
-        self._protect(git, f"{id}/end", end)
+        if is_of_turn is None:
+            turn = replace(turn, end=end)
+        else:
+            turn = end_turn(git, turn, end, is_of_turn)
+        assert turn.end is not None
+        own = changes(git, turn.begin, turn.end).keys() - set(turn.others)
+        facts = {**turn.extra, **extra, "files": sorted(own)[:MAX_FILE_NAMES]}
+        entry = replace(turn, is_open=is_open, extra=facts)
+        protect(git, f"{id}/end", turn.end)
         self._journal.append(entry)
         return entry
-
-    def _is_of(self, is_of_turn: Callable[[Path, float], bool], path: str, since: float) -> bool:
-        """Return whether a change is a turn's, which began at a time."""
-        status = look(self.workspace, path)
-        if status is None:  # a deletion has no known author
-            return True
-        target = self.workspace / path
-        if status.st_mtime >= since and not is_of_turn(target, status.st_mtime):
-            return False  # the turn changed attributes of what others wrote
-        return is_of_turn(target, status.st_ctime)
-
-    def _attributed(
-        self, git: Git, turn: Checkpoint, now: Snapshot, is_of_turn: Callable[[str], bool]
-    ) -> tuple[Snapshot, list[str]]:
-        """Return the snapshot with only the turn's changes, and the paths that only others changed.
-
-        Other paths keep their state at the turn's last end.
-        """
-        base = turn.end or turn.begin
-        changed = changes(git, base, now)
-        moved = self._moved(changed, turn.time)
-        foreign = {
-            path: old for path, (old, _) in changed.items() if path in moved or not is_of_turn(path)
-        }
-        earlier = changes(git, turn.begin, base).keys()
-        others = {*turn.others, *(foreign.keys() - earlier)}
-        return with_states(git, now, foreign), sorted(others)
-
-    def _moved(self, changed: Mapping[str, Change], since: float) -> set[str]:
-        """Return the old and new names of files that a person moved in Jupyter."""
-        persons_moves = moves(since)
-        targets = [move.target for move in persons_moves]
-        moved = set()
-        for path, (_, new) in changed.items():
-            source = str(self.workspace / path)
-            target = moved_to(source, persons_moves)
-            if new is None and target != source:
-                moved.add(path)
-                targets.append(target)
-        return moved | {path for path in changed if str(self.workspace / path) in targets}
 
     def _is_abandoned(self, entry: Checkpoint) -> bool:
         if not entry.is_open or entry.owner == self._own_token:
             return False
         return not is_alive(self.directory, entry.owner)
 
-    def _closed(self, git: Git, entry: Checkpoint, now: Snapshot) -> Checkpoint:
-        """Return another process' turn with an end: only proven changes count as its own."""
+    def _ended(self, git: Git, entry: Checkpoint, now: Snapshot) -> Checkpoint:
         proof = evidence(self.directory, entry.owner, entry.id)
-        # Others may have moved in directories that did not exist, with the agent's files.
-        folders = load(git, entry.end or entry.begin).folders
-
-        def is_of_turn(path: str) -> bool:
-            if proof is None:
-                return False
-            work, last_alive = proof
-            status = look(self.workspace, path)
-            if status is not None and not self._is_of(work.is_of_turn, path, entry.time):
-                return False
-            parents = [parent.as_posix() for parent in PurePosixPath(path).parents]
-            if status is None:  # its directory has the time of the deletion
-                status = next(filter(None, (look(self.workspace, name) for name in parents)), None)
-                status = status or os.stat(self.workspace)
-            new_folders = (look(self.workspace, name) for name in parents if name not in folders)
-            moved = max((each.st_ctime for each in new_folders if each), default=0.0)
-            if max(status.st_ctime, moved) > last_alive:
-                return False
-            return work.is_of_turn(self.workspace / path, status.st_ctime)
-
-        end, others = self._attributed(git, entry, now, is_of_turn)
-        return replace(entry, end=end, others=others, is_open=False, is_certain=False)
+        return end_unfinished_turn(git, entry, now, proof)
 
     def _close_abandoned(self, git: Git) -> None:
         """Close turns of dead processes."""
         abandoned = list(filter(self._is_abandoned, self.entries()))
         for entry in abandoned:
-            closed = self._closed(git, entry, self._take(git, known=entry.begin.tree))
+            closed = self._ended(git, entry, self._take(git, known=entry.begin.tree))
             assert closed.end is not None
-            self._protect(git, f"{entry.id}/end", closed.end)
+            protect(git, f"{entry.id}/end", closed.end)
             self._journal.append(closed)
         for entry in abandoned:
             forget(self.directory, entry.owner)
@@ -562,27 +499,6 @@ class Checkpoints:
         if self._owner is None:
             self._owner = Owner(self.directory)
         return self._owner.token
-
-    def _take(self, git: Git, *, known: str = "", forced: Collection[str] = ()) -> Snapshot:
-        """Save the current files, and rebuild a damaged index or repository."""
-        try:
-            return take(git, self.limits, known=known, forced=forced)
-        except GitError:
-            entries = self.entries()
-            trees = [(entry.end or entry.begin).tree for entry in entries[-1:]]
-        error: GitError | None = None
-        for tree in [*trees, ""]:
-            git.index.unlink(missing_ok=True)
-            try:
-                if tree:  # known files stay known even if ignored
-                    git("read-tree", tree)
-                return take(git, self.limits, known=known, forced=forced)
-            except GitError as retry_error:
-                error = retry_error
-        raise CheckpointError(
-            f"{error}. If that persists, remove {str(self.directory)!r} to start again: that "
-            "deletes the checkpoints and leaves the workspace alone."
-        )
 
     def _write(self, entries: list[Checkpoint], git: Git) -> None:
         """Add the last entry; at twice the limit, drop the oldest ones with their files."""
@@ -598,51 +514,19 @@ class Checkpoints:
         forget_details(git, [*(entry.begin for entry in recent), *ends])
         git.run("gc", "--auto", "--quiet")
 
-    def _protect(self, git: Git, name: str, snapshot: Snapshot) -> None:
-        """Protect a tree from git's garbage collection."""
-        git("update-ref", f"refs/checkpoints/{name}", snapshot.tree)
+    def _take(self, git: Git, *, known: str = "", forced: Collection[str] = ()) -> Snapshot:
+        def last_tree() -> str:
+            last = self.entries()[-1:]
+            return (last[0].end or last[0].begin).tree if last else ""
+
+        return self._repository.take(git, self.limits, last_tree, known=known, forced=forced)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[Git]:
-        name = os.path.join(self.directory, "lock")
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with thread_lock(name, LOCK_SECONDS), file_lock(name, LOCK_SECONDS):
-                for stale in self.directory.glob("files.git/*.lock"):
-                    stale.unlink()  # of a killed git: a living process would hold our lock
-                git = Git(self.directory / "files.git", self.workspace, self._own_folders)
-                self._close_abandoned(git)
-                yield git
-        except TimeoutError as error:
-            raise CheckpointError(
-                f"Another process is making a checkpoint of {str(self.workspace)!r} for over "
-                f"{LOCK_SECONDS:g} s; try again when it is done."
-            ) from error
-        except OSError as error:
-            raise self._unusable(error) from error
-
-    def _unusable(self, error: OSError) -> CheckpointError:
-        reason = error.strerror or str(error)
-        path = Path(os.fsdecode(error.filename or self.directory))
-        if not path.is_relative_to(self.directory):
-            return CheckpointError(
-                f"A checkpoint of {str(self.workspace)!r} failed at {str(path)!r}: {reason}."
-            )
-        advice = "Free space there" if error.errno in _FULL else "Make that folder writable"
-        return CheckpointError(
-            f"Checkpoints of {str(self.workspace)!r} cannot be stored in "
-            f"{str(self.directory)!r}: {reason}. {advice}, or set XDG_STATE_HOME to another folder."
-        )
-
-
-_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+        with self._repository.opened() as git:
+            self._close_abandoned(git)
+            yield git
 
 
 def _is_file(state: State | None) -> bool:
     return state is not None and state.kind == "file"
-
-
-def default_directory(workspace: Path) -> Path:
-    """Return the default directory for a workspace's checkpoints, which may not exist."""
-    name = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:16]
-    return state_home() / "checkpoints" / name

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         Observation,
     )
     from oh_jupyter.events.stream import EventStream
+    from oh_jupyter.kernel.cells.inspection import Inspector
+    from oh_jupyter.kernel.cells.shell_cells import RunningCell
     from oh_jupyter.kernel.display.observations import Diff
     from oh_jupyter.runtime import ActionExecutor, Runtime
     from oh_jupyter.runtime.replay import ReplayStep
@@ -55,6 +57,14 @@ class KernelHost(Protocol):
     @property
     def in_agents_cell(self) -> bool:
         """Whether the running cell is an agent's."""
+
+    @property
+    def inspector(self) -> Inspector:
+        """Inspector of the notebook's variables."""
+
+    @property
+    def running_cell(self) -> RunningCell | None:
+        """The cell that the kernel executes, or None."""
 
     def find_tools(self) -> ToolServer | None:
         """Return our MCP server for this kernel, or None."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from oh_jupyter.agents import AgentTurn, ToolServer
     from oh_jupyter.checkpoints import RewindPlan
     from oh_jupyter.events import Event, Observation
+    from oh_jupyter.kernel.cells.inspection import Inspector
+    from oh_jupyter.kernel.cells.shell_cells import RunningCell
     from oh_jupyter.kernel.control.broadcast import TurnBroadcast
     from oh_jupyter.kernel.control.handler import ControlHandler
     from oh_jupyter.runtime import Runtime
@@ -223,6 +225,18 @@ class LoadedExtension:
     def in_agents_cell(self) -> bool:
         """Whether the running cell is an agent's."""
         return self._cells is not None and bool(self._cells.is_agents)
+
+    @property
+    def inspector(self) -> Inspector:
+        """Inspector of the notebook's variables."""
+        from oh_jupyter.kernel.cells.inspection import Inspector
+
+        return Inspector(self._shell)
+
+    @property
+    def running_cell(self) -> RunningCell | None:
+        """The cell that the kernel executes, or None."""
+        return None if self._cells is None else self._cells.running_cell
 
     def find_tools(self) -> ToolServer | None:
         """Return our MCP server for this kernel, or None."""

@@ -8,7 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from oh_jupyter.config import Settings, check_value, environment_without_secrets, state_home
+from oh_jupyter.config import (
+    BOXED_KERNEL_VARIABLE,
+    Settings,
+    check_value,
+    environment_without_secrets,
+)
 from oh_jupyter.errors import SandboxError
 from oh_jupyter.events import (
     Action,
@@ -26,6 +31,7 @@ from oh_jupyter.runtime.resources import make_shell, shell_user
 from oh_jupyter.sandbox import Box, Engine, allowed_environment, find_engine, make_profile
 from oh_jupyter.sandbox.hints import hint
 from oh_jupyter.sandbox.hosts import parse_hosts
+from oh_jupyter.sandbox.own_folders import homes, make_folders, own_folders
 from oh_jupyter.sandbox.profile import hidden_paths, is_protected, protected_files
 
 if TYPE_CHECKING:
@@ -74,6 +80,7 @@ class BoxedShells:
 
     Attributes:
         last: The shell of the last agent that used one.
+        kernel_network: Network of the box that the whole kernel is in, or "" outside of one.
         resolve: Resolves names for the proxies; None for the machine's resolver.
     """
 
@@ -96,14 +103,21 @@ class BoxedShells:
         self._exports: dict[str, str] = {}
         self._make_access = make_access
         self._loop = asyncio.get_running_loop()
+        # Read once, before any cell could change it.
+        self.kernel_network = os.environ.get(BOXED_KERNEL_VARIABLE, "")
         self.engine: Engine | None = None
         self.last: ShellSession | None = None
         self.resolve: Resolve | None = None
 
     @property
     def is_on(self) -> bool:
-        """Whether agents' commands belong in a box."""
-        return self._settings().sandbox != "off"
+        """Whether agents' commands belong in a box of their own."""
+        return self._settings().sandbox != "off" and not self.kernel_network
+
+    @property
+    def contains_kernel(self) -> bool:
+        """Whether the whole kernel is in a box that nothing leaves."""
+        return self.kernel_network == "none"
 
     @property
     def shells(self) -> list[ShellSession]:
@@ -118,7 +132,7 @@ class BoxedShells:
         """
         if not isinstance(action, CmdRunAction):
             return False
-        if not action.sandbox and not (is_agents and self.is_on):
+        if self.kernel_network or (not action.sandbox and not (is_agents and self.is_on)):
             return False
         engine = await self.find()
         if engine.program is not None:
@@ -149,14 +163,14 @@ class BoxedShells:
     def hidden(self) -> list[str]:
         """Return the paths that boxes hide."""
         settings = self._settings()
-        homes, own = _homes(shell_user(settings)), _own_folders(settings)
-        return hidden_paths(self._workspace_dir, homes, own, settings.sandbox_hidden)
+        user_homes, own = homes(shell_user(settings)), own_folders(settings)
+        return hidden_paths(self._workspace_dir, user_homes, own, settings.sandbox_hidden)
 
     def placeholders(self) -> list[str]:
         """Return the missing files of the workspace that a box makes, which no agent changes."""
         if not self.is_on:
             return []
-        files = protected_files(self._workspace_dir, _homes(shell_user(self._settings())))
+        files = protected_files(self._workspace_dir, homes(shell_user(self._settings())))
         return [path for path, _ in files if not os.path.lexists(path)]
 
     async def find(self) -> Engine:
@@ -256,6 +270,8 @@ class BoxedShells:
     def status(self) -> str:
         """Return one line about agents' commands."""
         settings, engine = self._settings(), self.engine
+        if self.kernel_network:
+            return f"sandboxed: the whole kernel, {NETWORKS[self.kernel_network]}"
         if settings.sandbox == "off":
             return "not sandboxed: sandbox is off"
         if engine is not None and engine.program is None:
@@ -273,45 +289,17 @@ def _owner(action: Action) -> str:
 
 
 def _profile(settings: Settings, workspace_dir: str, user: str | None) -> object:
-    _make_folders(settings)
+    make_folders(settings)
     is_plain = settings.sandbox_network in ("none", "host")
     return make_profile(
         workspace_dir,
-        homes=_homes(user),
-        own_folders=_own_folders(settings),
+        homes=homes(user),
+        own_folders=own_folders(settings),
         writable=settings.sandbox_writable,
         hidden=settings.sandbox_hidden,
         network=cast("Network", settings.sandbox_network) if is_plain else "proxy",
         max_processes=settings.sandbox_max_processes,
     )
-
-
-def _homes(user: str | None) -> list[str]:
-    """Return the home directories of the kernel's user and of the shell's."""
-    homes = {os.path.expanduser("~"), os.path.expanduser(f"~{user}" if user else "~")}
-    return sorted(home for home in homes if os.path.isabs(home))
-
-
-def _make_folders(settings: Settings) -> None:
-    """Make our missing folders, because only an existing one can be hidden."""
-    for folder in _own_folders(settings):
-        if not os.path.lexists(folder):
-            os.makedirs(folder, mode=0o700)
-
-
-def _own_folders(settings: Settings) -> list[str]:
-    """Return the folders with our state, Jupyter's tokens and connection files."""
-    home = os.path.expanduser("~")
-    data = os.environ.get("JUPYTER_DATA_DIR") or os.path.join(
-        os.environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share"), "jupyter"
-    )
-    runtime = os.environ.get("JUPYTER_RUNTIME_DIR") or os.path.join(data, "runtime")
-    folders = [str(state_home()), runtime]
-    if settings.file_store == "local":
-        root = os.path.expanduser(settings.file_store_path or "~/.openhands")
-        folders.append(os.path.join(root, "sessions"))
-    outbox = os.path.expanduser(settings.file_store_web_hook_outbox or "")
-    return [*folders, outbox] if os.path.isdir(outbox) else folders
 
 
 def mark(observation: Observation, *, sandboxed: bool) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -197,6 +197,7 @@ class ActionExecutor:
         principal: EventSource | None = None,
         execute: Callable[[], Awaitable[Observation]] | None = None,
         only_asks: bool = False,
+        reasons: Sequence[str] = (),
         confined: bool = False,
     ) -> Observation:
         """Execute one Action and record it with its Observation.
@@ -208,6 +209,7 @@ class ActionExecutor:
                 whether the Action waits for a person.
             execute: Executes the Action instead of the runtime.
             only_asks: Whether ``execute`` only approves it, and the agent may run it anywhere.
+            reasons: Further reasons why an agent's Action waits, as clauses that begin with "it".
             confined: Whether the agent may use only the workspace's files and pages of the web.
 
         Returns:
@@ -234,15 +236,17 @@ class ActionExecutor:
         ):
             boxed, refusal = False, OhJupyterError(fault)
             execute = _refused(refusal)
-        reasons: list[str] = []
+        questions: list[str] = []
         if refusal is None:
-            contained = boxed and self.boxes.contains
-            is_silent = boxed and not self.boxes.has_network
-            reasons = self.confirmations.require(
+            in_kernel = self.boxes.contains_kernel
+            contained = in_kernel or (boxed and self.boxes.contains)
+            is_silent = in_kernel or (boxed and not self.boxes.has_network)
+            questions = self.confirmations.require(
                 action,
                 principal or source,
                 contained=contained,
                 more=[
+                    *reasons,
                     *self.boxes.questions(action),
                     *([] if is_silent else remote_risks(action)),
                     *([] if is_silent else self.untrusted_text.questions(action)),
@@ -254,7 +258,7 @@ class ActionExecutor:
         boxed_token, agent_token = runs_boxed.set(boxed), is_agents.set(is_of_agent)
         progress_token = progress.set(state)
         try:
-            observation = await self.confirmations.decide(action, reasons, state)
+            observation = await self.confirmations.decide(action, questions, state)
             if observation is None:
                 await self.turns.before(action, principal or source)
                 state.start()
@@ -272,8 +276,9 @@ class ActionExecutor:
             state.put_out()
             self.turns.after(action)
             self.last_action_time = time.time()
-        is_marked = boxed or (self.boxes.is_on and is_of_agent and not only_asks)
-        sandboxed = boxed if is_marked else None
+        in_box = boxed or bool(self.boxes.kernel_network)
+        is_marked = in_box or (self.boxes.is_on and is_of_agent and not only_asks)
+        sandboxed = in_box if is_marked else None
         if is_of_agent:
             self.untrusted_text.note(action, observation)
         self._record(observation, action, state, sandboxed=sandboxed)
@@ -377,15 +382,19 @@ class ActionExecutor:
     @_execute.register
     async def _write(self, action: FileWriteAction) -> Observation:
         from oh_jupyter.editor.file_actions import write_file
+        from oh_jupyter.editor.notebook.tagged_cells import for_agent
 
-        return await self.in_thread(write_file, action, cwd=self.cwd, editor=self.editor)
+        write = for_agent(write_file) if is_agents.get() else write_file
+        return await self.in_thread(write, action, cwd=self.cwd, editor=self.editor)
 
     @_execute.register
     async def _edit(self, action: FileEditAction) -> Observation:
         from oh_jupyter.editor.file_actions import edit_file
+        from oh_jupyter.editor.notebook.tagged_cells import for_agent
 
+        edit = for_agent(edit_file) if is_agents.get() else edit_file
         return await self.in_thread(
-            edit_file, action, cwd=self.cwd, editor=self.editor, settings=self.settings
+            edit, action, cwd=self.cwd, editor=self.editor, settings=self.settings
         )
 
     @_execute.register

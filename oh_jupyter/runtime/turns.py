@@ -8,14 +8,12 @@ import logging
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from oh_jupyter.background import run_in_background
-from oh_jupyter.errors import CheckpointError, ShellError
+from oh_jupyter.errors import CheckpointError
 from oh_jupyter.events import (
     Action,
     CmdRunAction,
@@ -25,26 +23,21 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
     MCPAction,
 )
-from oh_jupyter.moves import moved_to, moves
+from oh_jupyter.runtime.agent_work import AgentWork
+from oh_jupyter.runtime.shell_states import ShellStates
+from oh_jupyter.runtime.turn_identity import session_of, title_of, turn_owner
 
 if TYPE_CHECKING:
-    from oh_jupyter.checkpoints import Checkpoint, Checkpoints, RewindPlan, VariableChange, Work
-    from oh_jupyter.shell import ShellSession, ShellSnapshot
+    from oh_jupyter.checkpoints import Checkpoint, Checkpoints, RewindPlan, VariableChange
+    from oh_jupyter.shell import ShellSession
 
 logger = logging.getLogger(__name__)
 
 SETTLE_SECONDS = 2.0
 """Quiet time after which a turn's changes are recorded."""
 
-
-CLOCK_SECONDS = 0.1
-"""How much coarser than the clock the times of files may be."""
-
 SESSION_PAUSE_SECONDS = 600.0
 """Longest pause within a turn of a client whose session is known."""
-
-SHELL_SECONDS = 10.0
-"""Timeout of saving or restoring the shell's state."""
 
 RETRY_SECONDS = 300.0
 """Pause after a failed checkpoint, such as on a full disk."""
@@ -54,62 +47,6 @@ ALIVE_SECONDS = 0.5
 
 CLOSE_SECONDS = 3.0
 """How long a closing runtime waits for the end of its last turn."""
-
-
-class AgentWork:
-    """When an agent worked during a turn, which files it edited itself, and its ``variables``."""
-
-    def __init__(self, notebook: str) -> None:
-        """Take the path of the kernel's notebook, which people's tabs save, or ""."""
-        self._notebook = notebook and os.path.realpath(notebook)
-        self.variables: set[str] = set()
-        self._edited: dict[str, list[float]] = {}
-        self._under_way: dict[Hashable, float] = {}
-        self._spans: list[tuple[float, float]] = []
-
-    def begin(self, work: Hashable) -> None:
-        """Record the start of a piece of work."""
-        self._under_way.setdefault(work, time.time())
-
-    def end(self, work: Hashable) -> bool:
-        """Record the end of a piece of work; return whether it was in progress."""
-        if work not in self._under_way:
-            return False
-        self._spans.append((self._under_way.pop(work), time.time()))
-        return True
-
-    def edit(self, path: str) -> None:
-        """Record that the agent edited a file itself."""
-        self._edited.setdefault(os.path.realpath(path), []).append(time.time())
-
-    def recorded(self, turn: int = 0) -> Work:
-        """Return the work as checkpoints store it."""
-        from oh_jupyter.checkpoints import Work
-
-        done = [(begin - CLOCK_SECONDS, end + SETTLE_SECONDS) for begin, end in self._spans]
-        under_way = [(begin - CLOCK_SECONDS, None) for begin in self._under_way.values()]
-        edited = {
-            path: [(at - CLOCK_SECONDS, at + SETTLE_SECONDS) for at in times]
-            for path, times in self._edited.items()
-        }
-        return Work(turn, [*done, *under_way], edited, self._notebook_now())
-
-    def _notebook_now(self) -> str:
-        if not self._notebook:
-            return ""
-        return moved_to(self._notebook, moves(_kernel_start_time()))
-
-    def is_of_turn(self, path: Path, changed: float) -> bool:
-        """Return whether a change is the agent's, judged by its time and path."""
-        return self.recorded().is_of_turn(path, changed)
-
-
-@cache
-def _kernel_start_time() -> float:
-    """Return when this process started, which is when its notebook had its first name."""
-    import psutil
-
-    return psutil.Process().create_time() - CLOCK_SECONDS
 
 
 class Variables(Protocol):
@@ -180,10 +117,9 @@ class Turns:
         self._workspace_dir = workspace_dir
         self._own_folders = own_folders
         self._find_shell = find_shell
-        # In memory only: the shell ends with the kernel, and its variables may be secrets.
-        self._shells: dict[int, ShellSnapshot | None] = {}
+        self._shell_states = ShellStates(find_shell, workspace_dir)
         self._checkpoints: Checkpoints | None = None
-        self.work = AgentWork("")
+        self.work = AgentWork("", SETTLE_SECONDS)
         self._turn: Checkpoint | None = None
         self._part_of: int | None = None
         self._session = ""
@@ -229,7 +165,8 @@ class Turns:
                         self._part_of = None
                         await self._end()
                     elif not await self._continues(session_of(action)):
-                        await self._begin(title_of(action), "agent", session_of(action))
+                        by = turn_owner(action.actor)
+                        await self._begin(title_of(action), "agent", session_of(action), by)
                 except CheckpointError as error:
                     self._give_up(error)
         if principal != "user":
@@ -294,7 +231,7 @@ class Turns:
             checkpoint: Checkpoint = await self._in_thread(
                 lambda: self.checkpoints.begin(label, who="user", kind="mark")
             )
-            await self._save_shell(checkpoint)
+            await self._shell_states.save(checkpoint.id)
             if self._is_automatic:
                 self._clear_problem()
             return checkpoint
@@ -342,7 +279,7 @@ class Turns:
             if not scope.files or scope.path is not None:
                 return plan
             self.on_rewound()
-            return replace(plan, notes=[*plan.notes, *await self._restore_shell(id)])
+            return replace(plan, notes=[*plan.notes, *await self._shell_states.restore(id)])
 
     async def _preview_variables(self, id: int, scope: Scope, preview: bool) -> RewindPlan:
         """Return a plan of the variables; raise CheckpointError before a rewind if a cell runs."""
@@ -385,6 +322,16 @@ class Turns:
         turns: list[Checkpoint] = await self._in_thread(lambda: self.checkpoints.standing_turns())
         return frozenset(turn.id for turn in turns)
 
+    async def own(self, actor: Mapping[str, Any] | None) -> list[Checkpoint]:
+        """Return the turns of an agent's session that no rewind has undone, oldest first."""
+        await self._note_end()
+        owner, standing = turn_owner(actor), await self.standing()
+        return [
+            entry
+            for entry in await self.entries()
+            if entry.id in standing and owner and entry.extra.get("by") == owner
+        ]
+
     async def entries(self) -> list[Checkpoint]:
         """Return the checkpoints, oldest first, each turn once."""
         from oh_jupyter.checkpoints.journal import merged_turns
@@ -407,16 +354,16 @@ class Turns:
         if self._checkpoints is not None:
             self._checkpoints.close()
 
-    async def _begin(self, label: str, who: str, session: str = "") -> None:
-        extra = {}
+    async def _begin(self, label: str, who: str, session: str = "", by: str = "") -> None:
+        extra: dict[str, Any] = {"by": by} if by else {}
         if session and self._is_recent(session) and self._part_of is not None:
             extra["part_of"] = self._part_of
         await self._end()
         turn: Checkpoint = await self._in_thread(
             lambda: self.checkpoints.begin(label, who=who, extra=extra)
         )
-        await self._save_shell(turn)
-        self.work = AgentWork(os.environ.get("JPY_SESSION_NAME", ""))
+        await self._shell_states.save(turn.id)
+        self.work = AgentWork(os.environ.get("JPY_SESSION_NAME", ""), SETTLE_SECONDS)
         self._turn, self._session, self._cells = turn, session, 0
         self._part_of = extra.get("part_of", turn.id)
         self._clear_problem()
@@ -440,35 +387,6 @@ class Turns:
         if self._alive_timer is not None:
             self._alive_timer.cancel()
             self._alive_timer = None
-
-    async def _save_shell(self, checkpoint: Checkpoint) -> None:
-        """Save the shell's directory and exported variables, if the shell is idle."""
-        shell = self._find_shell()
-        if shell is None:
-            self._shells[checkpoint.id] = None
-        elif not shell.running:
-            with contextlib.suppress(ShellError, TimeoutError):
-                async with asyncio.timeout(SHELL_SECONDS):
-                    self._shells[checkpoint.id] = await shell.snapshot_async()
-
-    async def _restore_shell(self, id: int) -> list[str]:
-        """Restore the shell's directory and variables; return failures as notes."""
-        shell = self._find_shell()
-        if shell is None:
-            return []
-        if id not in self._shells:
-            return ["The shell's directory and variables stay as they are: they were not saved."]
-        try:
-            async with asyncio.timeout(SHELL_SECONDS):
-                snapshot = self._shells[id]
-                if snapshot is None:  # the shell had not started yet
-                    current = await shell.snapshot_async()
-                    snapshot = replace(current, cwd=self._workspace_dir)
-                await shell.restore_async(snapshot)
-        except (ShellError, TimeoutError) as error:
-            reason = str(error) or "a command runs in it"
-            return [f"The shell's directory and variables stay as they are: {reason}"]
-        return []
 
     async def _end(self) -> None:
         if self._turn is not None:
@@ -548,29 +466,6 @@ class Turns:
 
     def _has_given_up(self) -> bool:
         return bool(self.problem) and time.monotonic() < self._retry_time
-
-
-def session_of(action: Action) -> str:
-    """Return what identifies the conversation of an Action's client, or "" if unknown."""
-    actor = action.actor or {}
-    return str(actor.get("session") or actor.get("chat") or actor.get("persona") or "")
-
-
-def title_of(action: Action) -> str:
-    """Return a title for the turn that an Action starts: its purpose, or what it does."""
-    if thought := getattr(action, "thought", "").strip():
-        return str(thought).splitlines()[0]
-    if isinstance(action, IPythonRunCellAction):
-        lines = [line.strip() for line in action.code.splitlines() if line.strip()]
-        telling = [line for line in lines if not line.startswith(("#", "import ", "from "))]
-        return next(iter(telling or lines), "")
-    if isinstance(action, CmdRunAction):
-        return action.command.strip()
-    if isinstance(action, FileEditAction) and action.command == "notebook_edit":
-        return f"edit cells of {os.path.basename(action.path)}"
-    if isinstance(action, FileEditAction | FileWriteAction):
-        return f"{getattr(action, 'command', None) or 'write'} {action.path}"
-    return action.message
 
 
 def _may_change_files(action: Action) -> bool:

@@ -22,7 +22,8 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.events.actor import agent_name
 from oh_jupyter.runtime.cell_risk import CREDENTIALS
-from oh_jupyter.runtime.turns import SESSION_PAUSE_SECONDS, session_of
+from oh_jupyter.runtime.turn_identity import session_of
+from oh_jupyter.runtime.turns import SESSION_PAUSE_SECONDS
 
 MAX_HOSTS = 3
 """Maximum number of hosts that a question names."""

@@ -87,7 +87,7 @@ class Box:
         )
 
     def enclose(
-        self, argv: Sequence[str], cwd: str, terminals: Sequence[str]
+        self, argv: Sequence[str], cwd: str, terminals: Sequence[str], *, nested: bool = False
     ) -> tuple[list[str], list[str]]:
         """Return the command line that runs a program in the box, and its terminals' paths there.
 
@@ -95,13 +95,15 @@ class Box:
             argv: The program.
             cwd: Its directory, as the box sees it.
             terminals: The terminal of its standard streams, and one more.
+            nested: Also protect what was found deeper in the workspace, without terminals: for
+                programs that are no agent's, so that nobody replaces it meanwhile.
 
         Raises:
             SandboxError: The workspace cannot be protected.
         """
         self._put_placeholders()
         # Without a terminal, the program starts before `check` could find a difference.
-        self._mounts = resolve(self.profile, self._can_reach, nested=bool(terminals))
+        self._mounts = resolve(self.profile, self._can_reach, nested=nested or bool(terminals))
         if not self._is_namespaced:
             boxed = seatbelt_argv(
                 self._mounts,

@@ -58,6 +58,7 @@ def wait_for(guests: Guests, condition: Callable[[Any], bool]) -> Any:
 # What an agent says and does.
 
 
+@pytest.mark.thorough
 def test_text_plan_thoughts_and_cost(guests: Guests) -> None:
     seen: list[str] = []
     turn = guests.prompt(
@@ -73,6 +74,7 @@ def test_text_plan_thoughts_and_cost(guests: Guests) -> None:
     assert "hello " in seen[:-1]  # it came word by word
 
 
+@pytest.mark.thorough
 def test_the_conversation_is_in_the_log(guests: Guests) -> None:
     guests.prompt("say hello", context=lambda: "You are in a notebook.")
     asked, answered = guests.log()
@@ -89,12 +91,14 @@ def test_a_following_prompt_goes_on_and_a_new_one_begins_afresh(guests: Guests) 
     assert guests.prompt("prompts").cost == pytest.approx(0.01)
 
 
+@pytest.mark.thorough
 def test_the_context_is_told_once(guests: Guests) -> None:
     here = "You are here."
     assert guests.prompt("x", context=lambda: here).text == f"You said: {here}\n\nx"
     assert guests.prompt("y", context=lambda: here).text == "You said: y"
 
 
+@pytest.mark.thorough
 def test_a_file_is_written_through_the_editor_and_undone(guests: Guests) -> None:
     target = guests.folder / "deep" / "notes.txt"
     target.parent.mkdir()
@@ -110,6 +114,7 @@ def test_a_file_is_written_through_the_editor_and_undone(guests: Guests) -> None
     assert target.read_text() == "one\ntwo\n"
 
 
+@pytest.mark.thorough
 def test_a_turn_begins_at_a_checkpoint(guests: Guests) -> None:
     (guests.folder / "a.txt").write_text("before\n")
     turn = guests.prompt("write a.txt: x\nwrite b.txt: y\nrun echo x > made-by-the-shell.txt")
@@ -121,6 +126,7 @@ def test_a_turn_begins_at_a_checkpoint(guests: Guests) -> None:
     assert (guests.folder / "a.txt").read_text() == "before\n"
 
 
+@pytest.mark.thorough
 def test_a_turn_that_is_undone_leaves_the_agents_memory(guests: Guests) -> None:
     turns = guests.runtime.executor.turns
     guests.prompt("say remember this")
@@ -143,6 +149,7 @@ def test_a_turn_that_is_undone_leaves_the_agents_memory(guests: Guests) -> None:
     assert "User: hello" not in restored, "the rewind was undone, and with it what came since"
 
 
+@pytest.mark.thorough
 def test_without_turns_before_it_a_conversation_starts_empty(guests: Guests) -> None:
     undone = guests.prompt("write a.txt: x")
     guests.call(guests.runtime.executor.turns.rewind(undone.checkpoint, Scope(), preview=False))
@@ -150,6 +157,7 @@ def test_without_turns_before_it_a_conversation_starts_empty(guests: Guests) -> 
     assert "prompt 2." in guests.prompt("prompts").text
 
 
+@pytest.mark.thorough
 def test_an_agent_with_one_session_is_told_which_turn_was_undone_and_restored(
     make_guests: MakeGuests,
 ) -> None:
@@ -174,6 +182,7 @@ def test_an_agent_with_one_session_is_told_which_turn_was_undone_and_restored(
     assert not first.undone
 
 
+@pytest.mark.thorough
 def test_what_a_command_changed_is_in_the_turns_diff(guests: Guests) -> None:
     (guests.folder / "kept.txt").write_text("kept\n")
     (guests.folder / "old.txt").write_text("old\n")
@@ -190,6 +199,7 @@ def test_what_a_command_changed_is_in_the_turns_diff(guests: Guests) -> None:
     assert guests.prompt("say nothing").diff == ""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", ["/etc/passwd", "../elsewhere.txt", "link/x.txt"])
 def test_a_path_outside_of_the_workspace_is_refused(guests: Guests, path: str) -> None:
     (guests.folder / "link").symlink_to("/tmp")
@@ -199,6 +209,7 @@ def test_a_path_outside_of_the_workspace_is_refused(guests: Guests, path: str) -
     assert "FileReadAction" not in kinds(guests)
 
 
+@pytest.mark.thorough
 def test_a_command_runs_and_is_in_the_log(guests: Guests) -> None:
     turn = guests.prompt("run echo out; echo err >&2; exit 3")
     assert (turn.steps[0].output, turn.steps[0].status) == ("out\nerr\n", "failed")
@@ -208,6 +219,7 @@ def test_a_command_runs_and_is_in_the_log(guests: Guests) -> None:
     assert (observation.content, observation.exit_code) == ("out\nerr\n", 3)
 
 
+@pytest.mark.thorough
 def test_a_command_is_not_told_what_the_operator_keeps_secret(guests: Guests, monkeypatch) -> None:
     monkeypatch.setenv("OH_JUPYTER_KERNEL_TOKEN", "very-secret")
     monkeypatch.setenv("MODEL_KEY", "the agent's own affair")
@@ -216,6 +228,7 @@ def test_a_command_is_not_told_what_the_operator_keeps_secret(guests: Guests, mo
     assert "MODEL_KEY=the agent's own affair" in turn.steps[0].output
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(find_engine().program is None, reason="needs bubblewrap")
 def test_a_command_of_a_guest_runs_in_its_box(make_guests: MakeGuests, monkeypatch) -> None:
     monkeypatch.setenv("MODEL_KEY", "the agent's own affair")
@@ -227,6 +240,7 @@ def test_a_command_of_a_guest_runs_in_its_box(make_guests: MakeGuests, monkeypat
     assert guests.prompt("run cat /tmp/x").steps[-1].output == "x\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(find_engine().program is None, reason="needs bubblewrap")
 def test_a_permission_is_asked_although_a_box_exists(make_guests: MakeGuests) -> None:
     """The agent may run the command with a tool of its own, outside of the box."""
@@ -238,12 +252,14 @@ def test_a_permission_is_asked_although_a_box_exists(make_guests: MakeGuests) ->
 # Permission: one policy, one question for one act.
 
 
+@pytest.mark.thorough
 def test_what_a_policy_without_questions_allows(guests: Guests) -> None:
     turn = guests.prompt("ask run echo yes\nask write a.txt: b")
     assert turn.text.count("The answer was once.") == 2
     assert (turn.steps[0].output, (guests.folder / "a.txt").read_text()) == ("yes\n", "b\n")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("policy", ["risky", "always"])
 def test_a_permission_is_one_question_and_what_is_approved_is_done(
     make_guests: MakeGuests, policy: str
@@ -264,6 +280,7 @@ async def resolve(confirmations: Any, id: int, approved: bool) -> None:
     confirmations.resolve(id, Decision(approved))
 
 
+@pytest.mark.thorough
 def test_what_is_rejected_is_not_done(make_guests: MakeGuests) -> None:
     guests = make_guests(confirmation="risky")
     future = guests.start("ask run touch done.txt\nsay going on")
@@ -448,6 +465,7 @@ def test_a_second_prompt_meanwhile_is_refused(guests: Guests) -> None:
     future.cancel()
 
 
+@pytest.mark.thorough
 def test_stopping_and_closing_leave_nothing(make_guests: MakeGuests) -> None:
     guests = make_guests()
     guests.prompt("say hello")
@@ -512,6 +530,7 @@ def test_what_is_no_message_is_passed_over(make_guests: MakeGuests, capfd) -> No
     assert "Traceback" not in capfd.readouterr().err
 
 
+@pytest.mark.thorough
 def test_a_dead_agent_is_replaced_and_that_is_said(guests: Guests) -> None:
     guests.prompt("say hello")
     session = guests.agents.at_work["scripted"]
@@ -573,6 +592,7 @@ def test_nobody_is_asked(guests: Guests) -> None:
 # A conversation that outlives its kernel.
 
 
+@pytest.mark.thorough
 def test_a_conversation_is_resumed_by_a_later_runtime(tmp_path, make_guests: MakeGuests) -> None:
     with pytest.raises(AgentError, match="no earlier conversation"):
         make_guests().prompt("x", resume=True)

@@ -41,11 +41,13 @@ def outputs(kernel: LiveKernel, code: str) -> list[dict[str, Any]]:
     return [message for message in shown if message["msg_type"] in kinds]
 
 
+@pytest.mark.thorough
 def test_a_prompt_is_taken_as_it_is_typed(kernel: LiveKernel) -> None:
     (*_, last) = outputs(kernel, "%oh_agent scripted what's {in} $HOME # here?")
     assert "\n\nwhat's {in} $HOME # here?" in last["content"]["data"]["text/plain"]
 
 
+@pytest.mark.thorough
 def test_options_may_follow_the_name(kernel: LiveKernel) -> None:
     kernel.execute("%oh_agent scripted prompts")
     assert "prompt 1." in kernel.execute("%oh_agent scripted --new prompts")
@@ -70,6 +72,7 @@ def test_a_turn_is_one_display_that_is_updated(kernel: LiveKernel) -> None:
     assert not any("\n" in block for block in markdown.split("\n\n") if "<details" in block)
 
 
+@pytest.mark.thorough
 def test_a_following_prompt_goes_to_the_same_agent(kernel: LiveKernel) -> None:
     kernel.execute("%oh_agent scripted say hello")
     before = kernel.execute("turn = %oh_agent prompts")
@@ -127,6 +130,7 @@ def test_what_is_asked_wrongly(kernel: LiveKernel) -> None:
     assert "--continue" in kernel.execute("%oh_agent --help")
 
 
+@pytest.mark.thorough
 def test_a_name_with_a_slip_is_not_sent_to_the_agent_in_use(kernel: LiveKernel) -> None:
     kernel.execute("%oh_agent --new scripted prompts")
     refused = kernel.execute("%oh_agent cluade fix it")
@@ -189,6 +193,7 @@ def ask(kernel: LiveKernel, name: str, answer: Callable[[], str | None]) -> str:
     return str(kernel.finish(msg_id)["status"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("answer", "written"), [("y", True), ("", False), ("use git", False)])
 def test_a_question_is_answered_in_the_cell(asking: LiveKernel, answer: str, written: bool) -> None:
     name = f"asked-{written}.txt"
@@ -254,6 +259,7 @@ def test_in_the_background_the_cell_returns_and_its_display_goes_on(kernel: Live
     assert last["msg_type"] == "update_display_data"
 
 
+@pytest.mark.thorough
 def test_what_is_in_the_background_is_stopped(kernel: LiveKernel) -> None:
     msg_id = kernel.client.execute('%oh_agent scripted "run sleep 1000" &')
     assert kernel.finish(msg_id)["status"] == "ok"
@@ -277,6 +283,7 @@ def has_ended(pid: int) -> bool:
         return True
 
 
+@pytest.mark.thorough
 def test_the_extension_is_reloaded_and_no_agent_is_left(kernel: LiveKernel) -> None:
     kernel.execute("%oh_agent scripted say hello")
     pid = int(kernel.execute("print(oh.agents.at_work['scripted'].pid)"))

@@ -335,6 +335,7 @@ def test_unknown_and_stale_bids(env: BrowserEnv, show, bid):
     )
 
 
+@pytest.mark.thorough
 def test_a_page_that_is_busy_is_no_page_that_refuses(env: BrowserEnv, show, bid):
     # Whether an element stands still is seen in two frames, which take 1.4 s here.
     seen = show("""<button onclick="p.textContent = 'clicked'">go</button><p id=p>-</p><script>

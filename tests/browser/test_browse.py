@@ -50,6 +50,7 @@ def interact(env: BrowserEnv, calls: str, workspace: Path, **options):
     return browse(BrowseInteractiveAction(calls, **options), env, str(workspace))
 
 
+@pytest.mark.thorough
 def test_browse(env: BrowserEnv, site, tmp_path: Path):
     url = site.put("/", "<title>t</title><h1>Hello</h1><a href='x'>to x</a>")
     seen = browse(BrowseURLAction(url), env, str(tmp_path))
@@ -132,6 +133,7 @@ def test_large_pages_show_what_is_visible(
     assert "'bottom'" not in seen.content
 
 
+@pytest.mark.thorough
 def test_what_an_agent_reads_is_bounded(env: BrowserEnv, site, tmp_path: Path):
     lines = "".join(f"<p>line {number}</p>" for number in range(5000))
     url = site.put("/", f"<style>p{{font-size:1px;margin:0;line-height:0.2px}}</style>{lines}")
@@ -170,6 +172,7 @@ def test_the_rest_of_a_page_is_read_by_page_text(env: BrowserEnv, site, tmp_path
     assert len(seen.content) < MAX_CONTENT_CHARS + 2000
 
 
+@pytest.mark.thorough
 def test_of_a_large_page_an_agent_sees_what_is_nearby(env: BrowserEnv, site, tmp_path: Path):
     rows = "".join(
         f"<p><button onclick='document.title = {number}'>row {number}</button></p>"
@@ -252,6 +255,7 @@ def test_the_frames_of_a_long_page_do_not_stop_one_another(env: BrowserEnv, site
         assert seen.content.count("RootWebArea") == 9, seen.content
 
 
+@pytest.mark.thorough
 def test_of_a_text_without_end_an_agent_reads_what_is_in_sight(
     env: BrowserEnv, site, tmp_path: Path
 ):

@@ -66,6 +66,7 @@ def driven(tmp_path, monkeypatch) -> Iterator[Driven]:
         runner.run(driven.session.close())
 
 
+@pytest.mark.thorough
 def test_elements_are_let_go(driven: Driven, site, bid):
     inner = site.put("/inner", "<button>inner</button>")
     page = site.put("/buttons", f"<button>outer</button><iframe src={inner}></iframe>")
@@ -93,6 +94,7 @@ def test_documents_are_collected(driven: Driven, site):
     assert inspector.documents_shown < DOCUMENTS_PER_COLLECTION
 
 
+@pytest.mark.thorough
 def test_sessions_of_frames_end_with_them(driven: Driven, site):
     other = site.url("/there", host="localhost")
     site.put("/there", "<p>there")
@@ -186,6 +188,7 @@ def test_the_switch_is_added_to_the_users_options(monkeypatch):
     assert os.environ["NODE_OPTIONS"].startswith('--require "')
 
 
+@pytest.mark.thorough
 def test_a_stalled_download_is_waited_for_by_its_own_step(driven: Driven, site, monkeypatch):
     monkeypatch.setattr(operations, "DOWNLOAD_TIMEOUT_SECONDS", 0.5)
     page = site.put("/page", "<a href=/stalled style='font-size:99px'>get</a>")
@@ -198,6 +201,7 @@ def test_a_stalled_download_is_waited_for_by_its_own_step(driven: Driven, site, 
     assert driven.step("noop(0)")["notices"] == []
 
 
+@pytest.mark.thorough
 def test_a_page_for_errors_is_let_finish(driven: Driven, monkeypatch):
     """Stopped while it begins, it is never drawn, and its picture never comes."""
     stopped: list[BrowserSession] = []

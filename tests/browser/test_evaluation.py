@@ -149,6 +149,7 @@ class Portrait:
         return Verdict(0.5, True, "Thank you.") if "Ada" in said else (0, False)
 
 
+@pytest.mark.thorough
 def test_a_task_of_ones_own(site):
     task = Portrait(site.put("/who", "<h1>Who is it?"))
     assert isinstance(task, Task)

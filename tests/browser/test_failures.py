@@ -125,6 +125,7 @@ def test_each_part_of_the_chain_is_killed_in_turn(env: BrowserEnv, site, part: s
     assert seen["last_action_error"] == ""
 
 
+@pytest.mark.thorough
 @each_part(["worker", "driver", "browser"], fast={"driver"})
 def test_each_part_of_the_chain_is_killed_during_a_step(env: BrowserEnv, site, part: str):
     env.start()
@@ -177,6 +178,7 @@ def test_a_task_goes_on_after_a_crash(site):
         assert env.step("GET_EVAL_REWARDS")["text_content"] == "[0.0, 0.0, 0.0]"
 
 
+@pytest.mark.thorough
 def test_a_stopped_worker_is_replaced(env: BrowserEnv, site):
     page = site.put("/fine", "<p>fine")
     env.start()
@@ -219,6 +221,7 @@ def test_interrupt_ends_the_step_and_not_the_browser(env: BrowserEnv, site):
     assert browser.is_running()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bytes_written", [None, 2], ids=["whole", "torn"])
 def test_an_interrupt_while_a_request_is_written(
     env: BrowserEnv, site, monkeypatch: pytest.MonkeyPatch, bytes_written: int | None
@@ -246,6 +249,7 @@ def test_an_interrupt_while_a_request_is_written(
         assert "was restarted" in env.step("noop(0)")["notices"][0]
 
 
+@pytest.mark.thorough
 def test_a_step_is_given_up_from_another_thread(env: BrowserEnv, site):
     page = site.put("/fine", "<p>fine")
     env.step(f'goto("{page}")')
@@ -319,6 +323,7 @@ if sys.argv[1] == "wait":
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("own_temporary_folder")
 @pytest.mark.parametrize("end", ["kill", pytest.param("exit", marks=SLOW)])
 def test_nothing_outlives_the_parent(end: str):

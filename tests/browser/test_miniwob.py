@@ -98,6 +98,7 @@ def test_tasks_are_solved_and_seeds_make_them():
     assert shown[0] != shown[1]
 
 
+@pytest.mark.thorough
 def test_the_special_actions_and_the_observation(tmp_path: Path):
     def ask(calls: str) -> BrowserOutputObservation:
         seen = browse(BrowseInteractiveAction(calls), env, str(tmp_path))
@@ -136,6 +137,7 @@ def test_names_are_listed_and_near_ones_named():
         env.start()
 
 
+@pytest.mark.thorough
 def test_the_pages_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     found = miniwob_url()
     assert found is not None

@@ -39,6 +39,7 @@ def dom_bids(seen):
     return found
 
 
+@pytest.mark.thorough
 def test_all_keys_and_json(env: BrowserEnv, show):
     seen = show("<h1>Title</h1><a href='/x'>link</a><img alt='a cat' src='data:,'>")
     assert set(seen) >= KEYS
@@ -125,6 +126,7 @@ def test_bids_agree_and_live_as_long_as_their_elements(env: BrowserEnv, show, bi
     assert after[bid(seen, "textbox")][1]["value"] == "new"
 
 
+@pytest.mark.thorough
 def test_frames_of_all_origins(env: BrowserEnv, site, show, bid, tree):
     site.put("/deep", "<button onclick=\"this.textContent='deep done'\">deep</button>")
     inner = "<p style='margin:0;height:50px'></p><button onclick=\"this.textContent='done'\">in"
@@ -311,6 +313,7 @@ def test_a_page_that_grows_while_it_is_looked_at(env: BrowserEnv, show):
     assert seen["last_action_error"] == ""
 
 
+@pytest.mark.thorough
 def test_a_part_that_never_comes_is_waited_for_once(env: BrowserEnv, show):
     show("<p>early</p><img src=/never>")
     seconds = []
@@ -373,6 +376,7 @@ def test_dialogs_are_answered_and_named(env: BrowserEnv, show, bid, tree):
     assert "after" in seen["text_content"]
 
 
+@pytest.mark.thorough
 def test_a_page_that_closes_itself_and_one_that_never_comes(env: BrowserEnv, site, show):
     show("<button onclick=\"window.open('/closing')\">open</button>")
     site.put("/closing", "<button onclick='window.close()'>close</button>")
@@ -399,6 +403,7 @@ def test_a_text_is_in_sight_where_its_inline_element_is(show, tree):
     assert re.findall(r"(?:StaticText|button) '(\w)'", below) == list("abcde")
 
 
+@pytest.mark.thorough
 def test_frames_that_come_go_and_change_are_looked_at(env: BrowserEnv, show, bid):
     """Also a page that was small in the look before, and no longer is."""
     seen = show(

@@ -170,6 +170,7 @@ def test_a_device(site):
         env.start()
 
 
+@pytest.mark.thorough
 def test_a_browser_that_runs_already(site, running: str):
     page = site.put(
         "/cdp", "<button onclick=\"setTimeout(() => this.textContent = 'pressed', 200)\">b"
@@ -267,6 +268,7 @@ def test_other_addresses_are_not_taken_for_a_host_and_a_port(text: str):
         BrowserEnv(blocked_origins=[text])
 
 
+@pytest.mark.thorough
 def test_console_and_requests_are_recorded_where_they_are_asked_for(site):
     site.put("/data", "data")
     page = site.put(
@@ -289,6 +291,7 @@ def test_console_and_requests_are_recorded_where_they_are_asked_for(site):
         assert "console_messages" not in env.step("noop(0)", include=[])
 
 
+@pytest.mark.thorough
 def test_what_the_console_says_is_on_the_line_of_its_script(site):
     site.put("/s.js", "\nconsole.info('second')\n\nthrow new Error('fourth')")
     page = site.put(
@@ -309,6 +312,7 @@ def test_what_the_console_says_is_on_the_line_of_its_script(site):
     }
 
 
+@pytest.mark.thorough
 def test_a_trace(site, tmp_path: Path):
     page = site.put("/t", "<p>traced")
     with BrowserEnv() as env:
@@ -318,6 +322,7 @@ def test_a_trace(site, tmp_path: Path):
             assert "trace.trace" in archive.namelist()
 
 
+@pytest.mark.thorough
 def test_secrets_are_hidden(site):
     page = site.put("/s", f"<input aria-label=key><p title='{SECRET}'>{SECRET}</p>")
     with BrowserEnv(secrets=[SECRET]) as env:
@@ -360,6 +365,7 @@ def test_secrets_are_hidden_however_they_are_written(site, tmp_path: Path):
         assert "w*rd" not in json.dumps(shown)
 
 
+@pytest.mark.thorough
 def test_an_archive_of_requests(site, tmp_path: Path):
     page = site.put("/archived", "<p>kept for later")
     with BrowserEnv(har_path=tmp_path / "all.har") as env:
@@ -405,6 +411,7 @@ def test_a_video_has_its_size_from_the_start(env: BrowserEnv, site, tmp_path: Pa
     assert (played["size"], played["error"]) == ([320, 240], None)
 
 
+@pytest.mark.thorough
 def test_a_video_that_cannot_be_written(tmp_path: Path):
     (tmp_path / "file").write_text("x", "utf-8")
     with (

@@ -195,6 +195,7 @@ def test_other_schemes_are_no_way_around(site, forbidden: Forbidden, tmp_path: P
     assert forbidden.asked == []
 
 
+@pytest.mark.thorough
 def test_a_socket_of_an_allowed_origin_opens(site):
     """Its handshake is refused by the server, not by the lists: an answer of the server."""
     page = site.put("/socket", "<p>socket")
@@ -221,6 +222,7 @@ def test_a_socket_of_an_allowed_origin_opens(site):
     assert "/ws-handshake" in asked
 
 
+@pytest.mark.thorough
 def test_in_a_browser_that_runs_already_the_page_is_emptied(
     site, forbidden: Forbidden, hop: str, running: str
 ):

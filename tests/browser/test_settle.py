@@ -91,6 +91,7 @@ def has_a_step_within(env: BrowserEnv, seconds: float) -> bool:
     return False
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "script",
     [
@@ -113,6 +114,7 @@ def test_endless_activity_does_not_hold_it_up(env: BrowserEnv, show, bid, script
     assert has_a_step_within(env, 0.5)
 
 
+@pytest.mark.thorough
 def test_a_request_that_is_never_answered_is_waited_for_once(env: BrowserEnv, show, bid):
     seen = show(button("fetch('/never'); done()"))
     seen = env.step(f'click("{bid(seen, "button")}")')
@@ -121,6 +123,7 @@ def test_a_request_that_is_never_answered_is_waited_for_once(env: BrowserEnv, sh
     assert has_a_step_within(env, 2)
 
 
+@pytest.mark.thorough
 def test_a_page_with_a_part_that_never_comes_is_observed(env: BrowserEnv, show):
     seen = show("<p>early</p><img src=/never><script async src=/never?2></script>")
     assert "early" in seen["text_content"]
@@ -186,6 +189,7 @@ LOOK = """() => {
 }"""
 
 
+@pytest.mark.thorough
 def test_a_page_cannot_tell(env: BrowserEnv, site):
     page = site.put("/plain", "<p>plain")
     env.step(f'goto("{page}")')

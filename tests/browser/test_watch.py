@@ -40,6 +40,7 @@ def test_without_a_browser_there_is_nothing_to_watch() -> None:
         assert env.watch(seconds=0) is None
 
 
+@pytest.mark.thorough
 def test_pictures_come_when_the_page_changes(env, show) -> None:
     show("<button onclick=\"document.body.style.background='red'\">press</button>")
     seen = env.watch(seconds=60)

@@ -73,6 +73,7 @@ def ask(question: Callable[[Page, Watchdog], Awaitable[bool]]) -> bool:
     return asyncio.run(run())
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs processor affinity")
 def test_a_page_that_computes_with_little_processor_time_does_not_hang(monkeypatch):
     monkeypatch.setattr(watchdog, "HUNG_IDLE_SECONDS", 1.0)

@@ -47,6 +47,7 @@ def test_cells_run_there_and_the_kernel_ends_with_the_runtime(url: str, runtime:
     assert kernels(url) == []
 
 
+@pytest.mark.thorough
 def test_a_time_limit_interrupts_the_cell(runtime: Runtime) -> None:
     late = IPythonRunCellAction("print('begun')\nimport time; time.sleep(600)")
     late.timeout = 2

@@ -360,6 +360,7 @@ def test_what_exists_after_a_restart_stays(notebook: Notebook) -> None:
     assert fresh.value("x, total()") == ([1], 1)
 
 
+@pytest.mark.thorough
 def test_an_untouched_frame_costs_nothing(notebook: Notebook) -> None:
     pytest.importorskip("pandas")
     notebook.person(

@@ -41,6 +41,7 @@ def client(url: str) -> Iterator[RuntimeClient]:
         yield client
 
 
+@pytest.mark.thorough
 def test_actions_and_observations(client: RuntimeClient, tmp_path: Path) -> None:
     path = str(tmp_path / "a.txt")
     observation = client.run("echo hello; exit_code() { return 3; }; exit_code")

@@ -14,6 +14,7 @@ from oh_jupyter.testing import wait_until
 TOUR = "00-tour.ipynb"
 
 
+@pytest.mark.thorough
 def test_the_tour_runs_and_the_panel_shows_whoever_acts(lab, open_notebook) -> None:
     page = open_notebook(TOUR)
     page.evaluate("jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")

@@ -38,6 +38,7 @@ def outputs(page: Page) -> list[str]:
     )
 
 
+@pytest.mark.thorough
 def test_output_is_seen_while_it_comes(notebook, gate: Path) -> None:
     page, ask = notebook
     run_cell(page, f"%oh_run --blocking echo first; cat {gate}; echo last")

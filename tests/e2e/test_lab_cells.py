@@ -56,6 +56,7 @@ def add(page, words: str) -> None:
     page.evaluate("window.done")
 
 
+@pytest.mark.thorough
 def test_a_click_makes_the_agents_cell_one_of_the_notebook(notebook) -> None:
     page, run = notebook
     run(PLOT)

@@ -28,6 +28,7 @@ def hide_panel(page: Page) -> None:
     page.locator("#oh-jupyter-log").wait_for(state="hidden")
 
 
+@pytest.mark.thorough
 def test_a_click_approves_or_rejects_what_waits(notebook) -> None:
     page, ask = notebook
     answer = ask()
@@ -142,6 +143,7 @@ def test_a_notification_asks_where_the_panel_is_hidden(notebook) -> None:
     assert answer.result(60)["observation"] == "run"
 
 
+@pytest.mark.thorough
 def test_nothing_is_approved_that_was_not_shown(notebook) -> None:
     page, ask = notebook
     hide_panel(page)
@@ -234,6 +236,7 @@ def test_a_lost_decision_is_said_and_can_be_made_again(notebook) -> None:
     assert answer.result(60)["observation"] == "run"
 
 
+@pytest.mark.thorough
 def test_what_waited_when_the_kernel_restarted_never_began(notebook) -> None:
     page, ask = notebook
     cards = page.locator("#oh-jupyter-log .oh-Card")

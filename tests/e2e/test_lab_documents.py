@@ -18,6 +18,7 @@ def page(kept_page: Page) -> Page:
     return kept_page
 
 
+@pytest.mark.thorough
 def test_an_agents_edits_show_at_once_and_keep_what_is_typed(open_tab) -> None:
     tab = open_tab("one = 1", "two = 2", "three = 3")
     tab.edit(cell="cell-0", new_str="one = 11")
@@ -32,12 +33,14 @@ def test_an_agents_edits_show_at_once_and_keep_what_is_typed(open_tab) -> None:
     expect_no_dialog(tab.page)
 
 
+@pytest.mark.thorough
 def test_the_agent_reads_what_is_typed_and_not_saved(open_tab) -> None:
     tab = open_tab("one = 1")
     tab.type_and_report(0, " # typed")
     assert "# typed" in tab.act("run", command=f"cat {tab.file}")
 
 
+@pytest.mark.thorough
 def test_mcp_tools_change_the_open_tab(open_tab) -> None:
     tab = open_tab("one = 1", "two = 2")
     tab.type_and_report(0, " # typed")
@@ -54,6 +57,7 @@ def test_mcp_tools_change_the_open_tab(open_tab) -> None:
     expect_no_dialog(tab.page)
 
 
+@pytest.mark.thorough
 def test_an_agents_edit_is_undone_by_a_key(open_tab) -> None:
     tab = open_tab("one = 1", "two = 2")
     tab.edit(cell="cell-1", new_str="two = 22")
@@ -70,6 +74,7 @@ def test_an_agents_edit_is_undone_by_a_key(open_tab) -> None:
     expect_no_dialog(tab.page)
 
 
+@pytest.mark.thorough
 def test_a_cell_that_was_undone_is_redone_after_another_edit_of_the_agent(open_tab) -> None:
     tab = open_tab("one = 1")
     tab.edit(edit_mode="insert", cell="cell-0", new_str="two = 2", cell_type="code")
@@ -84,6 +89,7 @@ def test_a_cell_that_was_undone_is_redone_after_another_edit_of_the_agent(open_t
     assert tab.file_sources == tab.sources
 
 
+@pytest.mark.thorough
 def test_typing_ends_when_an_agent_deletes_its_cell(open_tab) -> None:
     tab = open_tab("one = 1", "two = 2", "three = 3")
     tab.type(1, "")
@@ -99,6 +105,7 @@ def test_typing_ends_when_an_agent_deletes_its_cell(open_tab) -> None:
     assert tab.file_sources == tab.sources
 
 
+@pytest.mark.thorough
 def test_both_versions_of_what_both_changed_are_kept(open_tab) -> None:
     tab = open_tab("one = 1", "two = 2")
     tab.type(0, " # mine")

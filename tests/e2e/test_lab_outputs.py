@@ -188,6 +188,7 @@ def test_kept_outputs_look_as_they_did(kept, theme: str, trusted: bool) -> None:
     take_picture(page, f"lab-{theme}-{'trusted' if trusted else 'untrusted'}")
 
 
+@pytest.mark.thorough
 def test_the_sanitizer_leaves_what_is_needed_without_the_lab_extension(kept) -> None:
     page = kept
     before = computed(page, ".oh-Output.oh-mod-error", "borderLeftColor")

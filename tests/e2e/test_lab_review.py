@@ -68,6 +68,7 @@ def undone_in_log(tab: Tab) -> list[dict[str, Any]]:
     return [e for e in events if e["source"] == "user" and e.get("observation") == "edit"]
 
 
+@pytest.mark.thorough
 def test_hunks_are_kept_and_undone_one_by_one(open_tab) -> None:
     tab = open_tab(LINES, "two = 2")
     review = Review(tab)
@@ -231,6 +232,7 @@ def test_changes_are_reviewed_by_keys(open_tab) -> None:
     assert not tab.page.evaluate("jupyterapp.commands.isEnabled('oh-jupyter:review-next')")
 
 
+@pytest.mark.thorough
 def test_a_text_file_is_reviewed_in_its_editor(lab, open_tab) -> None:
     tab = open_tab("one = 1")
     path = lab.root / "reviewed.py"
@@ -260,6 +262,7 @@ def test_a_text_file_is_reviewed_in_its_editor(lab, open_tab) -> None:
     assert path.read_text() == mine
 
 
+@pytest.mark.thorough
 def test_an_agent_learns_what_the_person_kept(open_tab) -> None:
     tab = open_tab(LINES, "two = 2")
     review = Review(tab)
@@ -325,6 +328,7 @@ def test_a_setting_turns_reviews_off(lab, open_tab) -> None:
         tab.page.wait_for_function("window.jupyterapp?.restored.then(() => true)")
 
 
+@pytest.mark.thorough
 def test_the_source_of_a_changed_markdown_cell_is_shown(lab, open_notebook, write_notebook) -> None:
     name = "review-markdown.ipynb"
     cell = {"cell_type": "markdown", "id": "text", "metadata": {}, "source": "# Title\n\nold"}

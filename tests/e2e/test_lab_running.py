@@ -29,6 +29,7 @@ def end(item: Locator) -> None:
     item.locator("> .jp-RunningSessions-itemShutdown").dispatch_event("click")
 
 
+@pytest.mark.thorough
 def test_a_runtime_is_loaded_listed_and_ended(lab, open_notebook, write_notebook) -> None:
     write_notebook(NAME, "1 + 1")
     page: Page = open_notebook(NAME)

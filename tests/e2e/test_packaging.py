@@ -31,6 +31,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
+@pytest.mark.thorough
 def test_the_wheel_enables_both_extensions(wheel: zipfile.ZipFile) -> None:
     names = wheel.namelist()
     (config,) = [

@@ -286,6 +286,7 @@ def lines_of(editor, path, start, end):
     return read_file(action, cwd="/", editor=editor).content
 
 
+@pytest.mark.thorough
 def test_lines_of_a_large_file_are_read_alone(editor, large, seconds):
     path, count = large
 

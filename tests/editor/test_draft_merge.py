@@ -260,6 +260,7 @@ def test_a_merge_is_exact_or_refused(case):
         assert outcome.lines == edited
 
 
+@pytest.mark.thorough
 @settings(max_examples=500, deadline=None)
 @given(
     st.lists(st.integers(0, 10**6), min_size=6, max_size=60, unique=True),

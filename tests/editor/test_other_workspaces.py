@@ -278,6 +278,7 @@ def test_what_stopped_in_the_middle_is_found_by_others_too(write, editor, strang
     assert [path.read_text() for path in paths] == ["old a\n", "old b\n"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("deadly", ["replace", "unlink"])
 def test_death_at_any_call_leaves_all_or_nothing_to_whoever_comes(
     workspace, write, tmp_path, deadly

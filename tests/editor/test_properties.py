@@ -154,6 +154,7 @@ def test_any_diff_makes_of_the_old_text_the_new_one(old, new, context):
         assert "only adds lines" in problem
 
 
+@pytest.mark.thorough
 @given(contents(), st.data())
 @settings(max_examples=200, deadline=None)
 def test_lines_that_a_patch_does_not_change_keep_their_bytes(data, draw):

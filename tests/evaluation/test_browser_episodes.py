@@ -14,6 +14,7 @@ from oh_jupyter.evaluation import AgentLabAgent, Results, run_trials
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.thorough
 def test_pictures_events_and_a_trace_are_kept(tmp_path: Path) -> None:
     # Within the test, so that it is sent along.
     def press(seen: dict[str, Any]) -> str:

@@ -23,6 +23,7 @@ def reference(seen: dict[str, Any]) -> str:
     return f"git apply - <<'END'\n{TASKS[seen['goal']].patch}END"
 
 
+@pytest.mark.thorough
 def test_the_small_tasks_are_failed_and_solved(tmp_path: Path) -> None:
     assert {trial.reward for trial in run_trials(["repository/*"], lambda _: "")} == {0.0}
     out = tmp_path / "run.jsonl"

@@ -82,6 +82,7 @@ def test_results_are_kept_and_not_made_twice(games: Any, tmp_path: Path) -> None
     assert len(keys(out)) == len(set(keys(out))) == 6
 
 
+@pytest.mark.thorough
 def test_a_task_that_never_ends_ends_at_its_deadline(games: Any, tmp_path: Path) -> None:
     task = games.Endless("for-ever", tmp_path)
     out = tmp_path / "run.jsonl"

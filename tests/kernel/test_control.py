@@ -147,6 +147,7 @@ def test_an_interrupt_that_arrives_late_spares_the_next_command(kernel) -> None:
     assert kernel.reply(asked)[1]["content"] == "through"
 
 
+@pytest.mark.thorough
 def test_a_cell_is_interrupted_when_its_time_is_over(kernel) -> None:
     code = "print('begun', flush=True)\nimport time; time.sleep(600)"
     observation = kernel.act("run_ipython", timeout=3, code=code)

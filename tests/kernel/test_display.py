@@ -37,6 +37,7 @@ SQL = """--- q.sql
 +"""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("watched", [True, False])
 def test_a_line_is_shown_while_something_takes_long_and_goes_away(kernel, watched: bool) -> None:
     kernel.execute(

@@ -144,6 +144,7 @@ def test_what_a_cell_would_do_is_read_with_the_names_of_the_notebook(fresh_kerne
     assert "rejected by the user" in fresh_kernel.reply(asked)[1]["content"]
 
 
+@pytest.mark.thorough
 def test_a_magic_is_documented_completed_and_found_before_its_first_use(fresh_kernel) -> None:
     reply = fresh_kernel.client.inspect("%oh_run", reply=True, timeout=60)
     text = reply["content"]["data"]["text/plain"]

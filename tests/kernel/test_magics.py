@@ -237,6 +237,7 @@ def test_skills_are_listed_and_explained(kernel) -> None:
     assert "search_dir(" in kernel.execute("%oh_skills search_dir")
 
 
+@pytest.mark.thorough
 def test_the_log_shows_who_did_what(fresh_kernel) -> None:
     fresh_kernel.act("run", command="echo agent")
     fresh_kernel.execute("%oh_run echo person")
@@ -260,6 +261,7 @@ def test_observations_are_shown_as_text_and_html_and_never_as_script(kernel) -> 
     assert "&lt;script&gt;" in bundle["text/html"]
 
 
+@pytest.mark.thorough
 def test_loading_twice_and_reloading_work(fresh_kernel) -> None:
     fresh_kernel.execute("%oh_run cd /; x=1")
     fresh_kernel.execute("%load_ext oh_jupyter")

@@ -52,6 +52,7 @@ def shown(kernel: Any, code: str) -> list[dict[str, Any]]:
     return [bundle for bundle in bundles if bundle]
 
 
+@pytest.mark.thorough
 def test_a_page_is_shown_and_is_a_value(kernel, url: str):
     picture, card = shown(kernel, f"page = %oh_browse {url}\npage")
     assert picture["image/png"]
@@ -82,6 +83,7 @@ def test_what_cannot_be_an_address_is_told_in_one_line(kernel, line: str, told: 
     assert output.startswith("UsageError")
 
 
+@pytest.mark.thorough
 def test_an_error_stands_before_its_picture(kernel, url: str):
     kernel.execute(f"%oh_browse --no-picture {url}")
     error, picture, card = shown(kernel, '%oh_browse click("no-such-bid")')
@@ -299,6 +301,7 @@ def test_commands_are_completed(kernel, url: str):
     kernel.execute("%load_ext oh_jupyter")
 
 
+@pytest.mark.thorough
 def test_agents_wait_while_a_person_has_the_browser(kernel, url: str):
     fields, _ = kernel.ask("use_browser", actions=f'goto("{url}")')
     assert fields["error"] == ""

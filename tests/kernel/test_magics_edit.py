@@ -291,6 +291,7 @@ def test_commands_options_and_paths_are_completed(
     assert complete(kernel, code) == expected
 
 
+@pytest.mark.thorough
 def test_the_body_of_a_cell_is_not_completed_as_a_path(kernel, tree: Path) -> None:
     assert "tree/" not in complete(kernel, "%%oh_edit create x\ntre")
     assert complete(kernel, "%%oh_edit create tre\nbody", 20) == ["tree/"]

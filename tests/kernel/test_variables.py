@@ -95,6 +95,7 @@ def test_the_persons_variables_stay(kernel: LiveKernel) -> None:
     assert kernel.execute("a, c") == "([1], [1])"
 
 
+@pytest.mark.thorough
 def test_a_persons_cell_waits_until_the_agents_data_is_compared(kernel: LiveKernel) -> None:
     pytest.importorskip("numpy")
     kernel.execute("import numpy as np; a = np.zeros(1 << 24)")
@@ -106,6 +107,7 @@ def test_a_persons_cell_waits_until_the_agents_data_is_compared(kernel: LiveKern
     assert kernel.execute("a[5:8].tolist()") == "[1.0, 2.0, 0.0]"
 
 
+@pytest.mark.thorough
 def test_over_rest_on_the_main_thread_between_cells(kernel: LiveKernel) -> None:
     kernel.execute("import threading; rows = [1]")
     id = agent(kernel, "rows.append(2)")
@@ -184,6 +186,7 @@ def test_the_setting_turns_it_off(kernel: LiveKernel) -> None:
     assert kernel.execute("rows") == "[1, 2]"
 
 
+@pytest.mark.thorough
 def test_variables_survive_the_death_of_the_kernel(tmp_path: Path) -> None:
     first = LiveKernel(tmp_path)
     try:

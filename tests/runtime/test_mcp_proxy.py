@@ -74,6 +74,7 @@ def test_a_server_is_started_and_called(runtime, sync, call, tmp_path) -> None:
     assert (image["type"], image["mimeType"]) == ("image", "image/png")
 
 
+@pytest.mark.thorough
 def test_what_a_tool_says_is_wrong_is_an_error(sync, call) -> None:
     sync(small())
     answer = call("fail")
@@ -88,6 +89,7 @@ def test_large_results_come_whole(sync, call) -> None:
     assert call("echo", text=text)["content"][0]["text"] == text
 
 
+@pytest.mark.thorough
 def test_several_servers_have_their_names_in_front(runtime, sync, call) -> None:
     assert sync(small("one"), small("two")) == ""
     assert {"one_echo", "two_echo"} <= names(runtime)
@@ -105,6 +107,7 @@ def test_no_name_of_ours_is_taken(runtime, sync, call) -> None:
     assert call("small_run")["content"][0]["text"] == "the small server's"
 
 
+@pytest.mark.thorough
 def test_a_server_that_fails_is_named_and_the_others_run(sync, call) -> None:
     log = sync(small("bad", "--fail"), small("good"), McpServer("none", "no-such-program"))
     bad, none = sorted(log.splitlines(), key=lambda line: "no-such" in line)
@@ -114,6 +117,7 @@ def test_a_server_that_fails_is_named_and_the_others_run(sync, call) -> None:
     assert call("good_echo", text="x")["content"][0]["text"] == "x"
 
 
+@pytest.mark.thorough
 def test_a_server_that_hangs_keeps_nobody_waiting(
     runtime, sync, call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +198,7 @@ async def test_a_call_at_once_after_the_end_starts_the_server_again(tmp_path: Pa
     assert result["content"][0]["text"] == "again"
 
 
+@pytest.mark.thorough
 def test_a_server_may_change_its_tools(runtime, sync, call) -> None:
     changed = asyncio.Event()
     runtime.executor.tools.on_change(changed.set)

@@ -138,6 +138,7 @@ def test_what_is_no_valid_action_is_refused_and_not_recorded(
     assert runtime.events.latest_id == -1
 
 
+@pytest.mark.thorough
 def test_cells_run_in_a_kernel_of_its_own(runtime: Runtime) -> None:
     runtime.executor.confirmations.policy = "never"  # to end the kernel waits for a person
     first = runtime.submit_action(IPythonRunCellAction("x = 20\ncallable(open_file)")).result(60)
@@ -294,6 +295,7 @@ def test_directories_first_then_files_and_no_dangling_links(tmp_path: Path) -> N
     assert list_directory("\0", str(tmp_path)) == []
 
 
+@pytest.mark.thorough
 def test_environment_variables_reach_shell_and_cells_and_stay_out_of_the_log(
     runtime: Runtime, monkeypatch
 ) -> None:
@@ -313,6 +315,7 @@ def test_environment_variables_reach_shell_and_cells_and_stay_out_of_the_log(
             runtime.submit(runtime.executor.set_env(wrong)).result(60)
 
 
+@pytest.mark.thorough
 def test_the_shell_does_not_get_what_the_operator_keeps_secret(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("SESSION_API_KEY", "session-key-1")
     monkeypatch.setenv("FILE_STORE_WEB_HOOK_SECRET", "whsec_c2VjcmV0")

@@ -20,6 +20,8 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
 )
 from oh_jupyter.runtime import Runtime, turns
+from oh_jupyter.runtime.agent_work import CLOCK_SECONDS
+from oh_jupyter.runtime.turn_identity import title_of
 from oh_jupyter.testing import wait_until
 
 
@@ -142,6 +144,7 @@ def by_session(action: Any, session: str) -> Any:
     return action
 
 
+@pytest.mark.thorough
 def test_a_clients_job_is_one_turn_whatever_happens_in_its_pauses(root: Path) -> None:
     runtime = make(root, checkpoint_pause=0.0)
     try:
@@ -179,7 +182,7 @@ def test_a_clients_job_is_one_turn_whatever_happens_in_its_pauses(root: Path) ->
     ],
 )  # fmt: skip
 def test_a_turn_is_named_by_its_first_action(action: Any, title: str) -> None:
-    assert turns.title_of(action) == title
+    assert title_of(action) == title
 
 
 def test_the_shell_goes_back_too(runtime: Runtime, root: Path) -> None:
@@ -225,7 +228,7 @@ def test_what_others_do_while_an_agent_thinks_is_theirs(
     for name in ("notes.txt", "mine.txt", "both.txt"):
         (root / name).write_text("typed in an editor")
     changed = (root / "both.txt").stat().st_ctime
-    wait_until(lambda: time.time() - changed > 2 * turns.CLOCK_SECONDS)
+    wait_until(lambda: time.time() - changed > 2 * CLOCK_SECONDS)
     runtime.submit_action(CmdRunAction("echo x > its.txt; echo saved > book.ipynb")).result(60)
     write(runtime, "both.txt", "agent")
     end(runtime, id)

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
+import nbformat
 import pytest
 import requests
+from nbformat.v4 import new_code_cell, new_notebook
 from pytest_jupyter.jupyter_core import jp_asyncio_loop
 from pytest_jupyter.jupyter_server import jp_auth_header as own_auth_header
 from pytest_jupyter.jupyter_server import jp_fetch as own_fetch
@@ -219,3 +221,18 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServ
     """The server of the tests that are marked so, with one default kernel for all."""
     with run_server(tmp_path_factory.mktemp("shared"), base="/base") as server:
         yield server
+
+
+@pytest.fixture
+def book(jp_serverapp: Any, jp_root_dir: Path) -> Callable[..., Awaitable[str]]:
+    """Open a notebook with these cells, and return its kernel's id."""
+
+    async def book(*cells: Any, name: str = "book.ipynb") -> str:
+        nodes = [new_code_cell(cell) if isinstance(cell, str) else cell for cell in cells]
+        nbformat.write(new_notebook(cells=nodes), jp_root_dir / name)
+        session = await jp_serverapp.session_manager.create_session(
+            path=name, name=name, type="notebook", kernel_name="python3"
+        )
+        return str(session["kernel"]["id"])
+
+    return book

@@ -85,6 +85,7 @@ async def test_endless_heads_end(mcp_url: str, act: Any) -> None:
     assert (await act("run", command="true"))[0] == 200
 
 
+@pytest.mark.thorough
 async def test_streams_that_are_left_leave_nothing(
     mcp_url: str, jp_auth_header: dict[str, str], act: Any, jp_serverapp: Any
 ) -> None:

@@ -184,6 +184,7 @@ STRANGERS: dict[str, dict[str, str]] = {
 }
 
 
+@pytest.mark.thorough
 async def test_strangers_are_turned_away_everywhere(
     statuses: Any, authorizer: Policy, monkeypatch: pytest.MonkeyPatch, jp_serverapp: Any
 ) -> None:
@@ -198,6 +199,7 @@ async def test_strangers_are_turned_away_everywhere(
     assert not list(jp_serverapp.kernel_manager.list_kernel_ids())
 
 
+@pytest.mark.thorough
 async def test_the_token_opens_everything(
     statuses: Any, authorizer: Policy, jp_auth_header: dict[str, str], jp_root_dir: Path
 ) -> None:
@@ -213,6 +215,7 @@ async def test_the_token_opens_everything(
     assert 403 not in (await statuses({}, f"token={token}")).values()
 
 
+@pytest.mark.thorough
 async def test_the_session_key_opens_everything_but_confirmations(
     statuses: Any, authorizer: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +231,7 @@ async def test_the_session_key_opens_everything_but_confirmations(
         assert (status != 403) == is_mcp, (method, path, status)
 
 
+@pytest.mark.thorough
 async def test_the_authorizer_is_asked_for_the_right_things(
     statuses: Any, authorizer: Policy, jp_auth_header: dict[str, str], monkeypatch: Any
 ) -> None:
@@ -247,6 +251,7 @@ async def test_who_may_nothing_gets_nothing(
     assert not list(jp_serverapp.kernel_manager.list_kernel_ids())
 
 
+@pytest.mark.thorough
 async def test_another_site_cannot_use_a_persons_login(
     mcp_url: str, jp_auth_header: dict[str, str], jp_serverapp: Any
 ) -> None:

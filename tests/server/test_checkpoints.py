@@ -19,6 +19,7 @@ from oh_jupyter.testing import wait_until
 EMPTY_NOTEBOOK = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
 
 
+@pytest.mark.thorough
 async def test_a_turn_is_undone(ask: Any, act: Any, tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.setenv("OH_JUPYTER_CHECKPOINTS", "auto")
     status, found = await ask("checkpoints")
@@ -57,6 +58,7 @@ async def test_wrong_requests(ask: Any) -> None:
     assert (status, answer["detail"]) == (422, 'The body must be {"label": "..."}')
 
 
+@pytest.mark.thorough
 async def test_what_a_person_did_since_is_kept(
     act: Any, ask: Any, tmp_path: Any, monkeypatch: Any
 ) -> None:
@@ -83,6 +85,7 @@ async def test_what_a_person_did_since_is_kept(
     assert {path.name for path in (root / "conf").iterdir()} == {"c", "thesis.md"}
 
 
+@pytest.mark.thorough
 async def test_a_turn_ends_with_its_killed_kernel(
     act: Any, ask: Any, jp_root_dir: Path, monkeypatch: Any, jp_serverapp: Any
 ) -> None:
@@ -125,6 +128,7 @@ def _is_noted(root: Path, path: Path) -> bool:
     return any(each.stat().st_mtime > path.stat().st_ctime for each in owners.glob("*.json"))
 
 
+@pytest.mark.thorough
 async def test_a_notebook_that_a_person_moved_during_a_turn_stays(
     act: Any, ask: Any, jp_fetch: Any, jp_root_dir: Path, monkeypatch: Any, jp_serverapp: Any
 ) -> None:
@@ -151,6 +155,7 @@ async def test_a_notebook_that_a_person_moved_during_a_turn_stays(
     assert not old.exists()
 
 
+@pytest.mark.thorough
 async def test_a_file_that_a_person_saved_while_a_command_ran_stays(
     act: Any, ask: Any, jp_fetch: Any, jp_root_dir: Path, monkeypatch: Any
 ) -> None:
@@ -177,6 +182,7 @@ async def test_a_file_that_a_person_saved_while_a_command_ran_stays(
     assert thesis.read_text() == "the person's"
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(MAJOR == 1, reason="major 1 of the SDK knows sessions only")
 async def test_calls_of_a_client_without_a_session_are_one_turn(
     mcp_connect: Any, act: Any, ask: Any, monkeypatch: Any
@@ -200,6 +206,7 @@ async def test_calls_of_a_client_without_a_session_are_one_turn(
     assert turns == [(2, "echo 1 > a.txt", ["a.txt", "b.txt"]), (4, "echo 3 > c.txt", ["c.txt"])]
 
 
+@pytest.mark.thorough
 async def test_requests_of_one_session_are_one_turn(act: Any, ask: Any, monkeypatch: Any) -> None:
     monkeypatch.setenv("OH_JUPYTER_CHECKPOINTS", "auto")
     _, done = await act("run", command="pwd")

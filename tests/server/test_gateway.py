@@ -164,6 +164,7 @@ def pool():
         yield pool
 
 
+@pytest.mark.thorough
 @BOTH_KINDS
 def test_every_kind_of_action(ours, gateway, workspace, tmp_path) -> None:
     """With the settings of the server, on the gateway's default kernel."""

@@ -75,6 +75,7 @@ def send(mcp_url: str, jp_auth_header: dict[str, str]) -> Any:
     return send
 
 
+@pytest.mark.thorough
 async def test_bodies(send: Any, act: Any, plain_kernel: str) -> None:
     json_type = "Content-Type: application/json"
     status, observation = await act("run", plain_kernel, command="echo $$")

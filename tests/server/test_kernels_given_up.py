@@ -59,6 +59,7 @@ async def die_until_given_up(act: Any, kernel: str | None = None) -> list[str]:
     return said
 
 
+@pytest.mark.thorough
 async def test_an_open_kernel_is_given_up(act, ask, plain_kernel) -> None:
     said = await die_until_given_up(act, plain_kernel)
     assert len(said) == LIMIT + 1
@@ -100,6 +101,7 @@ async def test_the_default_kernel_is_replaced(act, ask, jp_serverapp) -> None:
     assert list(jp_serverapp.kernel_manager.list_kernel_ids()) == [kernel]
 
 
+@pytest.mark.thorough
 async def test_one_that_ends_at_once_is_named_and_not_started_again_and_again(
     act, spec, jp_serverapp, tmp_path
 ) -> None:

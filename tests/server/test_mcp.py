@@ -20,6 +20,7 @@ PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
     "gg=="
 )
+NOTEBOOK_TOOLS = {"list_notebooks", "read_cells", "insert_cell", "edit_cell", "run_cell"}
 ACTIONS = {"run", "run_ipython", "read", "write", "edit", "browse", "browse_interactive"}
 
 
@@ -27,13 +28,20 @@ def told(result) -> str:
     return "\n".join(block.text for block in result.content if block.type == "text")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("transport", ["http", "sse"])
 async def test_a_client_lists_and_calls_tools(mcp_connect, transport: str) -> None:
     async with mcp_connect(transport=transport) as session:
         tools = {tool.name: tool for tool in (await session.list_tools()).tools}
-        assert tools.keys() >= ACTIONS | {"status", "events", "read_cells", "run_cell"}
-        assert len(tools) <= 14  # more are more than a model chooses well from
-        assert all(tool.description for tool in tools.values())
+        assert tools.keys() >= ACTIONS | NOTEBOOK_TOOLS | {
+            "changes",
+            "kernel",
+            "store",
+            "variables",
+        }
+        assert len(tools) <= 16  # more are more than a model chooses well from
+        assert all(tool.description and tool.title for tool in tools.values())
+        assert all(tool.annotations for tool in tools.values())
         assert all(tool.input_schema["type"] == "object" for tool in tools.values())
         # Claude Code would show its model the names alone.
         assert all(tool._meta == {"anthropic/alwaysLoad": True} for tool in tools.values())
@@ -47,6 +55,13 @@ async def test_a_client_lists_and_calls_tools(mcp_connect, transport: str) -> No
         assert {tool.name for tool in (await session.list_tools()).tools} == tools.keys()
 
 
+def test_the_list_of_tools_is_short(jp_serverapp) -> None:
+    toolbox = state_of(jp_serverapp.web_app.settings).mcp.toolbox(None)
+    wires = [tool.to_wire() for tool in toolbox.fixed.values() if tool.listed]
+    assert len(json.dumps(wires, separators=(",", ":"))) <= 13_000
+
+
+@pytest.mark.thorough
 async def test_skills_are_listed_for_who_asks(mcp_connect, jp_serverapp) -> None:
     heard = asyncio.Event()
 
@@ -117,6 +132,7 @@ async def test_a_list_changes_nothing_in_the_kernel_of_a_notebook(
         assert (await ask("kernels", plain_kernel, "events"))[0] == 424
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 async def test_text_is_all_of_a_result(mcp_connect, tmp_path) -> None:
     """Agents show their models nothing else where there is structured content."""
@@ -143,6 +159,7 @@ async def test_text_is_all_of_a_result(mcp_connect, tmp_path) -> None:
             assert not answer.is_error, name
 
 
+@pytest.mark.thorough
 async def test_a_command_that_goes_on_is_reported_with_what_this_tool_has(
     mcp_connect, monkeypatch
 ) -> None:
@@ -615,6 +632,7 @@ async def test_a_client_without_a_session_is_told_so(mcp_url, jp_auth_header) ->
     assert "session" in answer.json()["error"]["message"]
 
 
+@pytest.mark.thorough
 async def test_sessions_end_when_their_kernel_is_shut_down(
     mcp_connect, plain_kernel, jp_serverapp, mcp_url, jp_auth_header
 ) -> None:

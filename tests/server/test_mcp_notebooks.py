@@ -100,6 +100,7 @@ async def test_what_a_person_typed_since_an_agent_read_is_not_replaced(
         assert not deleted.is_error
 
 
+@pytest.mark.thorough
 async def test_edits_of_cells_are_events_with_a_diff(mcp_connect, opened) -> None:
     _, kernel = await opened()
     async with mcp_connect(kernel) as session:
@@ -144,6 +145,7 @@ async def test_cells_are_read_inserted_edited_moved_deleted(mcp_connect, opened,
             assert "There is no cell" in told(answer)
 
 
+@pytest.mark.thorough
 async def test_a_cell_is_run_in_the_notebooks_kernel(mcp_connect, opened, stored, act) -> None:
     _, kernel = await opened()
     async with mcp_connect(kernel) as session:

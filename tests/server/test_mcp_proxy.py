@@ -29,6 +29,7 @@ async def gone(process: psutil.Process) -> None:
     await asyncio.to_thread(process.wait, 60)
 
 
+@pytest.mark.thorough
 async def test_a_server_appears_beside_our_tools(ask, mcp_connect) -> None:
     heard = asyncio.Event()
 
@@ -100,6 +101,7 @@ BAD_UPDATES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.shared_server
 async def test_a_bad_update_changes_nothing(ask, act) -> None:
     assert (await ask("update_mcp_server", body=[small()]))[0] == 200
@@ -164,6 +166,7 @@ async def test_a_server_ends_with_its_kernel(
                 pass
 
 
+@pytest.mark.thorough
 async def test_tools_that_a_server_gets_later_are_told_of(ask, mcp_connect) -> None:
     heard = asyncio.Queue()
 
@@ -184,6 +187,7 @@ async def test_tools_that_a_server_gets_later_are_told_of(ask, mcp_connect) -> N
             names = {tool.name for tool in (await watching.list_tools()).tools}
 
 
+@pytest.mark.thorough
 async def test_a_restart_is_told_of(ask, mcp_connect, plain_kernel, jp_serverapp) -> None:
     heard = asyncio.Event()
 

@@ -144,6 +144,7 @@ def failing(places, *arguments: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
+@pytest.mark.thorough
 def test_why_it_does_not_work_is_said_to_people_and_to_the_client(server, places, tmp_path) -> None:
     done = failing(places, "--notebook", "missing.ipynb")
     assert "missing.ipynb is not open" in done.stderr
@@ -192,6 +193,7 @@ def opened(program: subprocess.Popen[str]) -> dict:
     return answer
 
 
+@pytest.mark.thorough
 def test_it_ends_with_its_input_even_while_a_call_is_under_way(server, places) -> None:
     program = started(places)
     assert opened(program)["result"]["serverInfo"]["name"] == "oh_jupyter"
@@ -206,6 +208,7 @@ def test_it_ends_with_its_input_even_while_a_call_is_under_way(server, places) -
     assert "Traceback" not in said
 
 
+@pytest.mark.thorough
 def test_a_client_that_is_killed_leaves_no_orphan(server, places) -> None:
     code = "import subprocess, sys; subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE).wait()"
     client = subprocess.Popen(
@@ -311,6 +314,7 @@ def test_a_kernel_that_is_gone_is_said_and_another_is_found(server, places) -> N
     asyncio.run(talk())
 
 
+@pytest.mark.thorough
 def test_nothing_is_left_when_the_server_stops(places, server, running) -> None:
     """Last in this file, since it stops the server."""
     body = f'[{{"name": "small", "command": "{sys.executable}", "args": ["{SCRIPT}"]}}]'

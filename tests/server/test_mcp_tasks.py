@@ -36,6 +36,7 @@ def waiting_cell(go: Path) -> str:
     )
 
 
+@pytest.mark.thorough
 async def test_a_task_survives_the_death_of_its_client(
     mcp_url, jp_auth_header, plain_kernel, tmp_path
 ) -> None:

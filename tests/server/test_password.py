@@ -25,6 +25,7 @@ def login(server: LiveServer) -> requests.Session:
     return browser
 
 
+@pytest.mark.thorough
 def test_its_notebooks_are_found_with_the_key_that_it_leaves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

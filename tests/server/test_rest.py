@@ -35,6 +35,7 @@ async def test_the_default_kernel_is_started_on_demand(act, ask, jp_serverapp) -
     assert info["idle_time"] < info["uptime"]
 
 
+@pytest.mark.thorough
 @pytest.mark.shared_server
 async def test_an_open_kernel_gets_the_extension_when_it_is_asked(act, plain_kernel) -> None:
     status, observation = await act("run_ipython", plain_kernel, code="here = 6 * 7\nhere")
@@ -56,6 +57,7 @@ async def test_asking_how_an_open_kernel_does_leaves_it_as_it_is(act, ask, plain
         assert (status, answer["error"]) == (404, "KernelNotFoundError")
 
 
+@pytest.mark.thorough
 async def test_it_is_loaded_into_a_busy_kernel_too(act, plain_kernel, jp_serverapp) -> None:
     manager = jp_serverapp.kernel_manager.get_kernel(plain_kernel)
     client = manager.client()
@@ -247,6 +249,7 @@ async def test_a_new_generation_says_that_state_was_lost(
     assert await generation() != first
 
 
+@pytest.mark.thorough
 async def test_a_kernel_is_not_idle_because_it_is_asked(act, plain_kernel, jp_serverapp) -> None:
     await act("run", plain_kernel, command="true")
     manager = jp_serverapp.kernel_manager.get_kernel(plain_kernel)

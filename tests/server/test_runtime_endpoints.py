@@ -100,6 +100,7 @@ async def test_skills_are_listed(ask: Any) -> None:
     assert found["open_file"]["docstring"]
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 async def test_the_last_page(ask: Any, act: Any, jp_fetch: Any, tmp_path: Any) -> None:
     await act("run", command="true")
@@ -197,6 +198,7 @@ async def test_the_default_kernel_asks_nobody(act: Any) -> None:
     assert (status, observation["observation"]) == (200, "run")
 
 
+@pytest.mark.thorough
 async def test_who_only_looks_is_answered_with_nothing_when_the_kernel_restarts(
     ask: Any, act: Any, plain_kernel: str, jp_serverapp: Any, monkeypatch: Any
 ) -> None:

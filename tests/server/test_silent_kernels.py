@@ -52,6 +52,7 @@ def appending(file: Path, text: str) -> dict[str, Any]:
     return {"command": f"echo {text} >> {file}"}
 
 
+@pytest.mark.thorough
 async def test_what_a_stopped_kernel_did_not_receive_is_withdrawn(
     act, plain_kernel, tmp_path: Path
 ) -> None:
@@ -67,6 +68,7 @@ async def test_what_a_stopped_kernel_did_not_receive_is_withdrawn(
     assert file.read_text() == "again\n"
 
 
+@pytest.mark.thorough
 async def test_a_cell_that_holds_the_gil_makes_nothing_happen_twice(
     act, plain_kernel, tmp_path: Path
 ) -> None:
@@ -101,6 +103,7 @@ async def test_a_cell_that_holds_the_gil_makes_nothing_happen_twice(
     assert sorted(file.read_text().split()) == sorted(map(str, range(10)))
 
 
+@pytest.mark.thorough
 async def test_a_request_with_an_id_is_carried_out_when_it_is_sent_again(
     ask, act, plain_kernel, tmp_path: Path
 ) -> None:
@@ -118,6 +121,7 @@ async def test_a_request_with_an_id_is_carried_out_when_it_is_sent_again(
     assert file.read_text() == "once\n"
 
 
+@pytest.mark.thorough
 async def test_a_request_with_an_id_is_known_while_its_kernel_starts(
     ask, plain_kernel, jp_serverapp, monkeypatch, tmp_path: Path
 ) -> None:

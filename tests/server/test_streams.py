@@ -94,6 +94,7 @@ async def test_long_events_are_whole_on_request(act: Any, watch: Any) -> None:
     assert len((await whole.until(3))[2]["data"]["content"]) == 5000
 
 
+@pytest.mark.thorough
 async def test_a_stream_ends_with_its_kernel(
     watch: Any, act: Any, plain_kernel: str, jp_serverapp: Any
 ) -> None:
@@ -105,6 +106,7 @@ async def test_a_stream_ends_with_its_kernel(
     await task
 
 
+@pytest.mark.thorough
 async def test_a_stream_ends_with_a_kernel_that_jupyter_has_forgotten(
     watch: Any, act: Any, plain_kernel: str, jp_serverapp: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +129,7 @@ async def test_a_stream_does_not_load_the_extension(ask: Any, plain_kernel: str)
     assert (await ask("kernels", plain_kernel, "events", headers=headers))[0] == 424
 
 
+@pytest.mark.thorough
 async def test_an_answer_can_be_fetched_later(ask: Any, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
@@ -154,6 +157,7 @@ async def test_an_answer_can_be_fetched_later(ask: Any, tmp_path: Path) -> None:
 SLEEPER = {"action": {"action": "run_ipython", "args": {"code": "import time; time.sleep(300)"}}}
 
 
+@pytest.mark.thorough
 async def test_a_request_can_be_taken_back(ask: Any, act: Any) -> None:
     waiting = asyncio.ensure_future(
         ask("execute_action", body=SLEEPER, headers={"X-Request-ID": "long"})

@@ -102,6 +102,7 @@ async def test_what_is_no_file_is_refused(keyed_url: str, tmp_path: Path) -> Non
         assert (await client.get(f"{keyed_url}/view")).status_code == 422
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 async def test_an_agents_browser_opens_them(keyed_url: str, act: Any, tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("found in the file")

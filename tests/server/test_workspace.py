@@ -84,6 +84,7 @@ def test_all_else_needs_the_key(workspace: Workspace, method: str, path: str) ->
         assert answer.status_code == 403, answer.text
 
 
+@pytest.mark.thorough
 def test_commands_are_actions_of_the_log(workspace: Workspace, tmp_path: Path) -> None:
     assert "uptime" in workspace.ask("GET", "server_info")
     key = workspace.start("pwd; echo to stderr >&2; exit 3", cwd=str(tmp_path))

@@ -155,6 +155,7 @@ def test_sub_shells_are_commands_that_run(run, start, enclosure):
         assert run("echo out").content == "out"
 
 
+@pytest.mark.thorough
 def test_full_screen_programs(run, start):
     for program, quit_keys in (("less /etc/services", "q"), ("vim", ":q!"), ("top", "q")):
         if run(f"command -v {program.split()[0]}").exit_code:

@@ -93,6 +93,7 @@ def test_no_change(run, session):
     assert (again.content, again.command, again.metadata.prefix) == ("", "", PREFIX)
 
 
+@pytest.mark.thorough
 def test_output_keeps_a_command_from_no_change(run, session):
     session.NO_CHANGE_TIMEOUT_SECONDS = 2
     observation = run("end=$((SECONDS + 4)); until ((SECONDS == end)); do echo; sleep 0.01; done")
@@ -237,6 +238,7 @@ def test_commands_run_as_written(run, command, content):
         assert observation.content == content
 
 
+@pytest.mark.thorough
 def test_long_commands_take_time_in_proportion(run, session):
     bash = psutil.Process(session.pid)
 
@@ -505,6 +507,7 @@ def test_asyncio_face_needs_no_thread(tmp_path: Path):
     asyncio.run(main())
 
 
+@pytest.mark.thorough
 def test_only_the_command_of_whoever_went_away_is_interrupted(tmp_path: Path):
     async def main() -> None:
         session = BashSession(tmp_path, loop=asyncio.get_running_loop())

@@ -58,6 +58,7 @@ def test_local(tmp_path):
     assert megabytes(tmp_path.as_uri()) < 20
 
 
+@pytest.mark.thorough
 def test_s3(s3_environment):
     assert megabytes(f"s3://bucket/{uuid.uuid4().hex}") < 70
 
@@ -69,6 +70,7 @@ def test_gcs(gcs_server, monkeypatch):
     assert megabytes(f"gs://bucket/{uuid.uuid4().hex}") < 70
 
 
+@pytest.mark.thorough
 def test_with_a_webhook(tmp_path, receiver, monkeypatch):
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))

@@ -92,6 +92,7 @@ def test_the_bucket_comes_from_the_environment(monkeypatch):
     assert get_file_store("s3://other/prefix").bucket == "other"
 
 
+@pytest.mark.thorough
 def test_a_missing_bucket():
     for use in (
         lambda: S3FileStore("nosuch").read("f"),
@@ -131,6 +132,7 @@ def test_no_credentials(monkeypatch, tmp_path):
         S3FileStore("bucket").write("f", "x")
 
 
+@pytest.mark.thorough
 def test_nobody_answers(monkeypatch):
     monkeypatch.setenv("AWS_S3_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(StoreAccessError, match="cannot be reached"):
@@ -209,6 +211,7 @@ def test_the_time_of_a_request_is_limited_and_named(hung_server, monkeypatch):
         S3FileStore("bucket").read("f")
 
 
+@pytest.mark.thorough
 def test_a_server_that_stops_reading_is_given_up(hung_server, monkeypatch):
     monkeypatch.setattr(fsspec_store, "TIMEOUT_SECONDS", 0.5)
     monkeypatch.setattr(fsspec_store, "_MIN_BYTES_PER_SECOND", 1 << 30)
@@ -244,6 +247,7 @@ def test_contents_that_break_off_are_asked_for_again(monkeypatch):
     assert len(asked) == 2 + 6  # the second read is tried as often as allowed
 
 
+@pytest.mark.thorough
 def test_an_error_of_the_server_is_not_the_last_word(monkeypatch):
     asked = []
 
@@ -271,6 +275,7 @@ def test_an_error_of_the_server_is_not_the_last_word(monkeypatch):
             server.shutdown()
 
 
+@pytest.mark.thorough
 def test_no_request_waits_for_a_connection_while_its_time_runs(monkeypatch):
     together = threading.Barrier(fsspec_store.MAX_CONNECTIONS)
 

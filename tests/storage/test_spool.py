@@ -200,6 +200,7 @@ def test_stores_of_this_machine_need_none(tmp_path):
         assert spool_while_unreachable(store) is store
 
 
+@pytest.mark.thorough
 def test_the_runtime_starts_while_s3_is_down(
     tmp_path, s3_server, s3_environment, monkeypatch, caplog
 ):

@@ -273,6 +273,7 @@ def pending_bytes(store):
     return sum(each.size for each in store.deliveries() if each.state == "waiting")
 
 
+@pytest.mark.thorough
 def test_memory_is_bounded(make, receiver, kind, monkeypatch, caplog):
     receiver.gate.clear()
     monkeypatch.setattr(dispatcher, "MAX_TEMPORARY_BYTES", 1_000_000)

@@ -130,7 +130,7 @@ describe('NotebookTracker', () => {
     // A colleague, whose tab is connected.
     const { states } = tab.notebook.awareness;
     states.set(remote.ydoc.clientID, { user: { name: 'Ada' } });
-    tab.agents.isSaving = true;
+    tab.agents.beginSaving('Claude');
     tab.agents.requestEnded();
     remote.cells[0]!.updateSource(1, 1, ' # Ada');
     receive();
@@ -144,7 +144,7 @@ describe('NotebookTracker', () => {
     remote.deleteCell(0);
     receive();
     assert.equal(tab.count, 1);
-    tab.agents.isSaving = true;
+    tab.agents.beginSaving('Claude');
     remote.deleteCell(0);
     receive();
     assert.ok(tab.tracker.review.cell('1')?.deleted);

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,6 +27,34 @@ from oh_jupyter.kernel.cells.agent_outputs import (
 from oh_jupyter.kernel.cells.inline import next_number, run_inline
 from oh_jupyter.kernel.cells.main_thread import MainThreadWait, interrupt_main_thread
 from oh_jupyter.runtime.executor import acting_principal
+
+MAX_LINE_CHARS = 200
+"""Characters of a cell's first line in a summary."""
+
+
+@dataclass(frozen=True)
+class RunningCell:
+    """A cell that the kernel executes.
+
+    Attributes:
+        code: Its code.
+        started: When it started, on the monotonic clock.
+        is_agents: Whether an agent runs it.
+    """
+
+    code: str
+    started: float
+    is_agents: bool
+
+    def summary(self) -> dict[str, Any]:
+        """Return its first line, its age, and who runs it."""
+        lines = self.code.strip().splitlines() or [""]
+        return {
+            "first_line": lines[0][:MAX_LINE_CHARS],
+            "lines": len(lines),
+            "seconds": round(time.monotonic() - self.started, 1),
+            "by": "agent" if self.is_agents else "person",
+        }
 
 
 class ShellCells:
@@ -49,6 +79,11 @@ class ShellCells:
     def is_executing(self) -> bool:
         """Return whether the kernel executes a cell."""
         return self._guard is not None and self._guard.is_executing
+
+    @property
+    def running_cell(self) -> RunningCell | None:
+        """The cell that the kernel executes, or None."""
+        return None if self._guard is None else self._guard.running
 
     async def run_cell(
         self, code: str, *, timeout: float | None = None, silent: bool = False
@@ -128,6 +163,7 @@ class _ExecutionGuard:
         self._execute = kernel.shell_handlers["execute_request"]
         self._lock = threading.Lock()
         self._executing = ""
+        self.running: RunningCell | None = None
         self._cancelled: set[str] = set()
         self.is_agents = False
         kernel.shell_handlers["execute_request"] = self._guarded
@@ -150,6 +186,8 @@ class _ExecutionGuard:
         ours = parent["header"].get("username") == AGENT_USERNAME
         content = parent["content"]
         numbered = content.get("store_history") is True
+        if not content.get("silent"):
+            self.running = RunningCell(content["code"], time.monotonic(), ours)
         shell = self._kernel.shell
         shell.execution_count = max(shell.execution_count, next_number(shell))
         try:
@@ -166,6 +204,7 @@ class _ExecutionGuard:
         finally:
             if ours:  # otherwise another cell runs in a subshell
                 self.is_agents = False
+            self.running = None
             with self._lock:
                 self._executing = ""
 

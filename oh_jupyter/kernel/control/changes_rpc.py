@@ -155,6 +155,36 @@ async def _rewind(request: Request) -> Reply:
     return Reply(body=encode_json(_plan_fields(plan)))
 
 
+@operation("own_turns")
+async def _own_turns(request: Request) -> Reply:
+    """List the turns of the requesting agent that are not undone, oldest first."""
+    turns = await request.runtime.executor.turns.own(request.fields.get("actor"))
+    return Reply(body=encode_json([_checkpoint_fields(turn) for turn in turns]))
+
+
+@operation("own_rewind")
+async def _own_rewind(request: Request) -> Reply:
+    """Undo the requesting agent's turns since the one of ``id``; others' turns are not undone."""
+    executor, id = request.runtime.executor, request.fields.get("id")
+    own = [turn.id for turn in await executor.turns.own(request.fields.get("actor"))]
+    if not own or id not in (None, *own):
+        raise CheckpointError(
+            f"Turn {id} is not one of yours. Yours: {', '.join(map(str, own)) or 'none'}"
+        )
+    first = own[-1] if id is None else id
+    others = sorted(each for each in await executor.turns.standing() if each > first)
+    merged = {entry.id for entry in await executor.turns.entries()}
+    if foreign := [each for each in others if each in merged and each not in own]:
+        raise CheckpointError(
+            f"Others worked since turn {first} (turns {', '.join(map(str, foreign))}), and their "
+            "work would be undone, too. Ask the person to rewind"
+        )
+    preview = request.flag("preview")
+    scope = Scope(as_person=False)
+    plan = await rewind(executor, first, "agent", scope, preview=preview)
+    return Reply({"id": first, "text": str(plan)})
+
+
 def _checkpoint_fields(entry: Checkpoint) -> dict[str, Any]:
     names = ("id", "time", "kind", "label", "who")
     return {

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import oh_jupyter.kernel.control.changes_rpc
 import oh_jupyter.kernel.control.file_rpc
+import oh_jupyter.kernel.control.kernel_rpc
 import oh_jupyter.kernel.control.person_rpc
 import oh_jupyter.kernel.control.runtime_rpc
 import oh_jupyter.kernel.control.store_rpc  # noqa: F401 - its operations register

@@ -220,7 +220,9 @@ async def _confirm(request: Request) -> Reply:
 @operation("status")
 async def _status(request: Request) -> Reply:
     executor, agents = request.runtime.executor, request.oh.agents.at_work.items()
+    cell = request.oh.host.running_cell
     started = {
+        "cell": None if cell is None else cell.summary(),
         "browsers": executor.browsers.names if executor.has_browser else [],
         "agents": {name: "busy" if session.is_busy else "ready" for name, session in agents},
     }

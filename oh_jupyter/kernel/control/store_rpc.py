@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import StorePathError, TransferError, TransferNotFoundError, WireError
+from oh_jupyter.events import MCPAction, MCPObservation, Observation
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.rpc import Request, operation
-from oh_jupyter.storage import copy
+from oh_jupyter.storage import LocalFileStore, copy
 from oh_jupyter.storage.base import FileInfo
 from oh_jupyter.storage.paths import path_key
 
 if TYPE_CHECKING:
+    from oh_jupyter.runtime import ActionExecutor
     from oh_jupyter.storage import WebHookFileStore
 
 MAX_ENTRIES = 1000
@@ -101,6 +105,75 @@ async def _delete_from_store(request: Request) -> Reply:
     except FileNotFoundError:
         raise TransferNotFoundError(f"The store has no {path!r}") from None
     return Reply()
+
+
+@operation("copy_with_store")
+async def _copy_with_store(request: Request) -> Reply:
+    """Copy a file between the workspace and the store, as an Action of the agent."""
+    executor = request.runtime.executor
+    direction, path = request.text("direction"), request.text("path")
+    if direction not in ("put", "get"):
+        raise WireError("'direction' must be 'put' or 'get'", "direction")
+    _check_not_log(path)
+    name = _in_workspace(request.text("file"), executor)
+    workspace = LocalFileStore(executor.workspace_dir)
+
+    def copied() -> str:
+        ends = (executor.file_store, path, workspace, name)
+        source, start, target, end = ends if direction == "get" else (*ends[2:], *ends[:2])
+        try:
+            count = len(copy(source, start, target, end).copied)
+        except FileNotFoundError:
+            raise TransferNotFoundError(f"There is no {start!r} to copy") from None
+        return f"Copied {count} {'file' if count == 1 else 'files'} to {end}."
+
+    async def execute() -> Observation:
+        return MCPObservation(await executor.in_thread(copied), name="store")
+
+    action = MCPAction("store", {"command": direction, "path": path, "file": name})
+    return await _observed(request, action, execute)
+
+
+@operation("agent_delete_from_store")
+async def _agent_delete_from_store(request: Request) -> Reply:
+    """Delete from the store as an Action of the agent, which a person may have to approve."""
+    path, executor = request.text("path"), request.runtime.executor
+    _check_not_root(path)
+    _check_not_log(path)
+
+    async def execute() -> Observation:
+        try:
+            await executor.in_thread(executor.file_store.delete, path)
+        except FileNotFoundError:
+            raise TransferNotFoundError(f"The store has no {path!r}") from None
+        return MCPObservation(f"Deleted {path} from the store.", name="store")
+
+    action = MCPAction("store", {"command": "delete", "path": path})
+    return await _observed(request, action, execute, f"it deletes {path} from the store")
+
+
+async def _observed(
+    request: Request, action: MCPAction, execute: Callable[[], Awaitable[Observation]], *why: str
+) -> Reply:
+    action.actor = request.fields.get("actor")
+    observation = await request.runtime.executor.run_action(
+        action, "agent", principal="agent", execute=execute, reasons=why
+    )
+    return Reply(body=request.runtime.events.encoded(observation))
+
+
+def _in_workspace(file: str, executor: ActionExecutor) -> str:
+    """Return the path of a file below the workspace; raise TransferError if it is elsewhere."""
+    workspace = os.path.realpath(executor.workspace_dir)
+    path = os.path.realpath(os.path.join(executor.cwd, file))
+    if os.path.commonpath([workspace, path]) != workspace:
+        raise TransferError(f"{file} is outside of the workspace {workspace}; nothing was copied")
+    return os.path.relpath(path, workspace)
+
+
+def _check_not_log(path: str) -> None:
+    if path_key(path).split("/")[0] == "sessions":
+        raise StorePathError(f"{path!r} belongs to a session's log, which agents cannot change")
 
 
 def _check_not_root(path: str) -> None:

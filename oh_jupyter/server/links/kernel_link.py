@@ -46,7 +46,11 @@ current_actor: ContextVar[Mapping[str, str] | None] = ContextVar("current_actor"
 """Sender of the current request, as recorded in the event log."""
 
 ACTOR_OPERATIONS = frozenset(
-    ("execute_action", "run_cell", "announce_edit", "record_edit", "undo_notes")
+    {
+        *("execute_action", "run_cell", "announce_edit", "record_edit", "undo_notes"),
+        *("evaluate", "ask_restart", "own_turns", "own_rewind"),
+        *("copy_with_store", "agent_delete_from_store"),
+    }
 )
 """Operations that name their actor."""
 LONG_OPERATIONS = {"execute_action", "run_cell"}  # under the concurrency limit

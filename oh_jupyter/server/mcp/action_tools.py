@@ -29,18 +29,18 @@ _SHARED: dict[str, Schema] = {
     "timeout": {
         "type": "number",
         "exclusiveMinimum": 0,
-        "description": "Timeout in seconds. Default: no limit.",
+        "description": "Seconds. Default: no limit.",
     },
     "picture": {
         "type": "string",
         "enum": ["screenshot", "set_of_marks", "none"],
         "default": "screenshot",
-        "description": "Picture of the page to return; set_of_marks shows the bids of elements.",
+        "description": "Picture to return; set_of_marks shows the bids.",
     },
     "security_risk": {
         "type": "string",
         "enum": list(_RISKS),
-        "description": "How risky you consider this; a person may have to approve risky actions.",
+        "description": "Your estimate. A person may have to approve it.",
     },
 }
 """Arguments that are not fields of the Action, or have other values there."""
@@ -61,6 +61,7 @@ class ActionTool:
     arguments: tuple[str, ...]  # fields and shared arguments that agents see
     description: str
     hints: Mapping[str, bool]
+    title: str  # for people
     rest: str  # how an agent gets the omitted part of a long result
     overrides: Mapping[str, Schema] = field(default_factory=dict)  # of properties, by argument
     required: tuple[str, ...] = ()  # in addition to those of the class
@@ -99,6 +100,7 @@ _TOOLS = (
         "running: get more output with an empty command, send input with is_input, or stop it "
         "with C-c.",
         _CHANGES_THE_WORLD,
+        "Run a command",
         "Redirect output to a file with > and read parts of it.",
         {
             "command": {
@@ -114,6 +116,7 @@ _TOOLS = (
         "Run a cell in the notebook's kernel, with the person's variables; the person sees it run. "
         "Magics and !commands work, plots are returned as images.",
         _CHANGES_THE_WORLD,
+        "Run code",
         "Store it in a variable and print parts of it.",
     ),
     ActionTool(
@@ -121,6 +124,7 @@ _TOOLS = (
         ("path", "start", "end"),
         "Read a text file, or view an image or a PDF.",
         {"readOnlyHint": True},
+        "Read a file",
         _REST_OF_FILE,
     ),
     ActionTool(
@@ -129,32 +133,33 @@ _TOOLS = (
         "Write a file, or replace a range of its lines; every line ends in a newline. The edit "
         "can be undone.",
         _CHANGES,
+        "Write a file",
         _REST_OF_FILE,
         {"path": {"description": "The file; missing parent directories are created."}},
     ),
     ActionTool(
         FileEditAction,
         ("command", "path", "file_text", "old_str", "new_str", "insert_line", "security_risk"),
-        "View, create and edit files with an editor that checks edits, shows the result, and keeps "
-        "a history that the person can undo.",
+        "View, create and edit files; the result is shown, and edits can be undone.",
         _CHANGES,
+        "Edit a file",
         "View a part with view_range.",
         {
             "command": {
                 "enum": ["view", "create", "str_replace", "insert", "undo_edit"],
                 "description": "view: numbered lines of a file, or two levels of a directory. "
-                "create: a new file with file_text. str_replace: replace old_str, which must occur "
-                "exactly once, by new_str. insert: new_str after line insert_line. undo_edit: "
-                "undo the last edit of the file.",
+                "create: a file with file_text. str_replace: replace old_str, which must occur "
+                "once, by new_str. insert: new_str after line insert_line. undo_edit: the last "
+                "edit of the file.",
             },
-            "path": {"description": "Absolute path of the file or directory."},
-            "file_text": {"description": "For create: the text of the file."},
-            "old_str": {"description": "For str_replace: the text to replace; it must be unique."},
-            "new_str": {"description": "For str_replace and insert: the new text."},
+            "path": {"description": "The file or directory."},
+            "file_text": {"description": "For create."},
+            "old_str": {"description": "For str_replace."},
+            "new_str": {"description": "For str_replace and insert."},
             "insert_line": {
                 "type": "integer",
                 "minimum": 0,
-                "description": "For insert: the line before the new text; 0 is the top.",
+                "description": "For insert; 0 is the top.",
             },
         },
         required=("command",),
@@ -164,6 +169,7 @@ _TOOLS = (
         ("url", "picture", "security_risk", "timeout"),
         "Open a page in the shared browser and read it as text, with a screenshot.",
         {"openWorldHint": True},
+        "Open a page",
         _REST_OF_PAGE,
     ),
     ActionTool(
@@ -172,6 +178,7 @@ _TOOLS = (
         "Act on the page in the shared browser by the bids of its elements; returns its "
         "accessibility tree with the bids for the next step, and a screenshot.",
         _CHANGES_THE_WORLD,
+        "Act on a page",
         _REST_OF_PAGE,
         {
             "browser_actions": {
@@ -191,7 +198,7 @@ _VIEW_RANGE = {
     "items": {"type": "integer"},
     "minItems": 2,
     "maxItems": 2,
-    "description": "For view: first and last line, counted from 1; -1 is the end.",
+    "description": "For view: first and last line, from 1; -1 is the end.",
 }
 """An argument of the Action ``read`` in the protocol."""
 
@@ -230,6 +237,7 @@ def _tool(kernel: Kernel, described: ActionTool) -> McpTool:
         call,
         described.hints,
         described.rest,
+        title=described.title,
         scope=scope_of_action(kind),
     )
 

@@ -26,7 +26,6 @@ from oh_jupyter.server.mcp.kernel import (
     Kernel,
     KernelTools,
     current_actions,
-    state_tools,
 )
 from oh_jupyter.server.mcp.notebooks import Notebooks
 from oh_jupyter.server.mcp.results import Result, failure
@@ -55,7 +54,10 @@ WARM_UP_SECONDS = 3.0  # delay after the server's start until the SDK is importe
 INSTRUCTIONS = (
     "These tools work in a running Jupyter kernel that you share with a person, who sees what you "
     "do. Cells run with run_ipython use the person's variables, the shell of run keeps its state, "
-    "edits can be undone. The notebook tools read and change the person's open notebooks."
+    "edits can be undone. Begin with read_cells and variables. Experiment with run_ipython; insert "
+    "cells for what the person will keep. Work on copies of the person's variables, and restart "
+    "the kernel only if asked. Run long cells with wait, and look at them meanwhile. A pending "
+    "call may be waiting for the person's approval; if it is rejected, ask what the person wants."
 )
 
 
@@ -329,7 +331,10 @@ class Endpoints:
     def toolbox(self, kernel_id: str | None) -> Toolbox:
         """Return the tools for a kernel, None for the default one."""
         from oh_jupyter.server.mcp.action_tools import action_tools
+        from oh_jupyter.server.mcp.history_tools import history_tools
+        from oh_jupyter.server.mcp.kernel_tools import kernel_tools
         from oh_jupyter.server.mcp.notebook_tools import notebook_tools
+        from oh_jupyter.server.mcp.store_tools import store_tool
 
         kernel = Kernel(
             self._router,
@@ -339,8 +344,15 @@ class Endpoints:
         )
         fixed = [
             *action_tools(kernel),
-            *state_tools(kernel),
+            *history_tools(kernel),
             *notebook_tools(self._notebooks, kernel),
+            *kernel_tools(
+                self._notebooks,
+                kernel,
+                self._serverapp.kernel_manager,
+                self._serverapp.session_manager,
+            ),
+            store_tool(kernel),
         ]
         kernel.has_listeners = lambda: self._has_listeners(kernel_id)
         taken = [tool.name for tool in fixed]

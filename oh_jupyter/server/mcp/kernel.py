@@ -12,12 +12,11 @@ from typing import Any
 
 from oh_jupyter.errors import ExtensionMissingError, OhJupyterError
 from oh_jupyter.server.links import KernelLink, Reply
-from oh_jupyter.server.mcp.results import Result, of_observation, result, text, text_alone
+from oh_jupyter.server.mcp.results import Result, of_observation, text_alone
 from oh_jupyter.server.mcp.toolbox import (
     Caller,
     McpTool,
     current_notes,
-    schema,
     skills_listed,
 )
 from oh_jupyter.server.router import Router
@@ -28,7 +27,6 @@ current_actions: ContextVar[CallActions | None] = ContextVar("current_actions", 
 """Collects the Actions of the current tool call."""
 
 SKILL_PREFIX = "skill_"  # prefix of skills' names: agents may have tools with the same names
-DEFAULT_EVENT_COUNT = 20  # events listed by default
 
 
 class RunningAction:
@@ -272,59 +270,3 @@ class KernelTools:
     def close(self) -> None:
         """Stop background work."""
         self._kernel.close()
-
-
-def state_tools(kernel: Kernel) -> list[McpTool]:
-    """Return the tools that inspect the runtime."""
-
-    async def status(arguments: dict[str, Any], caller: Caller) -> Result:
-        reply = await kernel.request("status")
-        return result(text(json.dumps(reply.fields["runtime"], indent=2)))
-
-    async def events(arguments: dict[str, Any], caller: Caller) -> Result:
-        limit = arguments.get("limit", DEFAULT_EVENT_COUNT)
-        start = arguments.get("start_id")
-        if start is None:
-            reply = await kernel.request("status")
-            start = max(0, int(reply.fields["runtime"]["events"]) - limit)
-        reply = await kernel.request("events", {"start_id": start, "limit": limit})
-        lines = [_line(event) for event in json.loads(reply.body or b"[]")] or ["No events yet."]
-        return result(text("\n".join(lines)))
-
-    return [
-        McpTool(
-            "status",
-            "Status of the runtime in the kernel: working directory, running commands and cells, "
-            "plugins, memory, number of events.",
-            schema(),
-            status,
-            {"readOnlyHint": True},
-            scope="read",
-        ),
-        McpTool(
-            "events",
-            "Event log of the runtime: actions of the person and of agents with their results, "
-            "oldest first. Without start_id, the most recent ones.",
-            schema(
-                start_id={"type": "integer", "minimum": 0, "description": "Id of the first event."},
-                limit={
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 500,
-                    "default": DEFAULT_EVENT_COUNT,
-                    "description": "Maximum number.",
-                },
-            ),
-            events,
-            {"readOnlyHint": True},
-            "Ask for fewer at a time with start_id and limit.",
-            scope="read",
-        ),
-    ]
-
-
-def _line(event: Mapping[str, Any]) -> str:
-    kind = event.get("action") or event.get("observation")
-    arrow = "->" if "observation" in event else ""
-    content = str(event.get("content") or event.get("message") or "").strip()
-    return f"[{event.get('id')}] {event.get('source')} {arrow}{kind}: {content[:500]}"

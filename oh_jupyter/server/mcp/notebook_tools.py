@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import unified_diff
 from functools import wraps
 from typing import Any
 
+from oh_jupyter.background import run_in_background
+from oh_jupyter.control_messages import KEEP_OUT_TAG
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.server.mcp.kernel import Kernel
+from oh_jupyter.server.mcp.cell_search import MAX_MATCHES, search
+from oh_jupyter.server.mcp.cell_views import (
+    FIRST_LOOK_CHARS,
+    MAX_PICTURES,
+    RANGE_CHARS,
+    IndexedCells,
+    cell_contents,
+    outline,
+)
+from oh_jupyter.server.mcp.kernel import CallActions, Kernel, current_actions
 from oh_jupyter.server.mcp.notebooks import (
     Cell,
     Document,
@@ -23,7 +35,7 @@ from oh_jupyter.server.mcp.notebooks import (
 )
 from oh_jupyter.server.mcp.results import (
     Result,
-    cell_blocks,
+    cell_outputs,
     failure,
     named,
     of_observation,
@@ -31,16 +43,16 @@ from oh_jupyter.server.mcp.results import (
     result,
     text,
 )
+from oh_jupyter.server.mcp.running_cells import Look, RunningCell
 from oh_jupyter.server.mcp.toolbox import Caller, McpTool, schema
 
-_NOTEBOOK = {
+NOTEBOOK = {
     "type": "string",
-    "description": "Path of the notebook, or the end of it. Default: the notebook of this kernel, "
-    "or the only one that is open.",
+    "description": "Path or the end of it. Default: this kernel's, or the only open one.",
 }
 _CELL = {
     "type": ["integer", "string"],
-    "description": "The cell: its position, counted from 0 (-1 is the last), or its id.",
+    "description": "Position from 0 (-1 is the last), or id.",
 }
 _TYPE = {"type": "string", "enum": ["code", "markdown", "raw"], "description": "Type of cell."}
 _READ_ONLY = {"readOnlyHint": True}
@@ -52,7 +64,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
     """Return the tools on notebooks, for an agent of a kernel."""
     tools = NotebookTools(notebooks, kernel)
     source = {"type": "string", "description": "The text of the cell."}
-    index = {"type": "integer", "description": "New position of the cell, counted from 0."}
+    index = {"type": "integer", "description": "New position, from 0."}
     return [
         McpTool(
             "list_notebooks",
@@ -64,12 +76,20 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
         ),
         McpTool(
             "read_cells",
-            "Read the current cells of a notebook with outputs; plots are returned as images.",
+            "Read the current cells of a notebook with outputs, plots as images, and the output so "
+            "far of running cells. Without start and end, a long notebook is shortened.",
             schema(
-                notebook=_NOTEBOOK,
-                start={"type": "integer", "default": 0, "description": "First cell, from 0."},
-                end={"type": "integer", "description": "Cell after the last. Default: all."},
+                notebook=NOTEBOOK,
+                start={"type": "integer", "description": "First cell, from 0."},
+                end={"type": "integer", "description": "Cell after the last."},
                 outputs={"type": "boolean", "default": True, "description": "Show outputs."},
+                outline={"type": "boolean", "description": "Only one line for each cell."},
+                search={
+                    "type": "string",
+                    "description": "Regular expression: return only the matching lines of sources "
+                    "and outputs.",
+                },
+                max_chars={"type": "integer", "minimum": 500, "description": "Maximum characters."},
             ),
             tools.read_cells,
             _READ_ONLY,
@@ -81,7 +101,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
             "Insert a cell into a notebook, by default at its end. A code cell can be run at once.",
             schema(
                 "source",
-                notebook=_NOTEBOOK,
+                notebook=NOTEBOOK,
                 source=source,
                 index=index,
                 cell_type={**_TYPE, "default": "code"},
@@ -90,22 +110,23 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
             tools.insert_cell,
             _ADDS,
             scope="edit",
+            scope_of=lambda arguments: "execute" if arguments.get("run") else "edit",
         ),
         McpTool(
             "edit_cell",
             "Change the text of a cell: all of it with source, or one passage with old_str and "
-            "new_str. Its outputs stay until it is run. Or move it with index, or delete it. If "
-            "its text has changed since you read it, the text is returned instead.",
+            "new_str; or move it with index, or delete it. If it has changed since you read it, "
+            "its text is returned instead.",
             schema(
                 "cell",
-                notebook=_NOTEBOOK,
+                notebook=NOTEBOOK,
                 cell=_CELL,
                 source=source,
                 old_str={
                     "type": "string",
-                    "description": "Text that occurs exactly once in the cell.",
+                    "description": "Text that occurs once.",
                 },
-                new_str={"type": "string", "description": "The new text."},
+                new_str={"type": "string", "description": "Its new text."},
                 cell_type=_TYPE,
                 index=index,
                 delete={"type": "boolean", "default": False, "description": "Delete the cell."},
@@ -117,7 +138,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
         McpTool(
             "delete_cell",
             "Delete a cell of a notebook.",
-            schema("cell", notebook=_NOTEBOOK, cell=_CELL),
+            schema("cell", notebook=NOTEBOOK, cell=_CELL),
             tools.delete_cell,
             _CHANGES,
             listed=False,
@@ -126,7 +147,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
         McpTool(
             "move_cell",
             "Move a cell of a notebook to another position.",
-            schema("cell", "index", notebook=_NOTEBOOK, cell=_CELL, index=index),
+            schema("cell", "index", notebook=NOTEBOOK, cell=_CELL, index=index),
             tools.move_cell,
             _CHANGES,
             listed=False,
@@ -134,16 +155,22 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
         ),
         McpTool(
             "run_cell",
-            "Run a cell of a notebook in the notebook's kernel, where the person sees it, and "
-            "store its outputs in the notebook.",
+            "Run a cell of a notebook, or all from cell to the cell to, until one fails. The "
+            "person sees it run, and the outputs are stored in the notebook.",
             schema(
                 "cell",
-                notebook=_NOTEBOOK,
+                notebook=NOTEBOOK,
                 cell=_CELL,
+                to={**_CELL, "description": "Last cell to run."},
+                wait={
+                    "type": "number",
+                    "minimum": 0,
+                    "description": "Seconds to wait; then the run continues alone.",
+                },
                 timeout={
                     "type": "number",
                     "exclusiveMinimum": 0,
-                    "description": "Timeout in seconds, then it is interrupted. Default: no limit.",
+                    "description": "Seconds until it is interrupted. Default: no limit.",
                 },
             ),
             tools.run_cell,
@@ -152,6 +179,11 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
     ]
 
 
+CONTINUES = (
+    "\n[It continues, and its outputs will be in the notebook. read_cells shows the output so far; "
+    "kernel with command=interrupt stops it.]"
+)
+MAX_RUN_CHARS = 600  # characters shown of each cell of a run of several
 MAX_DIFF_CHARS = 2000  # characters of the diff in the result of an edit
 
 
@@ -300,14 +332,31 @@ class NotebookTools:
 
     @_on_notebook("read")
     async def read_cells(self, call: NotebookCall) -> Result:
-        """Return cells."""
+        """Return cells, an outline, or matching lines."""
         arguments, cells = call.arguments, await call.document.cells()
-        selected = list(enumerate(cells))[arguments.get("start", 0) : arguments.get("end")]
-        call.note_seen(*(cell for _, cell in selected))
-        blocks = [text(f"{call.document.path}: {len(cells)} cells")]
-        for index, cell in selected:
-            blocks += cell_blocks(index, cell, arguments.get("outputs", True))
-        return result(*blocks)
+        whole = not arguments.keys() & {"start", "end"}
+        indexed = list(enumerate(cells))[arguments.get("start", 0) : arguments.get("end")]
+        title = text(f"{call.document.path}: {len(cells)} cells")
+        if "search" in arguments:
+            return await _matches(arguments["search"], indexed)
+        running = await self._progress(call.document.path, indexed)
+        if arguments.get("outline"):
+            return result(title, text("\n" + "\n".join(outline(indexed, running))))
+        call.note_seen(*(cell for _, cell in indexed))
+        blocks = cell_contents(
+            indexed,
+            arguments.get("max_chars", FIRST_LOOK_CHARS if whole else RANGE_CHARS),
+            outputs=arguments.get("outputs", True),
+            running=running,
+            max_pictures=MAX_PICTURES if whole else None,
+        )
+        return result(title, *blocks)
+
+    async def _progress(self, path: str, cells: IndexedCells) -> dict[int, str]:
+        """Return the output so far of the cells that agents run, by position."""
+        running = self._notebooks.running
+        shown = {index: await running.progress(path, _key(index, cell)) for index, cell in cells}
+        return {index: progress for index, progress in shown.items() if progress}
 
     @_on_notebook("write", "insert")
     async def insert_cell(self, call: NotebookCall) -> Result:
@@ -328,6 +377,8 @@ class NotebookTools:
         """Change the text of a cell, or move or delete it."""
         arguments, cells = call.arguments, await call.document.cells()
         index = position(cells, arguments["cell"])
+        if fault := _keep_out_fault(index, cells[index]):
+            return failure(fault)
         if arguments.get("delete"):
             return await self._delete(call)
         moves = "index" in arguments
@@ -359,6 +410,8 @@ class NotebookTools:
     async def _delete(self, call: NotebookCall) -> Result:
         reference, cells = call.arguments["cell"], await call.document.cells()
         index = position(cells, reference)
+        if fault := _keep_out_fault(index, cells[index]):
+            return failure(fault)
         if conflict := call.conflict(index, cells[index]):
             return conflict
         await call.document.delete(cells[index].get("id", index))
@@ -373,30 +426,64 @@ class NotebookTools:
         reference, cells = call.arguments["cell"], await call.document.cells()
         index = position(cells, call.arguments["index"])
         old = position(cells, reference)
+        if fault := _keep_out_fault(old, cells[old]):
+            return failure(fault)
         await call.document.move(cells[old].get("id", old), index)
         return call.done(f"Moved {named(old, cells[old])} to {index}")
 
     @_on_notebook("write")
     async def run_cell(self, call: NotebookCall) -> Result:
-        """Run a cell and store its outputs."""
-        cells = await call.document.cells()
-        index = position(cells, call.arguments["cell"])
-        if cells[index]["cell_type"] != "code":
-            return failure(f"Cell {index} of {call.document.path} is not a code cell.")
-        return await self._run(call, cells[index], index)
+        """Run cells and store their outputs."""
+        arguments, cells = call.arguments, await call.document.cells()
+        first = position(cells, arguments["cell"])
+        if cells[first]["cell_type"] != "code" and "to" not in arguments:
+            return failure(f"Cell {first} of {call.document.path} is not a code cell.")
+        last = position(cells, arguments.get("to", first))
+        if last < first:
+            return failure(f"Cell {last} comes before cell {first}; nothing was run.")
+        chosen = [
+            (index, cells[index])
+            for index in range(first, last + 1)
+            if cells[index]["cell_type"] == "code" and "".join(cells[index]["source"]).strip()
+        ]
+        if "to" in arguments:
+            work = self._run_all(call, chosen)
+        else:
+            work = self._run(call, cells[first], first)
+        return await _within(arguments.get("wait"), work)
+
+    async def _run_all(self, call: NotebookCall, cells: IndexedCells) -> Result:
+        """Run cells until one fails; return what they print in short, and the error whole."""
+        lines: list[str] = []
+        for number, (index, cell) in enumerate(cells, 1):
+            done = await self._run(call, cell, index)
+            shown = "".join(block.get("text", "") for block in done["content"]).strip()
+            if done["isError"]:
+                left = f"{number - 1} of {len(cells)} cells ran before."
+                return {**done, "content": [*map(text, lines), *done["content"], text(left)]}
+            head = shown[:MAX_RUN_CHARS].strip()
+            lines.append(f"{head}{' [...]' if len(shown) > MAX_RUN_CHARS else ''}\n")
+        return result(*map(text, lines), text(f"[Ran {len(cells)} cells of {call.document.path}.]"))
 
     async def _run(self, call: NotebookCall, cell: Cell, index: int) -> Result:
         notebook, document = call.notebook, call.document
         if notebook.kernel_id is None:
             return failure(
-                f"{notebook.path} has no kernel: it is not open. Ask the person to open it."
+                f"{notebook.path} has no kernel: it is not open. Ask the person to open it, or "
+                "start one with kernel and command=start."
             )
+        if fault := _keep_out_fault(index, cell):
+            return failure(fault)
         ours = notebook.kernel_id == self._kernel.kernel_id
         if not ours and not await call.caller.allowed("execute", "kernels"):
             return failure(f"You may not run code in the kernel of {notebook.path}.")
         args = {"code": "".join(cell["source"]), "include_extra": False}
         kernel = self._kernel.other(notebook.kernel_id)
-        done = await kernel.run_cell(args, call.arguments.get("timeout"), store_history=True)
+        self._notebooks.running.begin(document.path, _key(index, cell), _current_look())
+        try:
+            done = await kernel.run_cell(args, call.arguments.get("timeout"), store_history=True)
+        finally:
+            self._notebooks.running.end(document.path, _key(index, cell))
         shown = of_observation(done["observation"])
         if shown["isError"]:  # it did not run
             return shown
@@ -405,6 +492,66 @@ class NotebookTools:
         number = "" if count is None else f" as [{count}]"
         ran = f"[Ran {named(index, cell)} of {document.path}{number}.]"
         return result(*shown["content"], text(ran), is_error=raised(outputs))
+
+
+def _current_look() -> Look:
+    """Return the function that looks at the Actions of the current call."""
+    actions = current_actions.get() or CallActions()
+
+    async def look() -> tuple[str, str]:
+        return ("queued", "") if actions.current is None else await actions.current.look()
+
+    return look
+
+
+async def _within(wait_seconds: float | None, work: Coroutine[None, None, Result]) -> Result:
+    """Return the result of runs, or after ``wait_seconds`` their progress while they continue."""
+    if wait_seconds is None:
+        return await work
+    running = RunningCell(_current_look())
+    task = run_in_background(work)
+    try:
+        await asyncio.wait([task], timeout=wait_seconds)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    return task.result() if task.done() else result(text(f"{await running.progress()}{CONTINUES}"))
+
+
+def _key(index: int, cell: Cell) -> str:
+    return str(cell.get("id") or index)
+
+
+def _keep_out_fault(index: int, cell: Cell) -> str:
+    """Return why agents may neither edit nor run a cell, or ""."""
+    if KEEP_OUT_TAG not in (cell.get("metadata") or {}).get("tags", ()):
+        return ""
+    return (
+        f"Cell {index} is tagged {KEEP_OUT_TAG}: the person does not want agents to edit or run it."
+        " Nothing was done."
+    )
+
+
+async def _matches(pattern: str, cells: IndexedCells) -> Result:
+    """Return the lines of sources and outputs that match a regular expression."""
+    labels, texts = [], []
+    for index, cell in cells:
+        labels.append(f"cell {index} ({cell.get('id', '-')}), line")
+        texts.append("".join(cell.get("source", "")))
+        for shown in cell_outputs(cell)[0]:
+            labels.append(f"cell {index} ({cell.get('id', '-')}), output line")
+            texts.append(shown)
+    try:
+        matches = await search(pattern, texts)
+    except ValueError as error:
+        return failure(str(error))
+    lines = [
+        f"{labels[text_index]} {number}: {line}"
+        for text_index, number, line in matches[:MAX_MATCHES]
+    ]
+    if len(matches) > MAX_MATCHES:
+        lines.append(f"[There are more than {MAX_MATCHES} matches. Search for less.]")
+    return result(text("\n".join(lines) or f"No line matches {pattern!r}."))
 
 
 def _clipped_diff(diff: str) -> str:

@@ -13,8 +13,11 @@ from jupyter_core.utils import ensure_async
 from tornado import web
 
 from oh_jupyter.errors import FileChangedError, KernelNotFoundError, WireError
+from oh_jupyter.events.actor import agent_name
 from oh_jupyter.server.collaboration import SharedDocuments
 from oh_jupyter.server.http_errors import reason_of
+from oh_jupyter.server.links.kernel_link import current_actor
+from oh_jupyter.server.mcp.running_cells import RunningCells
 from oh_jupyter.server.saves import OrderedSaves
 from oh_jupyter.server.unsaved import DOCUMENTS_EVENT
 
@@ -60,6 +63,7 @@ class Notebooks:
     _serverapp: Any
     _shared_documents: SharedDocuments
     seen: SeenCells = field(default_factory=SeenCells)
+    running: RunningCells = field(default_factory=RunningCells)
 
     async def open_ones(self) -> list[OpenNotebook]:
         """Return the notebooks that have a session."""
@@ -98,6 +102,16 @@ class Notebooks:
             else "No notebook is open. Ask the person to open one, or name a file with notebook=..."
         )
 
+    async def create(self, path: str) -> bool:
+        """Create an empty notebook; return False if there is one already."""
+        contents = self._serverapp.contents_manager
+        if await ensure_async(contents.file_exists(path)):
+            return False
+        notebook = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+        model = {"type": "notebook", "format": "json", "content": notebook}
+        await ensure_async(contents.save(model, path))
+        return True
+
     def file_of(self, path: str) -> str:
         """Return the absolute path of a notebook on this machine; else its path below the root."""
         root = getattr(self._serverapp.contents_manager, "root_dir", "")
@@ -105,7 +119,8 @@ class Notebooks:
 
     def announce_edit(self) -> None:
         """Report to the tabs that an agent will edit a document."""
-        self._serverapp.event_logger.emit(schema_id=DOCUMENTS_EVENT, data={"action": "edit"})
+        data = {"action": "edit", "agent": agent_name(current_actor.get())}
+        self._serverapp.event_logger.emit(schema_id=DOCUMENTS_EVENT, data=data)
 
     async def document(self, notebook: OpenNotebook) -> Document:
         """Return the document of a notebook: the shared one, or the file."""

@@ -231,19 +231,23 @@ _TEXT_TYPES = ("text/plain", "text/markdown", "text/latex", "application/json", 
 _IMAGE_TYPES = ("image/png", "image/jpeg")
 
 
-def cell_blocks(index: int, cell: Cell, outputs: bool) -> list[dict[str, Any]]:
-    """Return content blocks of a cell: a text, then the pictures among its outputs."""
+def cell_head(index: int, cell: Cell) -> str:
+    """Return the line above a cell: position, id, type, and number of its run."""
     head = f"=== cell {index} | {cell.get('id', '-')} | {cell['cell_type']}"
     if cell.get("execution_count"):
         head += f" [{cell['execution_count']}]"
-    lines = [f"{head} ===", _joined(cell.get("source", ""))]
-    pictures = []
-    for output in (cell.get("outputs") or []) if outputs else []:
+    return f"{head} ==="
+
+
+def cell_outputs(cell: Cell) -> tuple[list[str], list[dict[str, Any]]]:
+    """Return the texts of a cell's outputs, and content blocks of the pictures among them."""
+    texts, pictures = [], []
+    for output in cell.get("outputs") or []:
         shown, images = _output(output)
         if shown:
-            lines += ["--- output ---", shown]
+            texts.append(shown)
         pictures += images
-    return [text("\n".join(lines)), *pictures]
+    return texts, pictures
 
 
 def named(index: int, cell: Cell) -> str:
@@ -259,23 +263,24 @@ def raised(outputs: list[dict[str, Any]]) -> bool:
 def _output(output: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     kind = output.get("output_type")
     if kind == "stream":
-        return _clipped(_joined(output.get("text", ""))), []
+        return _clipped(joined(output.get("text", ""))), []
     if kind == "error":
         lines = "\n".join(output.get("traceback") or [str(output.get("evalue"))])
         return _clipped(fold_library_frames(strip_ansi(lines))), []
     data = output.get("data") or {}
     for name in _IMAGE_TYPES:
         if name in data:
-            encoded = "".join(_joined(data[name]).split())
+            encoded = "".join(joined(data[name]).split())
             shown = image(f"data:{name};base64,{encoded}")
-            return _clipped(_joined(data.get("text/plain", ""))), [shown] if shown else []
+            return _clipped(joined(data.get("text/plain", ""))), [shown] if shown else []
     for name in _TEXT_TYPES:
         if name in data:
-            return _clipped(_joined(data[name])), []
+            return _clipped(joined(data[name])), []
     return f"({', '.join(data)})" if data else "", []
 
 
-def _joined(value: Any) -> str:
+def joined(value: Any) -> str:
+    """Return a text of the notebook format, which may be a list of lines."""
     return "".join(value) if isinstance(value, list) else str(value)
 
 

@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 _META = {"anthropic/alwaysLoad": True}
 """Makes Claude Code show its model the whole tools; otherwise it must search for them by name."""
 
+_SHOWN_KEYWORDS = ("type", "properties", "required")
+
 skills_listed: ContextVar[bool] = ContextVar("skills_listed", default=False)
 """Whether agent skills are listed; a session runs in the context of its first request."""
 
@@ -72,7 +74,9 @@ class McpTool:
     rest: str = "Ask for less at a time."  # how to get the rest of a long result; "" if unlimited
     wire: Mapping[str, Any] | None = None  # complete description of a foreign tool
     listed: bool = True  # an unlisted tool can still be called
-    scope: str = "execute"  # that a scoped token needs
+    scope: str = "execute"  # that a scoped token needs to see it
+    scope_of: Callable[[dict[str, Any]], str] | None = None  # to call it with these arguments
+    title: str = ""  # for people; "" derives it from the name
 
     def to_wire(self) -> dict[str, Any]:
         """Return the ``Tool`` of the MCP specification as JSON."""
@@ -80,11 +84,17 @@ class McpTool:
             return {**self.wire, "name": self.name}
         described: dict[str, Any] = {
             "name": self.name,
+            "title": self.title or self.name.replace("_", " ").capitalize(),
             "description": self.description,
-            "inputSchema": self.schema,
+            "inputSchema": _shown(self.schema),
             "_meta": _META,
         }
         return {**described, "annotations": dict(self.hints)} if self.hints else described
+
+
+def _shown(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema for agents, which pay for each character: what is checked may be omitted."""
+    return {name: value for name, value in arguments.items() if value and name in _SHOWN_KEYWORDS}
 
 
 class Source(Protocol):
@@ -145,9 +155,10 @@ class Toolbox:
                 tool = others.get(name)
                 if tool is None:
                     return failure(f"There is no tool {name!r}. Tools: {', '.join(others)}")
-            for scope in (tool.scope, *(("execute",) if arguments.get("run") is True else ())):
-                if caller.scopes is not None and scope not in caller.scopes:
-                    return failure(f"{name}: {missing_scope(scope, caller.scopes)}")
+            scope = tool.scope if tool.scope_of is None else tool.scope_of(arguments)
+            for needed in {tool.scope, scope}:
+                if caller.scopes is not None and needed not in caller.scopes:
+                    return failure(f"{name}: {missing_scope(needed, caller.scopes)}")
             if caller.only_notebook and "notebook" in tool.schema.get("properties", ()):
                 arguments = _in_notebook(arguments, caller.only_notebook)
             if fault := _argument_fault(arguments, tool.schema):

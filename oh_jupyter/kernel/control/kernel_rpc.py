@@ -1,0 +1,73 @@
+"""Operations on the kernel itself: its variables, and the question before a restart."""
+
+from __future__ import annotations
+
+from oh_jupyter.control_messages import Reply
+from oh_jupyter.events import IPythonRunCellAction, IPythonRunCellObservation, Observation
+from oh_jupyter.events.json import encode_json
+from oh_jupyter.kernel.control.rpc import Request, operation
+
+RESTART_CODE = "get_ipython().kernel.do_shutdown(restart=True)"
+"""What a restart appears as in the log."""
+
+MAX_LISTED_NAMES = 20
+"""Variables that the question before a restart names."""
+
+
+@operation("variables")
+async def _variables(request: Request) -> Reply:
+    """List the variables that match ``pattern``, or describe the one called ``name``."""
+    inspector, name = request.oh.host.inspector, request.fields.get("name")
+    if name is None:
+        overview = await inspector.overview(str(request.fields.get("pattern") or ""))
+        return Reply(body=encode_json(overview))
+    text, images = await inspector.detail(request.text("name"))
+    return Reply(body=encode_json({"text": text, "images": images}))
+
+
+@operation("evaluate")
+async def _evaluate(request: Request) -> Reply:
+    """Evaluate an expression beside the running cell; it is an Action of the agent."""
+    expression = request.text("expression")
+    action = IPythonRunCellAction(expression, include_extra=False)
+    action.actor = request.fields.get("actor")
+
+    async def evaluate() -> Observation:
+        text, images = await request.oh.host.inspector.evaluate(expression)
+        return IPythonRunCellObservation(text, code=expression, image_urls=images or None)
+
+    observation = await request.runtime.executor.run_action(
+        action, "agent", principal="agent", execute=evaluate
+    )
+    return Reply(body=request.runtime.events.encoded(observation))
+
+
+@operation("ask_restart")
+async def _ask_restart(request: Request) -> Reply:
+    """Ask a person before a restart of the kernel; return the Observation of the decision."""
+    action = IPythonRunCellAction(RESTART_CODE, include_extra=False)
+    action.actor = request.fields.get("actor")
+    overview = await request.oh.host.inspector.overview("")
+    names = [row["name"] for row in overview["variables"]]
+    losses = [_variables_lost(names, overview["omitted"])] if names else []
+    running = request.oh.host.running_cell
+    if running is not None:
+        summary = running.summary()
+        losses.append(f"it stops the running cell ({summary['first_line']})")
+
+    async def approve() -> Observation:
+        return IPythonRunCellObservation("The kernel restarts.", code=RESTART_CODE)
+
+    observation = await request.runtime.executor.run_action(
+        action, "agent", principal="agent", execute=approve, only_asks=True, reasons=losses
+    )
+    return Reply(body=request.runtime.events.encoded(observation))
+
+
+def _variables_lost(names: list[str], omitted: int) -> str:
+    """Return the clause of the question that names the variables."""
+    shown = ", ".join(names[:MAX_LISTED_NAMES])
+    more = len(names) + omitted - MAX_LISTED_NAMES
+    count = len(names) + omitted
+    noun = "variable" if count == 1 else "variables"
+    return f"it loses {count} {noun}: {shown}" + (f" and {more} more" if more > 0 else "")

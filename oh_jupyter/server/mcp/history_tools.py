@@ -1,0 +1,152 @@
+"""The agent's turns, the changed files and the event log, as tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import unified_diff
+from typing import Any
+
+from oh_jupyter.server.mcp.kernel import Kernel
+from oh_jupyter.server.mcp.results import Result, failure, result, text
+from oh_jupyter.server.mcp.toolbox import Caller, McpTool, schema
+
+DEFAULT_EVENT_COUNT = 20  # events listed by default
+_COMMANDS = ("turns", "files", "diff", "preview", "rewind")
+
+
+def history_tools(kernel: Kernel) -> list[McpTool]:
+    """Return the tools on what happened in a kernel's runtime."""
+    history = History(kernel)
+    return [
+        McpTool(
+            "status",
+            "Status of the runtime in the kernel: working directory, running commands and cells, "
+            "plugins, memory, number of events.",
+            schema(),
+            history.status,
+            {"readOnlyHint": True},
+            scope="read",
+            listed=False,
+        ),
+        McpTool(
+            "changes",
+            "What you changed. turns: your turns that are not undone, with files, cells and "
+            "variables. files: changed files. diff: of one file. preview, rewind: undo your turns "
+            "since an id, by default the last, with files and variables.",
+            schema(
+                command={"type": "string", "enum": list(_COMMANDS), "default": "turns"},
+                id={"type": "integer", "description": "Of the first turn to undo."},
+                path={"type": "string", "description": "For diff: the file."},
+            ),
+            history.changes,
+            {"destructiveHint": True},
+            scope="read",
+            scope_of=lambda given: "execute" if given.get("command") == "rewind" else "read",
+        ),
+        McpTool(
+            "events",
+            "Event log: actions of the person and of agents with their results, oldest first; by "
+            "default the most recent ones.",
+            schema(
+                start_id={"type": "integer", "minimum": 0, "description": "Id of the first event."},
+                limit={
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": 500,
+                    "default": DEFAULT_EVENT_COUNT,
+                    "description": "Maximum number.",
+                },
+            ),
+            history.events,
+            {"readOnlyHint": True},
+            "Ask for fewer at a time with start_id and limit.",
+            scope="read",
+            listed=False,
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class History:
+    """The turns, changes and events of one kernel's runtime."""
+
+    _kernel: Kernel
+
+    async def status(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """Return the status of the runtime."""
+        reply = await self._kernel.request("status")
+        return result(text(json.dumps(reply.fields["runtime"], indent=2)))
+
+    async def events(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """Return events, one in each paragraph."""
+        limit = arguments.get("limit", DEFAULT_EVENT_COUNT)
+        start = arguments.get("start_id")
+        if start is None:
+            reply = await self._kernel.request("status")
+            start = max(0, int(reply.fields["runtime"]["events"]) - limit)
+        reply = await self._kernel.request("events", {"start_id": start, "limit": limit})
+        lines = [_event_line(event) for event in json.loads(reply.body or b"[]")]
+        return result(text("\n".join(lines or ["No events yet."])))
+
+    async def changes(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """List turns or files, show a diff, or undo turns."""
+        command = arguments.get("command", "turns")
+        if command == "turns":
+            reply = await self._kernel.request("own_turns")
+            turns = [_turn_line(turn) for turn in json.loads(reply.body or b"[]")]
+            return result(text("\n".join(turns or ["You have no turns that can be undone."])))
+        if command == "files":
+            return await self._files()
+        if command == "diff":
+            return await self._diff(arguments.get("path"))
+        if command == "rewind" and not await caller.allowed("execute", "kernels"):
+            return failure("You may not undo anything in the kernels of this server.")
+        fields = {"id": arguments.get("id"), "preview": command == "preview"}
+        reply = await self._kernel.request("own_rewind", fields)
+        done = "Undoing turn" if command == "preview" else "Undid turn"
+        return result(text(f"{done} {reply.fields['id']}:\n{reply.fields['text']}"))
+
+    async def _files(self) -> Result:
+        body = json.loads((await self._kernel.request("changes")).body or b"{}")
+        lines = [
+            f"{each['kind']:9} {each['path']} +{each['added']} -{each['removed']}"
+            for each in body["files"]
+        ]
+        if body["problem"]:
+            lines.append(f"[Changes by commands are unknown: {body['problem']}]")
+        return result(text("\n".join(lines or ["No file has changed in this session."])))
+
+    async def _diff(self, path: str | None) -> Result:
+        if path is None:
+            return failure("changes: diff needs the path of a changed file.")
+        body = json.loads((await self._kernel.request("changes")).body or b"{}")
+        matches = [each["path"] for each in body["files"] if each["path"].endswith(path)]
+        if not matches:
+            return failure(f"{path} has not changed in this session. files lists the changed ones.")
+        change = json.loads(
+            (await self._kernel.request("change", {"path": matches[0]})).body or b"{}"
+        )
+        if "cells" in change:
+            cells = [f"{cell['old'] or ''}\n=>\n{cell['new'] or ''}" for cell in change["cells"]]
+            return result(text("\n\n".join(cells)))
+        if "reason" in change:
+            return failure(f"{matches[0]}: there is no diff, since it is {change['reason']}.")
+        old, new = change["old"].splitlines(), change["new"].splitlines()
+        lines = unified_diff(old, new, matches[0], matches[0], lineterm="")
+        return result(text("\n".join(lines)))
+
+
+def _turn_line(turn: Mapping[str, Any]) -> str:
+    parts = [f"{len(turn['files'])} files" if turn["files"] else ""]
+    parts += [f"{turn['cells']} cells" if turn["cells"] else ""]
+    parts += [f"variables {', '.join(turn['variables'][:10])}" if turn["variables"] else ""]
+    return f"{turn['id']}: {turn['label'][:100]} ({', '.join(filter(None, parts)) or 'no changes'})"
+
+
+def _event_line(event: Mapping[str, Any]) -> str:
+    kind = event.get("action") or event.get("observation")
+    arrow = "->" if "observation" in event else ""
+    content = str(event.get("content") or event.get("message") or "").strip()
+    return f"[{event.get('id')}] {event.get('source')} {arrow}{kind}: {content[:500]}"

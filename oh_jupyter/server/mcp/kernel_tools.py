@@ -1,0 +1,210 @@
+"""The kernel of a notebook as tools: state, interrupt, restart, start, and its variables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from jupyter_core.utils import ensure_async
+from tornado import web
+
+from oh_jupyter.server.mcp.kernel import Kernel
+from oh_jupyter.server.mcp.notebook_tools import NOTEBOOK
+from oh_jupyter.server.mcp.notebooks import Notebooks, OpenNotebook
+from oh_jupyter.server.mcp.results import Result, failure, image, of_observation, result, text
+from oh_jupyter.server.mcp.toolbox import Caller, McpTool, schema
+
+_COMMANDS = ("status", "interrupt", "restart", "clear_outputs", "start")
+
+
+def _scope_of_command(arguments: dict[str, Any]) -> str:
+    return "read" if arguments.get("command") == "status" else "execute"
+
+
+def kernel_tools(
+    notebooks: Notebooks, kernel: Kernel, kernels: Any, sessions: Any
+) -> list[McpTool]:
+    """Return the tools on a notebook's kernel.
+
+    Args:
+        notebooks: The open notebooks.
+        kernel: The agent's kernel, whose notebook is the default.
+        kernels: The server's kernel manager.
+        sessions: The server's session manager.
+    """
+    tools = KernelCommands(notebooks, kernel, kernels, sessions)
+    return [
+        McpTool(
+            "kernel",
+            "Control a notebook's kernel. status: state, running cell and its seconds, running "
+            "commands. interrupt: stop the running cell. restart: a person may be asked, since "
+            "all variables are lost. clear_outputs: of all cells. start: open or create the "
+            "notebook with a kernel.",
+            schema(
+                "command",
+                command={"type": "string", "enum": list(_COMMANDS), "description": "The command."},
+                notebook=NOTEBOOK,
+            ),
+            tools.call,
+            {"destructiveHint": True},
+            scope="read",
+            scope_of=_scope_of_command,
+        ),
+        McpTool(
+            "variables",
+            "Look at the notebook's variables, also while a cell runs, without running a cell: all "
+            "with type, shape and size, or one in detail with statistics or its picture, or the "
+            "value of a small expression.",
+            schema(
+                pattern={"type": "string", "description": "Names to list, such as df*."},
+                name={"type": "string", "description": "The variable to show in detail."},
+                expression={
+                    "type": "string",
+                    "description": "Python expression without side effects, such as len(losses).",
+                },
+                notebook=NOTEBOOK,
+            ),
+            tools.variables,
+            {"readOnlyHint": True},
+            "Ask for one variable, or evaluate an expression that returns less.",
+            scope="read",
+            scope_of=lambda arguments: "execute" if "expression" in arguments else "read",
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class KernelCommands:
+    """The commands on kernels, for an agent of one of them."""
+
+    _notebooks: Notebooks
+    _kernel: Kernel
+    _kernels: Any
+    _sessions: Any
+
+    async def call(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """Execute a command."""
+        command = arguments["command"]
+        allowed = _scope_of_command(arguments)
+        if not await caller.allowed(allowed, "kernels"):
+            return failure(f"You may not {allowed} kernels of this server.")
+        commands: dict[str, Callable[[dict[str, Any], Caller], Awaitable[Result]]] = {
+            "status": self._status,
+            "interrupt": self._interrupt,
+            "restart": self._restart,
+            "clear_outputs": self._clear_outputs,
+            "start": self._start,
+        }
+        return await commands[command](arguments, caller)
+
+    async def _of(self, arguments: dict[str, Any]) -> tuple[OpenNotebook | None, Kernel]:
+        """Return the notebook, None if it is not open, and its kernel."""
+        name = arguments.get("notebook")
+        if name is None and self._kernel.kernel_id is None:
+            open_ones = await self._notebooks.open_ones()
+            if not open_ones:
+                return None, self._kernel
+        if name is None and self._kernel.kernel_id is not None:
+            ours = [
+                each
+                for each in await self._notebooks.open_ones()
+                if each.kernel_id == self._kernel.kernel_id
+            ]
+            return (ours[0] if ours else None), self._kernel
+        notebook = await self._notebooks.find(name, self._kernel.kernel_id)
+        if notebook.kernel_id is None:
+            raise web.HTTPError(404, f"{notebook.path} has no kernel; command=start starts one")
+        return notebook, self._kernel.other(notebook.kernel_id)
+
+    async def variables(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """List variables, describe one, or evaluate an expression."""
+        _, kernel = await self._of(arguments)
+        if "expression" in arguments:
+            if not await caller.allowed("execute", "kernels"):
+                return failure("You may not run code in the kernels of this server.")
+            fields = {"expression": arguments["expression"]}
+            reply = await kernel.request("evaluate", fields)
+            return of_observation(json.loads(reply.body or b"{}"))
+        fields = {name: arguments[name] for name in ("name", "pattern") if name in arguments}
+        body = json.loads((await kernel.request("variables", fields)).body or b"{}")
+        if "text" in body:
+            return result(text(body["text"]), *map(image, body["images"]))
+        return result(text(_overview(body)))
+
+    async def _status(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        notebook, kernel = await self._of(arguments)
+        reply = await kernel.request("status")
+        state = {} if notebook is None else {"notebook": notebook.path, "state": notebook.state}
+        return result(text(json.dumps({**state, **reply.fields["runtime"]}, indent=1)))
+
+    async def _interrupt(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        _, kernel = await self._of(arguments)
+        cell = (await kernel.request("status", load=False)).fields["runtime"].get("cell")
+        if cell is None:
+            return result(text("No cell is running; nothing was interrupted."))
+        await ensure_async(self._kernels.interrupt_kernel((await kernel.link()).kernel_id))
+        seconds, line = cell["seconds"], cell["first_line"]
+        return result(text(f"Interrupted the cell that had been running for {seconds} s: {line}"))
+
+    async def _restart(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        notebook, kernel = await self._of(arguments)
+        reply = await kernel.request("ask_restart")
+        decision = json.loads(reply.body or b"{}")
+        if decision.get("observation") != "run_ipython":
+            return of_observation(decision)
+        await ensure_async(self._kernels.restart_kernel((await kernel.link()).kernel_id))
+        of_notebook = "" if notebook is None else f" of {notebook.path}"
+        return result(text(f"Restarted the kernel{of_notebook}. All variables are gone."))
+
+    async def _clear_outputs(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        if not await caller.allowed("write", "contents"):
+            return failure("You may not write the files of this server.")
+        notebook = await self._notebooks.find(arguments.get("notebook"), self._kernel.kernel_id)
+        document = await self._notebooks.document(notebook)
+        self._notebooks.announce_edit()
+        cleared = 0
+        for index, cell in enumerate(await document.cells()):
+            if cell.get("outputs") or cell.get("execution_count"):
+                await document.set_outputs(cell.get("id") or index, [], None)
+                cleared += 1
+        return result(text(f"Cleared the outputs of {cleared} cells of {notebook.path}."))
+
+    async def _start(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        if not (
+            await caller.allowed("write", "sessions") and await caller.allowed("write", "contents")
+        ):
+            return failure("You may not start kernels on this server.")
+        path = str(arguments.get("notebook", "")).strip("/")
+        if not path.endswith(".ipynb"):
+            return failure("Pass the path of the notebook, such as notebook='analysis.ipynb'.")
+        known = [each for each in await self._notebooks.open_ones() if each.path == path]
+        if known and known[0].kernel_id:
+            return result(text(f"{path} is open already, with the kernel {known[0].kernel_id}."))
+        is_new = await self._notebooks.create(path)
+        session = await self._sessions.create_session(
+            path=path, name=path.rpartition("/")[2], type="notebook", kernel_name=None
+        )
+        made = "Created" if is_new else "Opened"
+        return result(text(f"{made} {path} with the kernel {session['kernel']['id']}."))
+
+
+def _overview(body: dict[str, Any]) -> str:
+    """Return a table of variables in text."""
+    rows = [
+        (row["name"], f"{row['type']} {row['shape']}".strip(), f"{row['bytes']:,}", row["head"])
+        for row in body["variables"]
+    ]
+    if not rows and not body["modules"]:
+        return "There are no such variables."
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    lines = [
+        f"{name:{widths[0]}}  {kind:{widths[1]}}  {size:>{widths[2]}} B  {head}".rstrip()
+        for name, kind, size, head in rows
+    ]
+    if body["omitted"]:
+        lines.append(f"[{body['omitted']} more; list fewer with pattern]")
+    if body["modules"]:
+        lines.append(f"modules: {', '.join(body['modules'])}")
+    return "\n".join(lines)

@@ -1,0 +1,47 @@
+"""Cells that agents run, with their output so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+Look = Callable[[], Awaitable[tuple[str, str]]]
+"""Returns the state of a run, such as waiting, and the last lines of its output."""
+
+_STATES = {"waiting": "Waits for a person's approval", "queued": "Waits for another cell"}
+
+
+@dataclass(frozen=True)
+class RunningCell:
+    """A run of one or more cells in progress."""
+
+    look: Look
+    started: float = field(default_factory=time.monotonic)
+
+    async def progress(self) -> str:
+        """Return the last lines of its output, its state, and how long it has been running."""
+        state, output = await self.look()
+        seconds = time.monotonic() - self.started
+        head = f"[{_STATES.get(state, 'Running')} for {seconds:.0f} s]"
+        return f"{output}\n{head}" if output else head
+
+
+@dataclass(frozen=True)
+class RunningCells:
+    """The cells that agents run, by path of the notebook and id or position of the cell."""
+
+    _cells: dict[tuple[str, str], RunningCell] = field(default_factory=dict)
+
+    def begin(self, path: str, cell: str, look: Look) -> None:
+        """Record the start of a run."""
+        self._cells[path, cell] = RunningCell(look)
+
+    def end(self, path: str, cell: str) -> None:
+        """Record the end of a run."""
+        self._cells.pop((path, cell), None)
+
+    async def progress(self, path: str, cell: str) -> str:
+        """Return the progress of a cell, or "" if no agent runs it."""
+        running = self._cells.get((path, cell))
+        return "" if running is None else await running.progress()

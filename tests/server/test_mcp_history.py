@@ -1,0 +1,62 @@
+"""An agent's own turns and the file store by MCP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.server.test_mcp_kernel import told
+
+
+async def test_an_agent_undoes_its_own_turns_only(mcp_connect, book, jp_root_dir: Path) -> None:
+    kernel, results = await book("pass"), {}
+    async with mcp_connect(kernel) as mine:
+
+        async def change(**arguments) -> str:
+            done = await mine.call_tool("changes", arguments)
+            results["failed"] = done.is_error
+            return told(done)
+
+        assert await change() == "You have no turns that can be undone."
+        await mine.call_tool("run", {"command": "echo one > one.txt"})
+        await mine.call_tool("run_ipython", {"code": "x = [1]"})
+        turns = await change(command="turns")
+        assert "echo one > one.txt (" in turns
+        assert "1 cells" in turns
+        files = await change(command="files")
+        assert files == f"created   {jp_root_dir / 'one.txt'} +1 -0"
+        diff = await change(command="diff", path="one.txt")
+        assert diff.endswith("+one")
+        assert await change(command="diff", path="two.txt") == (
+            "two.txt has not changed in this session. files lists the changed ones."
+        )
+        preview = await change(command="preview")
+        assert "one.txt" in preview
+        assert (jp_root_dir / "one.txt").exists()
+        undone = await change(command="rewind")
+        assert not results["failed"], undone
+        assert undone.startswith("Undid turn ")
+        assert not (jp_root_dir / "one.txt").exists()
+        await change(command="rewind", id=77)
+        assert results["failed"]
+
+
+@pytest.mark.server_config(OhJupyter={"confirmation": "never"})
+async def test_files_go_to_the_store_and_back(mcp_connect, book, jp_root_dir: Path) -> None:
+    (jp_root_dir / "data.csv").write_text("a,b\n")
+    async with mcp_connect(await book("pass")) as session:
+
+        async def store(command: str, **arguments: str) -> str:
+            return told(await session.call_tool("store", {"command": command, **arguments}))
+
+        assert "Copied 1 file" in await store("put", path="results/data.csv", file="data.csv")
+        assert "results/data.csv" in await store("list", path="results")
+        assert "Copied 1 file" in await store("get", path="results/data.csv", file="back/d.csv")
+        assert (jp_root_dir / "back" / "d.csv").read_text() == "a,b\n"
+        assert "Deleted results/data.csv" in await store("delete", path="results/data.csv")
+        assert "There is no" in await store("put", path="x", file="missing.csv")
+        assert "outside of the workspace" in await store("put", path="x", file="/etc/passwd")
+        assert "belongs to a session's log" in await store("delete", path="sessions/a")
+        assert "store: put needs file." in await store("put", path="x")
+        assert "is not one of" in await store("move", path="x")

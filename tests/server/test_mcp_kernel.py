@@ -1,0 +1,209 @@
+"""The kernel of a notebook by MCP: variables beside a running cell, interrupt, restart, runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from oh_jupyter.server.state import state_of
+
+LOOP = """\
+import time
+losses = []
+for step in range(600):
+    losses.append(step)
+    print("step", step, flush=True)
+    time.sleep(0.1)
+"""
+
+
+def told(result) -> str:
+    return "\n".join(block.text for block in result.content if block.type == "text")
+
+
+@pytest.fixture
+def stored(jp_root_dir: Path):
+    return lambda: nbformat.read(jp_root_dir / "book.ipynb", as_version=4).cells
+
+
+async def test_variables_are_seen_while_a_cell_runs(mcp_connect, book, stored) -> None:
+    kernel = await book("import numpy as np\nscores = np.arange(12.0).reshape(3, 4)", LOOP)
+    async with mcp_connect(kernel) as session:
+        await session.call_tool("run_cell", {"cell": 0})
+        started = await session.call_tool("run_cell", {"cell": 1, "wait": 0.5})
+        assert "It continues, and its outputs will be in the notebook" in told(started)
+
+        async def see(**arguments) -> str:
+            before = time.monotonic()
+            seen = await session.call_tool("variables", arguments)
+            assert not seen.is_error, told(seen)
+            assert time.monotonic() - before < 10
+            return told(seen)
+
+        overview = await see()
+        assert "scores  ndarray 3 x 4" in " ".join(overview.split(" ")).replace("   ", "  ")
+        assert "modules: np, time" in overview
+        assert "scores" not in await see(pattern="loss*")
+        detail = await see(name="scores")
+        assert detail.startswith("scores: ndarray 3 x 4, float64")
+        first = int((await see(expression="len(losses)")).splitlines()[-1])
+        async with asyncio.timeout(30):
+            while int((await see(expression="len(losses)")).splitlines()[-1]) <= first:
+                pass
+        status = json.loads(told(await session.call_tool("kernel", {"command": "status"})))
+        assert status["cell"]["first_line"] == "import time"
+        assert status["cell"]["by"] == "agent"
+        progress = told(await session.call_tool("read_cells", {"start": 1}))
+        assert "step" in progress
+        assert "[Running for" in progress
+        stopped = told(await session.call_tool("kernel", {"command": "interrupt"}))
+        assert stopped.startswith("Interrupted the cell that had been running for")
+        async with asyncio.timeout(30):
+            while "KeyboardInterrupt" not in progress:
+                progress = told(await session.call_tool("read_cells", {"start": 1}))
+        assert stored()[1].outputs[-1].ename == "KeyboardInterrupt"
+        assert stored()[1].execution_count == 2
+        # The looks left no trace.
+        last = await session.call_tool("run_ipython", {"code": "len(In), '_' in globals() and _"})
+        assert told(last).splitlines()[0] == "(3, '')"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"name": "nothing"}, "There is no variable 'nothing'"),
+        ({"expression": "x = 1"}, "is not a Python expression"),
+        ({"expression": "1/0"}, "ZeroDivisionError: division by zero"),
+        ({"expression": ""}, "is not a Python expression"),
+    ],
+)
+async def test_what_cannot_be_shown(mcp_connect, book, arguments, reason) -> None:
+    kernel = await book("pass")
+    async with mcp_connect(kernel) as session:
+        seen = await session.call_tool("variables", arguments)
+        assert seen.is_error
+        assert reason in told(seen)
+
+
+async def test_a_table_and_a_figure_in_detail(mcp_connect, book) -> None:
+    kernel = await book(
+        "import pandas as pd, matplotlib.pyplot as plt\n"
+        "df = pd.DataFrame({'city': ['a', 'b'] * 500, 'sales': range(1000)})\n"
+        "fig, ax = plt.subplots(); ax.plot(df.sales); plt.close(fig)"
+    )
+    async with mcp_connect(kernel) as session:
+        await session.call_tool("run_cell", {"cell": 0})
+        table = told(await session.call_tool("variables", {"name": "df"}))
+        assert "DataFrame 1000 x 2" in table
+        assert "columns: city (" in table
+        assert "sales (int64)" in table
+        assert "mean" in table
+        assert "499.5" in table
+        assert len(table) < 1500
+        figure = await session.call_tool("variables", {"name": "fig"})
+        assert [block.mime_type for block in figure.content if block.type == "image"] == [
+            "image/png"
+        ]
+
+
+async def test_a_run_of_cells_ends_at_the_first_error(mcp_connect, book, stored) -> None:
+    kernel = await book("a = 1", new_markdown_cell("# Part"), "a / 0", "b = 2")
+    async with mcp_connect(kernel) as session:
+        done = await session.call_tool("run_cell", {"cell": 0, "to": -1})
+        assert done.is_error
+        assert "ZeroDivisionError" in told(done)
+        assert told(done).endswith("1 of 3 cells ran before.")
+        assert [cell.get("execution_count") for cell in stored()] == [1, None, 2, None]
+        await session.call_tool("edit_cell", {"cell": 2, "source": "print('half')"})
+        done = await session.call_tool("run_cell", {"cell": 2, "to": 3})
+        assert not done.is_error
+        assert "half" in told(done)
+        assert "[Ran 2 cells of book.ipynb.]" in told(done)
+        refused = await session.call_tool("run_cell", {"cell": 2, "to": 0})
+        assert "Cell 0 comes before cell 2; nothing was run." in told(refused)
+        cleared = await session.call_tool("kernel", {"command": "clear_outputs"})
+        assert told(cleared) == "Cleared the outputs of 3 cells of book.ipynb."
+        assert [cell.get("execution_count") for cell in stored()] == [None] * 4
+
+
+@pytest.mark.parametrize("approve", [True, False])
+async def test_a_restart_is_a_question_that_says_what_is_lost(
+    mcp_connect, book, ask, jp_serverapp, approve
+) -> None:
+    kernel = await book("treasure = 42")
+    link = state_of(jp_serverapp.web_app.settings).router.link(kernel)
+    async with mcp_connect(kernel) as session:
+        await session.call_tool("run_cell", {"cell": 0})
+        restart = asyncio.create_task(session.call_tool("kernel", {"command": "restart"}))
+        async with asyncio.timeout(30):
+            while not (waiting := (await ask("kernels", kernel, "confirmations"))[1]):
+                pass
+        (question,) = waiting
+        assert "it loses 1 variable: treasure" in question["reasons"]
+        await link.request("confirm", {"id": question["id"], "approve": approve})
+        done = told(await restart)
+        left = told(await session.call_tool("variables", {}))
+        if approve:
+            assert done == "Restarted the kernel of book.ipynb. All variables are gone."
+            assert left == "There are no such variables."
+        else:
+            assert "rejected by the user" in done
+            assert left.startswith("treasure")
+
+
+async def test_a_tagged_cell_is_left_alone(mcp_connect, book, stored) -> None:
+    precious = new_code_cell("precious = 1", metadata={"tags": ["agent-keep-out"]})
+    kernel = await book(precious)
+    async with mcp_connect(kernel) as session:
+        for tool, arguments in (
+            ("edit_cell", {"cell": 0, "source": "x"}),
+            ("edit_cell", {"cell": 0, "delete": True}),
+            ("edit_cell", {"cell": 0, "index": 0}),
+            ("run_cell", {"cell": 0}),
+        ):
+            refused = await session.call_tool(tool, arguments)
+            assert refused.is_error
+            assert "tagged agent-keep-out" in told(refused)
+    assert stored()[0].source == "precious = 1"
+
+
+async def test_a_notebook_is_created_with_a_kernel(mcp_connect, jp_root_dir) -> None:
+    async with mcp_connect() as session:
+        started = await session.call_tool("kernel", {"command": "start", "notebook": "new.ipynb"})
+        assert told(started).startswith("Created new.ipynb with the kernel ")
+        again = await session.call_tool("kernel", {"command": "start", "notebook": "new.ipynb"})
+        assert "is open already" in told(again)
+        await session.call_tool(
+            "insert_cell", {"notebook": "new.ipynb", "source": "1 + 1", "run": True}
+        )
+    assert nbformat.read(jp_root_dir / "new.ipynb", as_version=4).cells[0].outputs
+
+
+async def test_a_long_notebook_is_found_piece_by_piece(mcp_connect, book) -> None:
+    cells = [
+        new_markdown_cell("# Loading"),
+        *(f"value_{n} = {n}  # {'x' * 300}" for n in range(149)),
+    ]
+    kernel = await book(*cells)
+    async with mcp_connect(kernel) as session:
+        first = told(await session.call_tool("read_cells", {}))
+        assert first.startswith("book.ipynb: 150 cells")
+        assert "# Loading" in first
+        assert "value_148 = 148" in first
+        outlined = told(await session.call_tool("read_cells", {"outline": True}))
+        assert len(outlined.splitlines()) > 150
+        hits = told(await session.call_tool("read_cells", {"search": r"value_7\d "}))
+        assert len(hits.splitlines()) == 10
+        assert hits.startswith("cell 71 (")
+        slow = await session.call_tool("read_cells", {"search": "(x+x+)+y"})
+        assert "took longer than 5 s" in told(slow)
+        wrong = await session.call_tool("read_cells", {"search": "("})
+        assert "is not a regular expression" in told(wrong)
+        part = told(await session.call_tool("read_cells", {"start": 10, "end": 12}))
+        assert "x" * 300 in part
