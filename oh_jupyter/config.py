@@ -297,7 +297,7 @@ class Settings:
         "Maximum number of processes and threads of an agent's shell in the sandbox; it does not "
         "hold for the superuser.",
         "OH_JUPYTER_SANDBOX_MAX_PROCESSES",
-        minimum=16,
+        minimum=1,
     )
     agents: dict[str, str] | None = _setting(  # noqa: RUF009
         None,

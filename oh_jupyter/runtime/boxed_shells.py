@@ -219,7 +219,7 @@ class BoxedShells:
     def _notes(self, observation: CmdOutputObservation, access: HostAccess) -> list[str]:
         notes = list(access.refusals.values())[:MAX_NOTES]
         if waiting := access.waiting:
-            hosts = ", ".join(waiting[:MAX_NOTES])
+            hosts = ", ".join(sorted(waiting)[:MAX_NOTES])
             notes.append(f"The user has not decided yet whether a command may reach {hosts}.")
         if not notes and observation.exit_code not in (0, -1):
             notes.append(hint(observation.content, self._settings().sandbox_network))

@@ -53,6 +53,7 @@ class HostAccess:
     try again, and because background jobs ask after their command has ended. On the runtime's loop.
 
     Attributes:
+        waiting: The hosts that wait for a person.
         refusals: The hosts that the current command did not reach, with sentences why.
     """
 
@@ -69,6 +70,7 @@ class HostAccess:
         self._command: Action | None = None
         self._source: EventSource = "agent"
         self._decisions: dict[Endpoint, asyncio.Task[str]] = {}
+        self.waiting: set[str] = set()
         self.refusals: dict[Endpoint, str] = {}
 
     def begin(self, command: Action, source: EventSource) -> None:
@@ -82,20 +84,12 @@ class HostAccess:
         for task in self._decisions.values():
             task.cancel()
 
-    @property
-    def waiting(self) -> list[str]:
-        """The hosts that wait for a person."""
-        return [str(endpoint) for endpoint, task in self._decisions.items() if not task.done()]
-
     async def check(self, endpoint: Endpoint) -> None:
         """Raise HostError unless the host may be reached; wait for a person if one must decide."""
         task = self._decisions.get(endpoint)
         if task is None:
-            if len(self._decisions) >= MAX_HOSTS or len(self.waiting) >= MAX_QUESTIONS:
-                raise HostError(
-                    f"{endpoint} is refused: the command has reached too many hosts. Use fewer, or "
-                    "one command for each."
-                )
+            if len(self._decisions) >= MAX_HOSTS:
+                raise HostError(f"{endpoint} is refused: {_TOO_MANY}")
             task = asyncio.get_running_loop().create_task(self._decide(endpoint))
             self._decisions[endpoint] = task
         await asyncio.wait([task])
@@ -118,6 +112,8 @@ class HostAccess:
         """Return the reason of a refusal, or "", and log the decision."""
         reasons: list[str] = []
         refusal = self._refusal(endpoint, reasons)
+        if reasons and len(self.waiting) >= MAX_QUESTIONS:
+            refusal = _TOO_MANY
         action = self._add_action(endpoint)
         state = ActionProgress(action)
         observation: Observation | None = None
@@ -125,11 +121,13 @@ class HostAccess:
             if refusal:
                 observation = ErrorObservation(f"{endpoint} is refused: {refusal}")
             else:
+                self.waiting.update([str(endpoint)] if reasons else [])
                 observation = await self._confirmations.decide(action, reasons, state)
         except asyncio.CancelledError:
             observation = ErrorObservation(f"{endpoint} is refused: {_INTERRUPTED}")
             raise
         finally:
+            self.waiting.discard(str(endpoint))
             if observation is None:
                 observation = MCPObservation(f"{endpoint} may be reached.", name=_name(endpoint))
             self._record(action, observation, state)
@@ -174,5 +172,6 @@ def _name(host: object) -> str:
     return f"reach {host}"
 
 
+_TOO_MANY = "the command has reached too many hosts. Use fewer, or several commands."
 _INTERRUPTED = "its command was interrupted before anyone decided."
 _REJECTED = "the user did not allow it, or did not answer in time. Ask them, or do without it."

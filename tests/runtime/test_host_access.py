@@ -60,6 +60,7 @@ class Site:
 def site(tmp_path: Path) -> Iterator[Site]:
     work = tmp_path / "work"
     work.mkdir()
+    STARTED.clear()
     with website(tmp_path) as (port, _):
         made = Site(port, work)
         yield made
@@ -67,10 +68,15 @@ def site(tmp_path: Path) -> Iterator[Site]:
             runtime.close()
 
 
+STARTED: list[Any] = []
+"""Results of the commands of the current test."""
+
+
 def start(runtime: Runtime, command: str, **fields: Any) -> Any:
     action = CmdRunAction(command, blocking=True)
     action.actor = {"guest": "claude-01234567"}
-    return runtime.submit_action(action, **fields)
+    STARTED.append(runtime.submit_action(action, **fields))
+    return STARTED[-1]
 
 
 def run(runtime: Runtime, command: str, **fields: Any) -> Observation:
@@ -80,9 +86,10 @@ def run(runtime: Runtime, command: str, **fields: Any) -> Observation:
 def question(runtime: Runtime) -> PendingAction:
     """Wait for the only question."""
     confirmations = runtime.executor.confirmations
-    wait_until(lambda: len(confirmations.waiting) > 0)
-    (entry,) = confirmations.waiting.values()
-    return entry
+    wait_until(lambda: confirmations.waiting or (STARTED and STARTED[-1].done()))
+    waiting = list(confirmations.waiting.values())
+    assert len(waiting) == 1, list(runtime.events.search())
+    return waiting[0]
 
 
 def answer(runtime: Runtime, approved: bool, scope: Any = "once") -> PendingAction:
