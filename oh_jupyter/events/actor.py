@@ -1,9 +1,10 @@
-"""Names of the agents that request Actions."""
+"""Names, sessions and digests of the agents that request Actions."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 
@@ -19,3 +20,16 @@ def agent_name(actor: Mapping[str, Any] | None) -> str:
     if client := str(known.get("client") or ""):
         return client
     return re.sub(r"-[0-9a-f]{8}$", "", str(known.get("guest") or "")).capitalize()
+
+
+def session_of(actor: Mapping[str, Any] | None) -> str:
+    """Return what identifies an agent's conversation, or "" if unknown."""
+    known = actor or {}
+    return str(known.get("session") or known.get("chat") or known.get("persona") or "")
+
+
+def turn_owner(actor: Mapping[str, Any] | None) -> str:
+    """Return a digest of the session or guest that owns a turn, or "" if unknown."""
+    known = actor or {}
+    names = [str(known.get(name) or "") for name in ("session", "chat", "persona", "guest")]
+    return sha256("\n".join(names).encode()).hexdigest()[:16] if any(names) else ""

@@ -35,14 +35,18 @@ def build(cls: type, values: dict[str, Any], parent: str, *, ignore_unknown: boo
     return cls(**checked)
 
 
-def validate(action: Action) -> None:
-    """Convert the fields of an Action to their types; raise NotRunnableError or WireError."""
+def check_runnable(action: Action) -> None:
+    """Raise NotRunnableError for an Action that cannot be executed, such as ``message``."""
     if not action.runnable:
         runnable = ", ".join(sorted(kind for kind, cls in ACTIONS.items() if cls.runnable))
         raise NotRunnableError(
             f"An action of type {action.kind!r} cannot be executed. Types that can: {runnable}",
             "action",
         )
+
+
+def check_fields(action: Action) -> None:
+    """Convert the fields of an Action that was not parsed from JSON; raise WireError."""
     kind: Any = type(action)
     for name, hint in _own_fields(kind).items():
         setattr(action, name, check_field(getattr(action, name), hint, f"args.{name}"))

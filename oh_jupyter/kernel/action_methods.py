@@ -147,13 +147,16 @@ class ActionMethods:
             NotRunnableError: It is an Action such as ``message``, with nothing to execute.
             KeyboardInterrupt: The wait was interrupted; the Action is cancelled.
         """
+        is_parsed = isinstance(action, dict)
         if isinstance(action, dict):
             from oh_jupyter.events.wire import action_from_wire
 
             action = action_from_wire(action)
         notice = SLOW_ACTION_NOTICES.get(action.kind)
         with self.host.notice(notice) if notice else nullcontext():
-            return self._wait(self._executor.run_action(action, self._principal()))
+            return self._wait(
+                self._executor.run_action(action, self._principal(), is_parsed=is_parsed)
+            )
 
     def _principal(self) -> EventSource:
         return "agent" if self.host.in_agents_cell else "user"

@@ -11,7 +11,6 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextvars import ContextVar
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -33,10 +32,11 @@ from oh_jupyter.events import (
     Observation,
 )
 from oh_jupyter.events.action import progress
-from oh_jupyter.events.fields import validate
+from oh_jupyter.events.fields import check_fields, check_runnable
 from oh_jupyter.runtime.boxed_shells import BoxedShells, mark
 from oh_jupyter.runtime.confinement import confinement_fault
 from oh_jupyter.runtime.confirmation import Confirmations, dry_run
+from oh_jupyter.runtime.execution import Execution, current_execution, executing
 from oh_jupyter.runtime.host_access import HostAccess
 from oh_jupyter.runtime.mcp import McpProxy, parse_servers
 from oh_jupyter.runtime.plugin_set import PluginSet
@@ -64,14 +64,6 @@ if TYPE_CHECKING:
     from oh_jupyter.runtime.transfers import Transfers
     from oh_jupyter.shell import ShellSession
     from oh_jupyter.storage import FileStore
-
-acting_principal: ContextVar[EventSource] = ContextVar("acting_principal", default="agent")
-"""Principal of the Action that is being executed."""
-
-runs_boxed: ContextVar[bool] = ContextVar("runs_boxed", default=False)
-"""Whether the command that is being executed belongs in a sandbox."""
-is_agents: ContextVar[bool] = ContextVar("is_agents", default=True)
-"""Whether the Action that is being executed is an agent's, also if a person approved it."""
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -176,7 +168,11 @@ class ActionExecutor:
     def cwd(self) -> str:
         """The shell's working directory."""
         shell = self._shell
-        if self.boxes.is_on and acting_principal.get() != "user" and self.boxes.last is not None:
+        if (
+            self.boxes.is_on
+            and current_execution.get().principal != "user"
+            and self.boxes.last is not None
+        ):
             shell = self.boxes.last
         return shell.cwd if shell is not None else self.workspace_dir
 
@@ -199,6 +195,7 @@ class ActionExecutor:
         only_asks: bool = False,
         reasons: Sequence[str] = (),
         confined: bool = False,
+        is_parsed: bool = False,
     ) -> Observation:
         """Execute one Action and record it with its Observation.
 
@@ -211,6 +208,7 @@ class ActionExecutor:
             only_asks: Whether ``execute`` only approves it, and the agent may run it anywhere.
             reasons: Further reasons why an agent's Action waits, as clauses that begin with "it".
             confined: Whether the agent may use only the workspace's files and pages of the web.
+            is_parsed: Whether it comes from ``action_from_wire``, which has checked its fields.
 
         Returns:
             Its Observation; any failure becomes an ``ErrorObservation``.
@@ -220,7 +218,9 @@ class ActionExecutor:
             WireError: A field has a wrong type; nothing is recorded.
             asyncio.CancelledError: The caller cancelled the Action; that is recorded, too.
         """
-        validate(action)
+        check_runnable(action)
+        if not is_parsed:
+            check_fields(action)
         guest = (action.actor or {}).get("guest")
         if guest in self.interrupted_guests:
             return ErrorObservation(f"The user interrupted {guest}: the action was not run.")
@@ -254,24 +254,18 @@ class ActionExecutor:
             )
         self.events.add_event(action, source)
         state = self.running.begin(action)
-        principal_token = acting_principal.set(principal or source)
-        boxed_token, agent_token = runs_boxed.set(boxed), is_agents.set(is_of_agent)
-        progress_token = progress.set(state)
         try:
-            observation = await self.confirmations.decide(action, questions, state)
-            if observation is None:
-                await self.turns.before(action, principal or source)
-                state.start()
-                observation = await self._observe(action, execute)
+            with executing(Execution(principal or source, boxed, is_of_agent), state):
+                observation = await self.confirmations.decide(action, questions, state)
+                if observation is None:
+                    await self.turns.before(action, principal or source)
+                    state.start()
+                    observation = await self._observe(action, execute)
         except asyncio.CancelledError:
             cancelled = ErrorObservation("The action was cancelled.")
             self._record(cancelled, action, state, never_began=not state.has_begun)
             raise
         finally:
-            acting_principal.reset(principal_token)
-            runs_boxed.reset(boxed_token)
-            is_agents.reset(agent_token)
-            progress.reset(progress_token)
             del self.running[cast(int, action.id)]
             state.put_out()
             self.turns.after(action)
@@ -354,8 +348,8 @@ class ActionExecutor:
 
     @_execute.register
     async def _run(self, action: CmdRunAction) -> Observation:
-        if runs_boxed.get():
-            box = await self.boxes.open(action, is_agents=is_agents.get())
+        if current_execution.get().is_boxed:
+            box = await self.boxes.open(action, is_agents=current_execution.get().is_agents)
             cast(ActionProgress, progress.get()).queue()
             return await self.boxes.run(action, box)
         shell = await self.shell()
@@ -384,7 +378,7 @@ class ActionExecutor:
         from oh_jupyter.editor.file_actions import write_file
         from oh_jupyter.editor.notebook.tagged_cells import for_agent
 
-        write = for_agent(write_file) if is_agents.get() else write_file
+        write = for_agent(write_file) if current_execution.get().is_agents else write_file
         return await self.in_thread(write, action, cwd=self.cwd, editor=self.editor)
 
     @_execute.register
@@ -392,7 +386,7 @@ class ActionExecutor:
         from oh_jupyter.editor.file_actions import edit_file
         from oh_jupyter.editor.notebook.tagged_cells import for_agent
 
-        edit = for_agent(edit_file) if is_agents.get() else edit_file
+        edit = for_agent(edit_file) if current_execution.get().is_agents else edit_file
         return await self.in_thread(
             edit, action, cwd=self.cwd, editor=self.editor, settings=self.settings
         )
@@ -403,7 +397,7 @@ class ActionExecutor:
 
         if not self.settings.enable_browser:
             return ErrorObservation(NO_BROWSER)
-        if acting_principal.get() == "agent":
+        if current_execution.get().principal == "agent":
             timeout = action.timeout or BROWSE_TIMEOUT_SECONDS
             if not await self.takeover.until_free(timeout):
                 return ErrorObservation(BROWSER_HELD.format(timeout))
@@ -442,9 +436,9 @@ class ActionExecutor:
 
     async def enclose(self, action: CmdRunAction, argv: list[str]) -> list[str]:
         """Return the command line for a program of an Action, in a sandbox if it belongs there."""
-        if not runs_boxed.get():
+        if not current_execution.get().is_boxed:
             return argv
-        boxed = await self.boxes.open(action, is_agents=is_agents.get())
+        boxed = await self.boxes.open(action, is_agents=current_execution.get().is_agents)
         return boxed.box.enclose(argv, action.cwd or self.workspace_dir, [])[0]
 
     def interrupt_shells(self) -> None:

@@ -23,9 +23,9 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
     MCPAction,
 )
+from oh_jupyter.events.actor import session_of, turn_owner
 from oh_jupyter.runtime.agent_work import AgentWork
 from oh_jupyter.runtime.shell_states import ShellStates
-from oh_jupyter.runtime.turn_identity import session_of, title_of, turn_owner
 
 if TYPE_CHECKING:
     from oh_jupyter.checkpoints import Checkpoint, Checkpoints, RewindPlan, VariableChange
@@ -49,29 +49,6 @@ CLOSE_SECONDS = 3.0
 """How long a closing runtime waits for the end of its last turn."""
 
 
-class Variables(Protocol):
-    """The variables of the kernel that the turns are in."""
-
-    async def mark(self, checkpoint: int, *, in_cell: bool) -> None:
-        """Keep all variables as of a mark."""
-
-    async def preview(
-        self, checkpoint: int, *, everything: bool, as_person: bool, in_cell: bool
-    ) -> tuple[list[VariableChange], list[str]]:
-        """Return what a rewind would do, and its limits; raise CheckpointError if a cell runs."""
-
-    async def rewind(
-        self,
-        checkpoint: int,
-        new_checkpoint: int,
-        *,
-        everything: bool,
-        as_person: bool,
-        in_cell: bool,
-    ) -> list[VariableChange]:
-        """Restore the variables; raise CheckpointError if a cell runs."""
-
-
 @dataclass(frozen=True)
 class Scope:
     """Extent of a rewind.
@@ -91,6 +68,23 @@ class Scope:
     everything: bool = False
     in_cell: bool = False
     as_person: bool = True
+
+
+class Variables(Protocol):
+    """The variables of the kernel that the turns are in."""
+
+    async def mark(self, checkpoint: int, *, in_cell: bool) -> None:
+        """Keep all variables as of a mark."""
+
+    async def preview(
+        self, checkpoint: int, scope: Scope
+    ) -> tuple[list[VariableChange], list[str]]:
+        """Return what a rewind would do, and its limits; raise CheckpointError if a cell runs."""
+
+    async def rewind(
+        self, checkpoint: int, new_checkpoint: int, scope: Scope
+    ) -> list[VariableChange]:
+        """Restore the variables; raise CheckpointError if a cell runs."""
 
 
 class Turns:
@@ -164,9 +158,9 @@ class Turns:
                     if principal == "user":
                         self._part_of = None
                         await self._end()
-                    elif not await self._continues(session_of(action)):
+                    elif not await self._continues(session_of(action.actor)):
                         by = turn_owner(action.actor)
-                        await self._begin(title_of(action), "agent", session_of(action), by)
+                        await self._begin(title_of(action), "agent", session_of(action.actor), by)
                 except CheckpointError as error:
                     self._give_up(error)
         if principal != "user":
@@ -288,12 +282,7 @@ class Turns:
         if self.variables is None or not scope.variables:
             return RewindPlan()
         try:
-            rows, notes = await self.variables.preview(
-                id,
-                everything=scope.everything,
-                as_person=scope.as_person,
-                in_cell=scope.in_cell,
-            )
+            rows, notes = await self.variables.preview(id, scope)
         except CheckpointError as error:
             if not preview:
                 raise
@@ -303,13 +292,7 @@ class Turns:
     async def _rewind_variables(self, id: int, scope: Scope) -> list[VariableChange]:
         assert self.variables is not None
         entries: list[Checkpoint] = await self._in_thread(self.checkpoints.entries)
-        return await self.variables.rewind(
-            id,
-            entries[-1].id,
-            everything=scope.everything,
-            as_person=scope.as_person,
-            in_cell=scope.in_cell,
-        )
+        return await self.variables.rewind(id, entries[-1].id, scope)
 
     async def settle(self) -> None:
         """Close the turns of dead kernels, so that later changes do not count as theirs."""
@@ -466,6 +449,23 @@ class Turns:
 
     def _has_given_up(self) -> bool:
         return bool(self.problem) and time.monotonic() < self._retry_time
+
+
+def title_of(action: Action) -> str:
+    """Return a title for the turn that an Action starts: its purpose, or what it does."""
+    if thought := getattr(action, "thought", "").strip():
+        return str(thought).splitlines()[0]
+    if isinstance(action, IPythonRunCellAction):
+        lines = [line.strip() for line in action.code.splitlines() if line.strip()]
+        telling = [line for line in lines if not line.startswith(("#", "import ", "from "))]
+        return next(iter(telling or lines), "")
+    if isinstance(action, CmdRunAction):
+        return action.command.strip()
+    if isinstance(action, FileEditAction) and action.command == "notebook_edit":
+        return f"edit cells of {os.path.basename(action.path)}"
+    if isinstance(action, FileEditAction | FileWriteAction):
+        return f"{getattr(action, 'command', None) or 'write'} {action.path}"
+    return action.message
 
 
 def _may_change_files(action: Action) -> bool:

@@ -20,9 +20,8 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
     Observation,
 )
-from oh_jupyter.events.actor import agent_name
+from oh_jupyter.events.actor import agent_name, session_of
 from oh_jupyter.runtime.cell_risk import CREDENTIALS
-from oh_jupyter.runtime.turn_identity import session_of
 from oh_jupyter.runtime.turns import SESSION_PAUSE_SECONDS
 
 MAX_HOSTS = 3
@@ -88,7 +87,7 @@ class UntrustedText:
     def _hosts_read_by(self, action: Action) -> list[str]:
         """Return the hosts of an Action's agent; a long pause forgets them."""
         actor = action.actor or {}
-        agent = str(actor.get("guest") or session_of(action) or agent_name(actor))
+        agent = str(actor.get("guest") or session_of(action.actor) or agent_name(actor))
         now = time.monotonic()
         if now - self._last_times.get(agent, -math.inf) > SESSION_PAUSE_SECONDS:
             self._hosts[agent] = []

@@ -26,7 +26,7 @@ from oh_jupyter.kernel.cells.agent_outputs import (
 )
 from oh_jupyter.kernel.cells.inline import next_number, run_inline
 from oh_jupyter.kernel.cells.main_thread import MainThreadWait, interrupt_main_thread
-from oh_jupyter.runtime.executor import acting_principal
+from oh_jupyter.runtime.execution import current_execution
 
 MAX_LINE_CHARS = 200
 """Characters of a cell's first line in a summary."""
@@ -90,7 +90,7 @@ class ShellCells:
     ) -> CellOutput:
         """Run a cell like ``CellRunner``; raise PluginError if nothing can run it."""
         # Read here, because the main thread has the context of the waiting magic.
-        is_agents = acting_principal.get() != "user"
+        is_agents = current_execution.get().principal != "user"
         numbered = stores_history.get() and not silent and self._guard is not None
         report_start = progress.get().begin
         while (wait := MainThreadWait.current()) is not None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from oh_jupyter.checkpoints import VariableChange
     from oh_jupyter.checkpoints.variables.history import VariableHistory
     from oh_jupyter.runtime import ActionExecutor
+    from oh_jupyter.runtime.turns import Scope
 
 T = TypeVar("T")
 
@@ -83,7 +84,7 @@ class CellVariables:
         await self._call(lambda: self._current().mark(checkpoint), in_cell)
 
     async def preview(
-        self, checkpoint: int, *, everything: bool, as_person: bool, in_cell: bool
+        self, checkpoint: int, scope: Scope
     ) -> tuple[list[VariableChange], list[str]]:
         """Return what a rewind would do now, and its limits as sentences.
 
@@ -93,19 +94,15 @@ class CellVariables:
 
         def preview() -> tuple[list[VariableChange], list[str]]:
             history = self._current()
-            rows = history.preview(checkpoint, everything=everything, as_person=as_person)
+            rows = history.preview(
+                checkpoint, everything=scope.everything, as_person=scope.as_person
+            )
             return rows, history.notes(checkpoint) if rows else []
 
-        return await self._call(preview, in_cell)
+        return await self._call(preview, scope.in_cell)
 
     async def rewind(
-        self,
-        checkpoint: int,
-        new_checkpoint: int,
-        *,
-        everything: bool,
-        as_person: bool,
-        in_cell: bool,
+        self, checkpoint: int, new_checkpoint: int, scope: Scope
     ) -> list[VariableChange]:
         """Restore the variables; ``new_checkpoint`` undoes that.
 
@@ -114,9 +111,12 @@ class CellVariables:
         """
         return await self._call(
             lambda: self._current().rewind(
-                checkpoint, new_checkpoint, everything=everything, as_person=as_person
+                checkpoint,
+                new_checkpoint,
+                everything=scope.everything,
+                as_person=scope.as_person,
             ),
-            in_cell,
+            scope.in_cell,
         )
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from oh_jupyter.background import wait_while
 from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import AgentNotFoundError, EventNotFoundError, WireError
 from oh_jupyter.events import Action, FileEditAction, FileEditObservation, Observation
+from oh_jupyter.events.fields import mapping
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.wire import action_from_wire, to_wire
 from oh_jupyter.kernel.control.broadcast import clipped
@@ -74,7 +75,7 @@ def _notes(request: Request) -> dict[str, Any]:
 async def _observe(request: Request, wire: Any) -> Observation:
     """Execute a client's Action; the client may name a source, but not a principal."""
     action = action_from_wire(wire)
-    action.actor = request.fields.get("actor")
+    action.actor = _actor(request)
     if request.fields.get("relative_paths") is True and isinstance(action, FileEditAction):
         action.path = os.path.join(request.runtime.executor.cwd, action.path)
     if "key" in request.fields:
@@ -82,8 +83,14 @@ async def _observe(request: Request, wire: Any) -> Observation:
     source = action.source or "agent"
     confined = request.fields.get("confined") is True
     return await request.runtime.executor.run_action(
-        action, source, principal="agent", confined=confined
+        action, source, principal="agent", confined=confined, is_parsed=True
     )
+
+
+def _actor(request: Request) -> dict[str, Any] | None:
+    """Return the origin that a request names; raise WireError if it is no object."""
+    actor = request.fields.get("actor")
+    return None if actor is None else mapping(actor, "actor")
 
 
 @operation("announce_edit")

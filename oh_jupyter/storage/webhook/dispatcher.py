@@ -16,12 +16,13 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from oh_jupyter.background import try_start_thread
 from oh_jupyter.storage.webhook import scheduler
+from oh_jupyter.storage.webhook.batching import BatchPolicy, FreshChanges
 from oh_jupyter.storage.webhook.changes import (
     Change,
     DeliveryReport,
@@ -53,34 +54,6 @@ _PATH_LOCKS = 64
 # Planning many changes takes time, so not every new change starts it.
 _REST_SECONDS_PER_CHANGE = 0.0001
 _LOCK_SECONDS = 1.0
-
-
-@dataclass(frozen=True)
-class BatchPolicy:
-    """Timing and size of batches; 0 ``batch_bytes`` sends changes one by one."""
-
-    quiet_seconds: float = 0.0
-    max_wait_seconds: float = 0.0
-    batch_bytes: int = 0
-
-
-@dataclass
-class _Fresh:
-    """Changes that the store has applied since the last plan."""
-
-    numbers: list[int] = field(default_factory=list)
-    sizes: dict[str, int] = field(default_factory=dict)  # of the last change of each path
-    size: int = 0
-    first: float = 0.0  # of the monotonic clock
-    last: float = 0.0
-
-    def add(self, number: int, change: Change) -> None:
-        self.last = time.monotonic()
-        if not self.numbers:
-            self.first = self.last
-        self.numbers.append(number)
-        self.size += len(change.contents) - self.sizes.get(change.key, 0)
-        self.sizes[change.key] = len(change.contents)
 
 
 class _Flush(NamedTuple):
@@ -125,7 +98,7 @@ class Dispatcher:
         # Guarded by the lock:
         self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
-        self._fresh = _Fresh()
+        self._fresh = FreshChanges(self._batch_policy)
         self._flushes: list[_Flush] = []
         self._delivered = 0
         self._failed: deque[FailedDelivery] = deque(maxlen=_MAX_FAILURES)
@@ -185,12 +158,8 @@ class Dispatcher:
             for number, change in recorded:
                 self._fresh.add(number, change)
             # Once awake, the thread finds later changes itself.
-            if recorded and (is_first or self._is_full or self._is_stopping):
+            if recorded and (is_first or self._fresh.is_full or self._is_stopping):
                 self._wake_thread()
-
-    @property
-    def _is_full(self) -> bool:
-        return 0 < self._batch_policy.batch_bytes <= self._fresh.size
 
     def _add_failed(self, changes: Iterable[PendingChange]) -> None:
         with self._lock:
@@ -281,7 +250,7 @@ class Dispatcher:
     def _mark_applied(self) -> list[int]:
         """Mark the new changes as applied, for other processes and the next start."""
         with self._lock:
-            fresh, self._fresh = self._fresh.numbers, _Fresh()
+            fresh, self._fresh = self._fresh.numbers, FreshChanges(self._batch_policy)
         # Without the mark, others wait until this process has ended.
         with contextlib.suppress(*OUTBOX_ERRORS):
             self.outbox.mark_applied(fresh)
@@ -356,9 +325,7 @@ class Dispatcher:
             now = time.monotonic()
             wait = 0.0 if self._needs_plan else self._plan.wake_at - time.time()
             if self._fresh.numbers:
-                policy, fresh = self._batch_policy, self._fresh
-                due = min(fresh.last + policy.quiet_seconds, fresh.first + policy.max_wait_seconds)
-                wait = 0.0 if self._is_stopping or self._is_full else min(wait, due - now)
+                wait = 0.0 if self._is_stopping else min(wait, self._fresh.due - now)
             return max(wait, self._rest_until - now, 0.0)
 
     def _make_plan(self) -> None:

@@ -20,10 +20,11 @@ from oh_jupyter.errors import StoreConfigError
 from oh_jupyter.storage.atomic import AtomicTextFile, spooled
 from oh_jupyter.storage.base import FileInfo, FileStore, OpenMode, contents_bytes
 from oh_jupyter.storage.paths import file_key, path_key
+from oh_jupyter.storage.webhook.batching import BatchPolicy
 from oh_jupyter.storage.webhook.changes import Change, Delivery, DeliveryReport
 from oh_jupyter.storage.webhook.client import Signer, WebhookClient
 from oh_jupyter.storage.webhook.database import outbox_file
-from oh_jupyter.storage.webhook.dispatcher import BatchPolicy, Dispatcher
+from oh_jupyter.storage.webhook.dispatcher import Dispatcher
 from oh_jupyter.storage.webhook.outbox import Outbox
 from oh_jupyter.storage.webhook.scheduler import RetryPolicy
 

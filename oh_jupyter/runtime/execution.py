@@ -1,0 +1,42 @@
+"""Facts about the Action that is being executed, for everything that runs on its behalf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from oh_jupyter.events import EventSource
+from oh_jupyter.events.action import progress
+from oh_jupyter.runtime.progress import ActionProgress
+
+
+@dataclass(frozen=True)
+class Execution:
+    """For whom and where an Action is executed.
+
+    Attributes:
+        principal: The actual principal.
+        is_boxed: Whether a command belongs in a sandbox.
+        is_agents: Whether it is an agent's Action, also if a person approved it.
+    """
+
+    principal: EventSource = "agent"
+    is_boxed: bool = False
+    is_agents: bool = True
+
+
+current_execution: ContextVar[Execution] = ContextVar("current_execution", default=Execution())  # noqa: B039
+
+
+@contextmanager
+def executing(execution: Execution, state: ActionProgress) -> Iterator[None]:
+    """Make an execution and the progress of its Action the current ones."""
+    execution_token = current_execution.set(execution)
+    progress_token = progress.set(state)
+    try:
+        yield
+    finally:
+        current_execution.reset(execution_token)
+        progress.reset(progress_token)
