@@ -51,6 +51,8 @@ def _run(options: argparse.Namespace) -> int:
         return connect(options)
     if options.command == "token":
         return _token(options)
+    if options.command == "sandbox":
+        return _install_sandbox(options)
     if options.command == "doctor":
         return _examine(as_json=options.json)
     if options.command in _OF_A_SERVER:
@@ -87,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_address(relay)
     _add_connect(commands)
     _add_token(commands)
+    _add_sandbox(commands)
     doctor = commands.add_parser(
         "doctor",
         help="tell what does not work here, and the command that mends it",
@@ -168,6 +171,39 @@ def _add_token(commands: Any) -> None:
     )
     token.add_argument("--label", default="", help="a name for the list and the event log")
     token.add_argument("--revoke", metavar="ID", help="revoke the token with this id")
+
+
+def _add_sandbox(commands: Any) -> None:
+    sandbox = commands.add_parser(
+        "sandbox",
+        help='install the kernel "Python 3 (sandboxed)"',
+        description="Install a kernelspec whose kernels run in a sandbox as a whole.",
+    )
+    sandbox.add_argument("action", choices=["install"])
+    sandbox.add_argument(
+        "--network",
+        choices=["none", "host"],
+        default="none",
+        help="network of the kernels: none, or the machine's (default: none)",
+    )
+    sandbox.add_argument(
+        "--sys-prefix", action="store_true", help="install into this environment, not for the user"
+    )
+
+
+def _install_sandbox(options: argparse.Namespace) -> int:
+    from oh_jupyter.boxed_kernel import DISPLAY_NAME, install_kernelspec
+    from oh_jupyter.sandbox import find_engine
+
+    prefix = sys.prefix if options.sys_prefix else None
+    print(
+        f"Installed {DISPLAY_NAME} in {install_kernelspec(network=options.network, prefix=prefix)}"
+    )
+    engine = find_engine(None)
+    if engine.program is None:
+        print(f"Its kernels do not start yet: {engine.sentence}")
+        return 1
+    return 0
 
 
 def _add_scopes(parser: argparse.ArgumentParser) -> None:

@@ -48,6 +48,9 @@ __all__ = [
 OUTPUT_LIMIT = 30_000
 """Characters of a cell's or a shell's output in an Observation."""
 
+BOXED_KERNEL_VARIABLE = "OH_JUPYTER_BOXED_KERNEL"
+"""Environment variable with the network of a kernel that is in a sandbox as a whole."""
+
 SESSION_KEY_VARIABLE = "SESSION_API_KEY"
 """Environment variable with the key of clients of OpenHands' protocol."""
 
@@ -264,10 +267,17 @@ class Settings:
     )
     sandbox_network: str = _setting(
         "none",
-        "Network of the sandbox: none, or host for the machine's; with host, risky commands wait "
-        "for a person also in the sandbox.",
+        "Network of the sandbox: none; listed for the hosts of sandbox_hosts only; ask, where "
+        "another host waits for a person; or host for the machine's, with which risky commands "
+        "wait for a person also in the sandbox.",
         "OH_JUPYTER_SANDBOX_NETWORK",
-        choices=("none", "host"),
+        choices=("none", "listed", "ask", "host"),
+    )
+    sandbox_hosts: tuple[str, ...] = _setting(
+        (),
+        "Hosts that the sandbox may reach with listed and ask: names, *.names, addresses and "
+        "networks, each with :PORT for others than 80 and 443, and presets such as pypi.",
+        "OH_JUPYTER_SANDBOX_HOSTS",
     )
     sandbox_writable: tuple[str, ...] = _setting(
         (),
@@ -279,6 +289,13 @@ class Settings:
         (),
         "More paths that are invisible in the sandbox, relative to the workspace.",
         "OH_JUPYTER_SANDBOX_HIDDEN",
+    )
+    sandbox_max_processes: int = _setting(
+        4096,
+        "Maximum number of processes and threads of an agent's shell in the sandbox; it does not "
+        "hold for the superuser.",
+        "OH_JUPYTER_SANDBOX_MAX_PROCESSES",
+        minimum=1,
     )
     agents: dict[str, str] | None = _setting(  # noqa: RUF009
         None,

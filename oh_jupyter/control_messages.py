@@ -49,6 +49,10 @@ RUNNING_HINT = (
 with other tools and parameters replace it by their own."""
 
 
+KEEP_OUT_TAG = "agent-keep-out"
+"""Tag of a notebook's cells that agents may neither edit nor run."""
+
+
 @dataclass(frozen=True)
 class Reply:
     """Result of an operation in the kernel.

@@ -29,6 +29,7 @@
     ├── ChildStartError                 a child process could not be started
     ├── ShellError                      the shell session could not start or answer
     │   └── SandboxError                no sandbox can be made for it here
+    │       └── HostError               a sandbox may not, or cannot, reach a host
     ├── BrowserError                    the browser could not start or answer
     │   ├── BrowserNotFoundError        no Chromium, Chrome or Edge on this machine
     │   ├── BrowserActionError          a browser action was malformed or failed
@@ -93,6 +94,7 @@ __all__ = [
     "GatewayTimeoutError",
     "GenerationChangedError",
     "HistoryAccessError",
+    "HostError",
     "InspectionError",
     "KernelDiedError",
     "KernelError",
@@ -261,6 +263,19 @@ class ShellError(OhJupyterError):
 
 class SandboxError(ShellError):
     """No sandbox can be made for the shell here."""
+
+
+class HostError(SandboxError):
+    """A sandbox may not, or cannot, reach a host.
+
+    Attributes:
+        status: Status of HTTP for the program that wants to reach it.
+    """
+
+    def __init__(self, message: str, status: int = 403) -> None:
+        """Make the error with its message and status."""
+        super().__init__(message)
+        self.status = status
 
 
 class BrowserError(OhJupyterError):

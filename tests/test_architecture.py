@@ -44,6 +44,7 @@ MAY_IMPORT = {
     "checkpoints": LOW,
     "cells": LOW,
     "sandbox": LOW,
+    "boxed_kernel": BASE | {"config", "sandbox"},
     "plugins": LOW | ROOMS | {"cells"},
     "runtime": LOW | ROOMS | {"cells", "plugins", "mcp_sdk"},
     "evaluation": LOW | {"browser", "runtime", "storage"},
@@ -82,7 +83,8 @@ MAY_IMPORT = {
     "client": BASE | {"events", "config"},
     "connect": BASE | {"events", "config", "server", "client"},
     "doctor": LOW | ROOMS | {"agents", "runtime", "vulnerabilities"},
-    "cli": BASE | {"browser", "server", "client", "connect", "config", "doctor"},
+    "cli": BASE
+    | {"boxed_kernel", "sandbox", "browser", "server", "client", "connect", "config", "doctor"},
     "testing": BASE | {"cells", "storage"},
     "__init__": BASE | {"kernel", "server"},
 }
@@ -90,7 +92,7 @@ JUPYTER = {"IPython", "ipykernel", "tornado", "traitlets", "jupyter_client", "ju
 # Plugins run cells in kernels of their own; what they need for that is no part of the kernel.
 MAY_BE_A_CLIENT = {"cells", "plugins", "testing"}
 MCP_SDK = {"mcp", "mcp_types", "httpx2"}
-MAY_USE_JUPYTER = {"traits", "kernel", "server", "__init__", "cli", "doctor"}
+MAY_USE_JUPYTER = {"boxed_kernel", "traits", "kernel", "server", "__init__", "cli", "doctor"}
 SOURCES = sorted(
     path for path in PACKAGE.rglob("*.py") if "labextension" not in path.relative_to(PACKAGE).parts
 )

@@ -45,6 +45,7 @@ from oh_jupyter.agents.permissions import (
     title_of,
 )
 from oh_jupyter.agents.terminals import AgentTerminal, command_line
+from oh_jupyter.agents.tool_server import TOOL_SERVER
 from oh_jupyter.agents.turn import (
     MAX_OUTPUT_CHARS,
     AgentTurn,
@@ -69,9 +70,6 @@ from oh_jupyter.events import (
 
 if TYPE_CHECKING:
     from oh_jupyter.runtime import ActionExecutor
-
-TOOL_SERVER = "oh"
-"""Name under which an agent gets our MCP server."""
 
 MAX_TERMINALS = 50
 

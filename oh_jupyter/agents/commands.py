@@ -6,12 +6,14 @@ import difflib
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any
 
+from oh_jupyter.agents.codex_tools import codex_tool_server
+from oh_jupyter.agents.tool_server import ToolServer
 from oh_jupyter.errors import AgentError, AgentNotFoundError
 
 MIN_RESEMBLANCE = 0.8
@@ -32,6 +34,8 @@ class AgentCommand:
         installation: How to install it.
         session_options: ``_meta`` of ``session/new``, which disables the agent's own tools.
         needs_tools: Whether its own tools are disabled, so that it depends on ours.
+        configure_tools: Returns the arguments and the environment that make our MCP server known
+            to it, for an agent that does not get the server with ``session/new``.
     """
 
     name: str
@@ -40,6 +44,7 @@ class AgentCommand:
     installation: str = ""
     session_options: Mapping[str, Any] = field(default_factory=dict)
     needs_tools: bool = False
+    configure_tools: Callable[[ToolServer], tuple[tuple[str, ...], dict[str, str]]] | None = None
 
     def arguments(self) -> tuple[str, ...]:
         """Return program and arguments as they can be started here.
@@ -98,6 +103,7 @@ _AGENTS = (
         "@zed-industries/codex-acp",
         "npm install -g @zed-industries/codex-acp",
         needs_tools=True,
+        configure_tools=codex_tool_server,
     ),
     AgentCommand(
         "gemini",

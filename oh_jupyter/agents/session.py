@@ -30,11 +30,11 @@ from acp.schema import (
 from pydantic import ValidationError
 
 from oh_jupyter._version import __version__
-from oh_jupyter.agents.acp_client import TOOL_SERVER, AcpClient
+from oh_jupyter.agents.acp_client import AcpClient
 from oh_jupyter.agents.children import END_GRACE_SECONDS, end_child, start_child
 from oh_jupyter.agents.commands import AgentCommand
 from oh_jupyter.agents.failures import advice, failure_message, trouble
-from oh_jupyter.agents.tool_server import ToolServer, save_open_documents
+from oh_jupyter.agents.tool_server import TOOL_SERVER, ToolServer, save_open_documents
 from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.agents.undone import UndoneTurns
@@ -108,13 +108,16 @@ class AgentSession:
         if tools is not None:
             tools = replace(tools, guest=self._guest)
             self._client.save_documents = partial(save_open_documents, tools)
-        argv = self.command.arguments()
+        argv, environment = self.command.arguments(), self._environment
+        if tools is not None and self.command.configure_tools is not None:
+            arguments, variables = self.command.configure_tools(tools)
+            argv, environment = (*argv, *arguments), environment | variables
         timeout_seconds = self._executor.settings.agent_start_timeout
         self._child = await start_child(
             self._executor.in_thread,
             argv,
             cwd=self._executor.workspace_dir,
-            env=self._environment,
+            env=environment,
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
@@ -156,7 +159,8 @@ class AgentSession:
         self._info = info
         if info.agent_info is not None:
             self._client.name = info.agent_info.title or info.agent_info.name
-        self._servers = [] if tools is None else [self._mcp_server(tools)]
+        if tools is not None and self.command.configure_tools is None:
+            self._servers = [self._mcp_server(tools)]
         if resume is None:
             self.session_id = await self._new_session()
             return

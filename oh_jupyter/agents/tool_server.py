@@ -11,6 +11,9 @@ from oh_jupyter._version import __version__
 from oh_jupyter.control_messages import GUEST_HEADER
 from oh_jupyter.errors import AgentError
 
+TOOL_SERVER = "oh"
+"""Name under which an agent gets our MCP server."""
+
 TIMEOUT_SECONDS = 30.0
 PROTOCOL_VERSION = "2025-06-18"
 

@@ -13,6 +13,7 @@ from oh_jupyter.editor.files.paths import check_path, exists
 from oh_jupyter.editor.history.commit import PlannedChange
 from oh_jupyter.editor.history.file_history import FileHistory
 from oh_jupyter.editor.messages import too_large
+from oh_jupyter.editor.notebook.tagged_cells import check_tagged_cells
 from oh_jupyter.editor.notebook.validation import check_notebook, max_bytes_of, new_notebook
 from oh_jupyter.editor.reading import read_text
 from oh_jupyter.editor.result import EditorResult
@@ -99,6 +100,7 @@ class Stage:
     def put(self, path: Path, data: bytes | None) -> StagedFile:
         """Set the content of a file, in its own encoding; None removes it."""
         staged = self.at(path)
+        check_tagged_cells(path, staged.old, data)
         if data is None:
             staged.new = staged.text = None
             return staged
@@ -122,6 +124,7 @@ class Stage:
         old, fingerprint = atomic_write.read(path) if exists(path) else (None, None)
         staged = StagedFile(path, old, fingerprint, mode=mode, command="write", commands=1)
         staged.new = compute(old)
+        check_tagged_cells(path, old, staged.new)
         self._files[real_path(path)] = staged
 
     def check_conflicts(self) -> dict[Path, str]:

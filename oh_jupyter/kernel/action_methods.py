@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+STORE_PREFIX = "store:"
+"""Prefix of paths in the store, where files are meant as well."""
+
 SLOW_ACTION_NOTICES = {
     "browse": "The browser is working …",
     "browse_interactive": "The browser is working …",
@@ -169,6 +172,35 @@ class ActionMethods:
             ShellError: A name or value is invalid.
         """
         self._runtime.submit(self._executor.set_env(variables, sandbox=sandbox)).result()
+
+    def put(self, value: object, path: str) -> str:
+        """Save an object as a file, or in the store, in the format of the path's suffix.
+
+        Args:
+            value: A pandas or polars table (.csv, .parquet, .json, .xlsx, .feather, .html), an
+                array (.npy, .csv), a figure or a Pillow image (.png and others), a text or bytes
+                (any suffix), JSON-like data (.json), or any object (.pkl).
+            path: The file, relative to the shell's directory; or ``store:`` and a path in the
+                store. Missing directories are created, and an existing file is replaced.
+
+        Returns:
+            The absolute path of the file, or the path in the store.
+
+        Raises:
+            InspectionError: The value cannot be written in this format.
+            OSError: The file cannot be written.
+        """
+        from oh_jupyter.kernel.saving import encoded
+
+        contents = encoded(value, path)
+        if path.startswith(STORE_PREFIX):
+            self.store.write(path.removeprefix(STORE_PREFIX), contents)
+            return path.removeprefix(STORE_PREFIX)
+        target = self._absolute(path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "wb") as file:
+            file.write(contents)
+        return target
 
     def _act(self, action: Action, timeout: float | None = None) -> Any:
         action.timeout = timeout

@@ -84,6 +84,7 @@ _LIVE_SETTINGS = frozenset(
         *("agent_start_timeout", "agents", "checkpoint_pause", "checkpoints"),
         *("checkpoint_variables", "checkpoint_variables_disk_mb", "checkpoint_variables_mb"),
         *("confirmation", "confirmation_timeout", "untrusted_text", "enable_browser"),
+        "sandbox_hosts",
     }
 )
 """Settings that a running runtime applies immediately."""

@@ -8,7 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from oh_jupyter.config import Settings, check_value, environment_without_secrets, state_home
+from oh_jupyter.config import (
+    BOXED_KERNEL_VARIABLE,
+    Settings,
+    check_value,
+    environment_without_secrets,
+)
 from oh_jupyter.errors import SandboxError
 from oh_jupyter.events import (
     Action,
@@ -21,13 +26,17 @@ from oh_jupyter.events import (
     Observation,
 )
 from oh_jupyter.runtime.confinement import is_below
+from oh_jupyter.runtime.host_access import HostAccess
 from oh_jupyter.runtime.resources import make_shell, shell_user
 from oh_jupyter.sandbox import Box, Engine, allowed_environment, find_engine, make_profile
 from oh_jupyter.sandbox.hints import hint
+from oh_jupyter.sandbox.hosts import parse_hosts
+from oh_jupyter.sandbox.own_folders import homes, make_folders, own_folders
 from oh_jupyter.sandbox.profile import hidden_paths, is_protected, protected_files
 
 if TYPE_CHECKING:
     from oh_jupyter.sandbox.profile import Network
+    from oh_jupyter.sandbox.proxy import Proxy, Resolve
     from oh_jupyter.shell import ShellSession
 
 T = TypeVar("T")
@@ -36,12 +45,34 @@ PERSON = "%oh_run --sandbox"
 """Name of the box for a person's own commands."""
 
 
+MAX_NOTES = 3
+"""Maximum number of refused hosts that the result of a command names."""
+
+NETWORKS = {
+    "none": "no network",
+    "listed": "listed hosts",
+    "ask": "listed and approved hosts",
+    "host": "the machine's network",
+}
+"""Networks of boxes in a status line."""
+
+
 @dataclass(frozen=True)
 class BoxedShell:
-    """A box and the shell in it."""
+    """A box, the shell in it, and its way to a network."""
 
     box: Box
     shell: ShellSession
+    access: HostAccess
+    proxy: Proxy | None
+
+    async def close(self) -> None:
+        """End all of its processes and connections."""
+        await self.shell.close_async()
+        self.access.withdraw()
+        if self.proxy is not None:
+            await self.proxy.close()
+        self.box.close()
 
 
 class BoxedShells:
@@ -49,6 +80,8 @@ class BoxedShells:
 
     Attributes:
         last: The shell of the last agent that used one.
+        kernel_network: Network of the box that the whole kernel is in, or "" outside of one.
+        resolve: Resolves names for the proxies; None for the machine's resolver.
     """
 
     def __init__(
@@ -56,23 +89,35 @@ class BoxedShells:
         settings: Callable[[], Settings],
         workspace_dir: str,
         in_thread: Callable[..., Awaitable[T]],
+        make_access: Callable[[], HostAccess],
     ) -> None:
-        """Start no box yet; raise ConfigError for an unknown setting."""
+        """Start no box yet; raise ConfigError for an invalid setting."""
         check_value("sandbox", settings().sandbox)
         check_value("sandbox_network", settings().sandbox_network)
+        parse_hosts(settings().sandbox_hosts)
         self._settings = settings
         self._workspace_dir = workspace_dir
         self._in_thread: Callable[..., Awaitable[object]] = in_thread
         self._boxes: dict[str, BoxedShell] = {}
         self._starting = asyncio.Lock()
         self._exports: dict[str, str] = {}
+        self._make_access = make_access
+        self._loop = asyncio.get_running_loop()
+        # Read once, before any cell could change it.
+        self.kernel_network = os.environ.get(BOXED_KERNEL_VARIABLE, "")
         self.engine: Engine | None = None
         self.last: ShellSession | None = None
+        self.resolve: Resolve | None = None
 
     @property
     def is_on(self) -> bool:
-        """Whether agents' commands belong in a box."""
-        return self._settings().sandbox != "off"
+        """Whether agents' commands belong in a box of their own."""
+        return self._settings().sandbox != "off" and not self.kernel_network
+
+    @property
+    def contains_kernel(self) -> bool:
+        """Whether the whole kernel is in a box that nothing leaves."""
+        return self.kernel_network == "none"
 
     @property
     def shells(self) -> list[ShellSession]:
@@ -87,7 +132,7 @@ class BoxedShells:
         """
         if not isinstance(action, CmdRunAction):
             return False
-        if not action.sandbox and not (is_agents and self.is_on):
+        if self.kernel_network or (not action.sandbox and not (is_agents and self.is_on)):
             return False
         engine = await self.find()
         if engine.program is not None:
@@ -118,14 +163,14 @@ class BoxedShells:
     def hidden(self) -> list[str]:
         """Return the paths that boxes hide."""
         settings = self._settings()
-        homes, own = _homes(shell_user(settings)), _own_folders(settings)
-        return hidden_paths(self._workspace_dir, homes, own, settings.sandbox_hidden)
+        user_homes, own = homes(shell_user(settings)), own_folders(settings)
+        return hidden_paths(self._workspace_dir, user_homes, own, settings.sandbox_hidden)
 
     def placeholders(self) -> list[str]:
         """Return the missing files of the workspace that a box makes, which no agent changes."""
         if not self.is_on:
             return []
-        files = protected_files(self._workspace_dir, _homes(shell_user(self._settings())))
+        files = protected_files(self._workspace_dir, homes(shell_user(self._settings())))
         return [path for path, _ in files if not os.path.lexists(path)]
 
     async def find(self) -> Engine:
@@ -137,26 +182,16 @@ class BoxedShells:
 
     @property
     def contains(self) -> bool:
-        """Whether nothing leaves a box, so that a command in it needs no approval."""
-        return self._settings().sandbox_network == "none"
+        """Whether nothing leaves a box unasked, so that a command in it needs no approval."""
+        return self._settings().sandbox_network != "host"
 
-    async def shell(self, action: Action, *, is_agents: bool) -> ShellSession:
-        """Return the shell in the box of an Action's agent, started at its first use."""
-        return (await self._open(action, is_agents)).shell
+    @property
+    def has_network(self) -> bool:
+        """Whether a command in a box can send data out, if only to an allowed host."""
+        return self._settings().sandbox_network != "none"
 
-    async def run(self, action: CmdRunAction, shell: ShellSession) -> Observation:
-        """Run a command in a shell, with a hint if it probably failed because of its box."""
-        observation = await shell.execute_async(action)
-        if isinstance(observation, CmdOutputObservation) and observation.exit_code not in (0, -1):
-            note = hint(observation.content, self._settings().sandbox_network)
-            observation.metadata.suffix += note and f"\n[{note}]"
-        return observation
-
-    async def box(self, action: Action, *, is_agents: bool) -> Box:
-        """Return the box of an Action's agent, with its shell started."""
-        return (await self._open(action, is_agents)).box
-
-    async def _open(self, action: Action, is_agents: bool) -> BoxedShell:
+    async def open(self, action: CmdRunAction, *, is_agents: bool) -> BoxedShell:
+        """Return the box of a command's agent, with its shell started."""
         owner = _owner(action) if is_agents else PERSON
         async with self._starting:
             boxed = self._boxes.get(owner)
@@ -165,7 +200,30 @@ class BoxedShells:
                 self._boxes[owner] = boxed
             if is_agents:
                 self.last = boxed.shell
-            return boxed
+        if action.command and not action.is_input:
+            boxed.access.begin(action, "agent" if is_agents else "user")
+        return boxed
+
+    async def run(self, action: CmdRunAction, boxed: BoxedShell) -> Observation:
+        """Run a command in a box, with notes about what its box has refused."""
+        try:
+            observation = await boxed.shell.execute_async(action)
+        except asyncio.CancelledError:
+            boxed.access.withdraw()
+            raise
+        if isinstance(observation, CmdOutputObservation):
+            for note in self._notes(observation, boxed.access):
+                observation.metadata.suffix += f"\n[{note}]"
+        return observation
+
+    def _notes(self, observation: CmdOutputObservation, access: HostAccess) -> list[str]:
+        notes = list(access.refusals.values())[:MAX_NOTES]
+        if waiting := access.waiting:
+            hosts = ", ".join(sorted(waiting)[:MAX_NOTES])
+            notes.append(f"The user has not decided yet whether a command may reach {hosts}.")
+        if not notes and observation.exit_code not in (0, -1):
+            notes.append(hint(observation.content, self._settings().sandbox_network))
+        return [note for note in notes if note]
 
     async def _start(self) -> BoxedShell:
         settings, engine = self._settings(), await self.find()
@@ -173,13 +231,22 @@ class BoxedShells:
         profile = await self._in_thread(_profile, settings, self._workspace_dir, user)
         box = Box(profile, engine, user)  # type: ignore[arg-type]
         env = {**allowed_environment(environment_without_secrets()), **self._exports}
+        access = self._make_access()
+        proxy: Proxy | None = None
+        if box.profile.network == "proxy":
+            from oh_jupyter.sandbox.proxy import Proxy
+
+            proxy = Proxy(access, self.resolve)
         shell = make_shell(settings, self._workspace_dir, env=env, enclosure=box)
+        boxed = BoxedShell(box, shell, access, proxy)
         try:
+            if proxy is not None:
+                await proxy.listen(box.proxy_socket, user)
             await shell.initialize_async()
         except BaseException:
-            box.close()
+            await boxed.close()
             raise
-        return BoxedShell(box, shell)
+        return boxed
 
     async def set_env(self, variables: Mapping[str, str]) -> None:
         """Set environment variables in the boxes, now and in later ones."""
@@ -188,27 +255,29 @@ class BoxedShells:
             await boxed.shell.set_env_async(variables)
 
     def interrupt(self) -> None:
-        """Press Ctrl-C in every box."""
+        """Press Ctrl-C in every box; from any thread."""
         for boxed in self._boxes.values():
             boxed.shell.interrupt()
+            self._loop.call_soon_threadsafe(boxed.access.withdraw)
 
     async def close(self) -> None:
         """End the boxes and all their processes; the next use starts new ones."""
         async with self._starting:
             boxes, self._boxes, self.last = list(self._boxes.values()), {}, None
         for boxed in boxes:
-            await boxed.shell.close_async()
-            boxed.box.close()
+            await boxed.close()
 
     def status(self) -> str:
         """Return one line about agents' commands."""
         settings, engine = self._settings(), self.engine
+        if self.kernel_network:
+            return f"sandboxed: the whole kernel, {NETWORKS[self.kernel_network]}"
         if settings.sandbox == "off":
             return "not sandboxed: sandbox is off"
         if engine is not None and engine.program is None:
             state = "nothing runs" if settings.sandbox == "required" else "not sandboxed"
             return f"{state}: {engine.sentence}"
-        network = "no network" if self.contains else "the machine's network"
+        network = NETWORKS[settings.sandbox_network]
         boxes = len(self._boxes)
         return f"sandboxed ({settings.sandbox}, {network}), {boxes} box{'es' * (boxes != 1)} open"
 
@@ -220,43 +289,17 @@ def _owner(action: Action) -> str:
 
 
 def _profile(settings: Settings, workspace_dir: str, user: str | None) -> object:
-    _make_folders(settings)
+    make_folders(settings)
+    is_plain = settings.sandbox_network in ("none", "host")
     return make_profile(
         workspace_dir,
-        homes=_homes(user),
-        own_folders=_own_folders(settings),
+        homes=homes(user),
+        own_folders=own_folders(settings),
         writable=settings.sandbox_writable,
         hidden=settings.sandbox_hidden,
-        network=cast("Network", settings.sandbox_network),
+        network=cast("Network", settings.sandbox_network) if is_plain else "proxy",
+        max_processes=settings.sandbox_max_processes,
     )
-
-
-def _homes(user: str | None) -> list[str]:
-    """Return the home directories of the kernel's user and of the shell's."""
-    homes = {os.path.expanduser("~"), os.path.expanduser(f"~{user}" if user else "~")}
-    return sorted(home for home in homes if os.path.isabs(home))
-
-
-def _make_folders(settings: Settings) -> None:
-    """Make our missing folders, because only an existing one can be hidden."""
-    for folder in _own_folders(settings):
-        if not os.path.lexists(folder):
-            os.makedirs(folder, mode=0o700)
-
-
-def _own_folders(settings: Settings) -> list[str]:
-    """Return the folders with our state, Jupyter's tokens and connection files."""
-    home = os.path.expanduser("~")
-    data = os.environ.get("JUPYTER_DATA_DIR") or os.path.join(
-        os.environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share"), "jupyter"
-    )
-    runtime = os.environ.get("JUPYTER_RUNTIME_DIR") or os.path.join(data, "runtime")
-    folders = [str(state_home()), runtime]
-    if settings.file_store == "local":
-        root = os.path.expanduser(settings.file_store_path or "~/.openhands")
-        folders.append(os.path.join(root, "sessions"))
-    outbox = os.path.expanduser(settings.file_store_web_hook_outbox or "")
-    return [*folders, outbox] if os.path.isdir(outbox) else folders
 
 
 def mark(observation: Observation, *, sandboxed: bool) -> None:

@@ -79,6 +79,8 @@ COMMAND_ALIASES = frozenset({"cat", "cp", "ln", "mkdir", "mv", "rm", "rmdir"})
 """Shell commands that IPython runs without ``%`` unless a variable has the name."""
 
 CHANGES_CONFIRMATION = "it changes which actions wait for a person"
+LIMITS = ("confirmation", "sandbox")
+"""Beginnings of the names of settings that limit agents."""
 ENDS_RUNTIME = "it ends the runtime, with its shell and browser"
 ENDS_KERNEL = "it ends or resets the kernel, whose variables are lost"
 EVERYBODY_WRITES = 0o002
@@ -146,7 +148,7 @@ class _CellReader:
             elif isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
                 self._read_path(node)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                if node.attr.startswith("confirmation"):
+                if node.attr.startswith(LIMITS):
                     self.reasons.append(CHANGES_CONFIRMATION)
             elif isinstance(node, ast.Raise) and node.exc is not None:
                 if self._dotted(node.exc).removesuffix("()") == "SystemExit":
@@ -165,7 +167,7 @@ class _CellReader:
         indent, _, text = match.groups()
         self._read_command(text)
         name, _, rest = text.partition(" ")
-        if name == "config" and ".confirmation" in rest:
+        if name == "config" and any(f".{limit}" in rest for limit in LIMITS):
             self.reasons.append(CHANGES_CONFIRMATION)
         elif name in ("reload_ext", "unload_ext") and rest.strip().startswith("oh_jupyter"):
             self.reasons.append(ENDS_RUNTIME)

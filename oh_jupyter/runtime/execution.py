@@ -14,7 +14,7 @@ from oh_jupyter.runtime.progress import ActionProgress
 
 @dataclass(frozen=True)
 class Execution:
-    """For whom and where an Action is executed.
+    """The person or agent that executes an Action, and the place.
 
     Attributes:
         principal: The actual principal.

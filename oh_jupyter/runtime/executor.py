@@ -37,6 +37,7 @@ from oh_jupyter.runtime.boxed_shells import BoxedShells, mark
 from oh_jupyter.runtime.confinement import confinement_fault
 from oh_jupyter.runtime.confirmation import Confirmations, dry_run
 from oh_jupyter.runtime.execution import Execution, current_execution, executing
+from oh_jupyter.runtime.host_access import HostAccess
 from oh_jupyter.runtime.mcp import McpProxy, parse_servers
 from oh_jupyter.runtime.plugin_set import PluginSet
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
@@ -47,6 +48,7 @@ from oh_jupyter.runtime.resources import (
     shell_owner,
     shell_user,
 )
+from oh_jupyter.runtime.risk import remote_risks
 from oh_jupyter.runtime.takeover import Takeover
 from oh_jupyter.runtime.tools import ToolRegistry, skill_tools
 from oh_jupyter.runtime.turns import Turns
@@ -138,7 +140,6 @@ class ActionExecutor:
         self._transfers: Transfers | None = None
         self._starting = asyncio.Lock()
         self._threads = thread_pool(MAX_THREADS, "oh-runtime-work")
-        self.boxes = BoxedShells(lambda: self.settings, workspace_dir, self.in_thread)
         self.tools = ToolRegistry(self.in_thread)
         servers = parse_servers(settings.mcp_servers)
         self.mcp = McpProxy(self.in_thread, workspace_dir, servers, self.tools.changed)
@@ -146,6 +147,9 @@ class ActionExecutor:
         self.tools.add("mcp", self.mcp.tools)
         self.confirmations = Confirmations(
             settings.confirmation or "risky", settings.confirmation_timeout, workspace_dir
+        )
+        self.boxes = BoxedShells(
+            lambda: self.settings, workspace_dir, self.in_thread, self._make_host_access
         )
         self.interrupted_guests: set[str] = set()
         self.running = RunningActions(lambda id: id in self.confirmations.waiting, self.peek)
@@ -171,6 +175,9 @@ class ActionExecutor:
         ):
             shell = self.boxes.last
         return shell.cwd if shell is not None else self.workspace_dir
+
+    def _make_host_access(self) -> HostAccess:
+        return HostAccess(lambda: self.settings, self.confirmations, self.events)
 
     def _agents_shell(self) -> ShellSession | None:
         """Return the shell that agents' commands use, or None if it has not started."""
@@ -231,7 +238,9 @@ class ActionExecutor:
             execute = _refused(refusal)
         questions: list[str] = []
         if refusal is None:
-            contained = boxed and self.boxes.contains
+            in_kernel = self.boxes.contains_kernel
+            contained = in_kernel or (boxed and self.boxes.contains)
+            is_silent = in_kernel or (boxed and not self.boxes.has_network)
             questions = self.confirmations.require(
                 action,
                 principal or source,
@@ -239,7 +248,8 @@ class ActionExecutor:
                 more=[
                     *reasons,
                     *self.boxes.questions(action),
-                    *([] if contained else self.untrusted_text.questions(action)),
+                    *([] if is_silent else remote_risks(action)),
+                    *([] if is_silent else self.untrusted_text.questions(action)),
                 ],
             )
         self.events.add_event(action, source)
@@ -260,8 +270,9 @@ class ActionExecutor:
             state.put_out()
             self.turns.after(action)
             self.last_action_time = time.time()
-        is_marked = boxed or (self.boxes.is_on and is_of_agent and not only_asks)
-        sandboxed = boxed if is_marked else None
+        in_box = boxed or bool(self.boxes.kernel_network)
+        is_marked = in_box or (self.boxes.is_on and is_of_agent and not only_asks)
+        sandboxed = in_box if is_marked else None
         if is_of_agent:
             self.untrusted_text.note(action, observation)
         self._record(observation, action, state, sandboxed=sandboxed)
@@ -338,9 +349,9 @@ class ActionExecutor:
     @_execute.register
     async def _run(self, action: CmdRunAction) -> Observation:
         if current_execution.get().is_boxed:
-            shell = await self.boxes.shell(action, is_agents=current_execution.get().is_agents)
+            box = await self.boxes.open(action, is_agents=current_execution.get().is_agents)
             cast(ActionProgress, progress.get()).queue()
-            return await self.boxes.run(action, shell)
+            return await self.boxes.run(action, box)
         shell = await self.shell()
         cast(ActionProgress, progress.get()).queue()
         return await shell.execute_async(action)
@@ -365,15 +376,19 @@ class ActionExecutor:
     @_execute.register
     async def _write(self, action: FileWriteAction) -> Observation:
         from oh_jupyter.editor.file_actions import write_file
+        from oh_jupyter.editor.notebook.tagged_cells import for_agent
 
-        return await self.in_thread(write_file, action, cwd=self.cwd, editor=self.editor)
+        write = for_agent(write_file) if current_execution.get().is_agents else write_file
+        return await self.in_thread(write, action, cwd=self.cwd, editor=self.editor)
 
     @_execute.register
     async def _edit(self, action: FileEditAction) -> Observation:
         from oh_jupyter.editor.file_actions import edit_file
+        from oh_jupyter.editor.notebook.tagged_cells import for_agent
 
+        edit = for_agent(edit_file) if current_execution.get().is_agents else edit_file
         return await self.in_thread(
-            edit_file, action, cwd=self.cwd, editor=self.editor, settings=self.settings
+            edit, action, cwd=self.cwd, editor=self.editor, settings=self.settings
         )
 
     @_execute.register
@@ -423,8 +438,8 @@ class ActionExecutor:
         """Return the command line for a program of an Action, in a sandbox if it belongs there."""
         if not current_execution.get().is_boxed:
             return argv
-        box = await self.boxes.box(action, is_agents=current_execution.get().is_agents)
-        return box.enclose(argv, action.cwd or self.workspace_dir, [])[0]
+        boxed = await self.boxes.open(action, is_agents=current_execution.get().is_agents)
+        return boxed.box.enclose(argv, action.cwd or self.workspace_dir, [])[0]
 
     def interrupt_shells(self) -> None:
         """Press Ctrl-C in the shell and in the boxes."""

@@ -16,6 +16,7 @@ from oh_jupyter.events import Action, CmdOutputObservation, ErrorObservation, Ev
 from oh_jupyter.events.masking import HIDDEN
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.events.wire import action_from_wire, to_wire
+from oh_jupyter.runtime.host_access import is_host_access
 from oh_jupyter.runtime.runtime import Runtime
 
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
@@ -169,6 +170,7 @@ def _recorded(
         for event in events
         if isinstance(event, Action)
         and event.runnable
+        and not is_host_access(event)
         and (kinds is None or event.kind in kinds)
         and isinstance(observation := causes.get(event.id), Observation)
     ]

@@ -21,6 +21,8 @@ from oh_jupyter.runtime.cell_risk import Lookup, cell_risks
 
 _BEGIN = r"(?:^|[\s;&|(!`'\"])"
 
+FORCED_PUSH = "it overwrites the history of a remote repository"
+
 RULES: tuple[tuple[str, str], ...] = (
     (
         "it removes a whole directory tree outside of the workspace",
@@ -34,7 +36,7 @@ RULES: tuple[tuple[str, str], ...] = (
         "it runs what it downloads",
         r"(?:curl|wget)\s[^\n]*\|\s*(?:sudo\s+)?(?:ba|z|da|k)?(?:sh|python3?|perl|node)\b",
     ),
-    ("it overwrites the history of a remote repository", r"git\s+push\s[^\n]*(?:--force\b|\s-f\b)"),
+    (FORCED_PUSH, r"git\s+push\s[^\n]*(?:--force\b|\s-f\b)"),
     ("it opens files to everybody", _BEGIN + r"chmod\s+(?:-\w+\s+)*(?:0?777|a\+\w*w)"),
     ("it kills every process it can", _BEGIN + r"kill\s+(?:-\w+\s+)*-1(?:\s|$)"),
 )
@@ -78,6 +80,13 @@ def command_risks(command: str, workspace_dir: str) -> list[str]:
     """Return the reasons to ask a person about a shell command."""
     text = _without_own_paths(command, workspace_dir)
     return [reason for reason, rule in _COMPILED if rule.search(text)]
+
+
+def remote_risks(action: Action) -> list[str]:
+    """Return the reasons to ask about what a command does to other machines."""
+    if not isinstance(action, CmdRunAction):
+        return []
+    return [reason for reason in command_risks(action.command, "/") if reason == FORCED_PUSH]
 
 
 def _writes(action: Action) -> TypeGuard[FileWriteAction | FileEditAction]:

@@ -22,6 +22,7 @@ from oh_jupyter.plugins.registry import ALL_PLUGINS
 from oh_jupyter.runtime.executor import MIN_SECRET_CHARS, ActionExecutor
 from oh_jupyter.runtime.mcp import parse_servers
 from oh_jupyter.runtime.resources import shell_user
+from oh_jupyter.sandbox.hosts import parse_hosts
 from oh_jupyter.storage import FileStore
 from oh_jupyter.storage.factory import make_file_store
 from oh_jupyter.storage.spool import spool_while_unreachable
@@ -188,6 +189,7 @@ def setting_faults(settings: Settings) -> Iterator[tuple[str, OhJupyterError]]:
     checks: dict[str, Callable[[], object]] = {
         "mcp_servers": lambda: parse_servers(settings.mcp_servers),
         "plugins": lambda: make_plugins(custom),
+        "sandbox_hosts": lambda: parse_hosts(settings.sandbox_hosts),
         "username": lambda: shell_user(settings),
     }
     for setting in fields(Settings):

@@ -1,4 +1,4 @@
-"""Lifecycle of a box: its temporary directory, its placeholders, and its command lines."""
+"""Lifecycle of a box: its folder, its placeholders, and its command lines."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from oh_jupyter.errors import SandboxError
 from oh_jupyter.sandbox.availability import Engine
@@ -25,14 +26,20 @@ from oh_jupyter.sandbox.mounts import (
 from oh_jupyter.sandbox.profile import Profile
 from oh_jupyter.sandbox.seatbelt import seatbelt_argv
 
+RELAY = Path(__file__).with_name("_relay.py")
+PROXY_FOLDER = "/run/oh_proxy"
+"""Folder of the proxy's socket and of the relay, as a box sees it."""
+
 
 class Box:
     """A place for the shells of one agent; it has processes only while a shell runs in it.
 
     Attributes:
         profile: Its limits.
+        folder: Its own folder outside, with all that belongs to it.
         temporary_dir: Its own temporary directory, outside.
         temporary_dir_inside: The same, as its processes see it.
+        proxy_socket: Path at which its proxy must listen, if its network is one.
     """
 
     def __init__(self, profile: Profile, engine: Engine, user: str | None = None) -> None:
@@ -45,20 +52,42 @@ class Box:
         self._user = user
         self._placeholders: list[Placeholder] = []
         self._mounts: list[Mount] = []
+        self._is_namespaced = sys.platform == "linux"
+        if profile.network == "proxy":
+            self._check_relay()
         try:
-            self.temporary_dir = os.path.realpath(tempfile.mkdtemp(prefix="oh_sandbox_"))
+            self.folder = os.path.realpath(tempfile.mkdtemp(prefix="oh_sandbox_"))
+            self.temporary_dir = os.path.join(self.folder, "tmp")
+            self._proxy_folder = os.path.join(self.folder, "proxy")
+            os.mkdir(self.temporary_dir, 0o700)
+            os.mkdir(self._proxy_folder, 0o700)
+            relay = shutil.copyfile(RELAY, os.path.join(self._proxy_folder, RELAY.name))
             if user is not None:
-                shutil.chown(self.temporary_dir, user)
+                for each in (self.folder, self.temporary_dir, self._proxy_folder, relay):
+                    shutil.chown(each, user)
         except OSError as error:
             raise SandboxError(
                 f"The sandbox's temporary directory cannot be made: {error}. Free some space in "
                 f"{tempfile.gettempdir()}."
             ) from error
-        self._is_namespaced = sys.platform == "linux"
+        self.proxy_socket = os.path.join(self._proxy_folder, "socket")
         self.temporary_dir_inside = "/tmp" if self._is_namespaced else self.temporary_dir
 
+    def _check_relay(self) -> None:
+        """Raise SandboxError where the relay to the proxy cannot run."""
+        if not self._is_namespaced:
+            reason = "sandboxes of this system have none"
+        elif not self._can_reach(os.path.realpath(sys.executable)):
+            reason = f"the user {self._user} cannot run the kernel's Python, {sys.executable}"
+        else:
+            return
+        raise SandboxError(
+            f"The sandbox cannot use a proxy, because {reason}. Set sandbox_network to none or "
+            "host."
+        )
+
     def enclose(
-        self, argv: Sequence[str], cwd: str, terminals: Sequence[str]
+        self, argv: Sequence[str], cwd: str, terminals: Sequence[str], *, nested: bool = False
     ) -> tuple[list[str], list[str]]:
         """Return the command line that runs a program in the box, and its terminals' paths there.
 
@@ -66,13 +95,15 @@ class Box:
             argv: The program.
             cwd: Its directory, as the box sees it.
             terminals: The terminal of its standard streams, and one more.
+            nested: Also protect what was found deeper in the workspace, without terminals: for
+                programs that are no agent's, so that nobody replaces it meanwhile.
 
         Raises:
             SandboxError: The workspace cannot be protected.
         """
         self._put_placeholders()
         # Without a terminal, the program starts before `check` could find a difference.
-        self._mounts = resolve(self.profile, self._can_reach, nested=bool(terminals))
+        self._mounts = resolve(self.profile, self._can_reach, nested=nested or bool(terminals))
         if not self._is_namespaced:
             boxed = seatbelt_argv(
                 self._mounts,
@@ -83,6 +114,11 @@ class Box:
             )
             return boxed, list(terminals)
         resolver = os.path.realpath(RESOLVER_FILE)
+        sockets = self.profile.sockets
+        if self.profile.network == "proxy":
+            sockets += ((self._proxy_folder, PROXY_FOLDER),)
+            relay = [sys.executable, "-I", "-S", f"{PROXY_FOLDER}/{RELAY.name}"]
+            argv = [*relay, f"{PROXY_FOLDER}/socket", *argv]
         needs_resolver = self.profile.network == "host" and is_within(resolver, "/run")
         boxed = bubblewrap_argv(
             self._program,
@@ -92,7 +128,7 @@ class Box:
             temporary=self.temporary_dir,
             network=self.profile.network,
             devices=dict(zip([REPORT_DEVICE], terminals[1:], strict=False)),
-            sockets=self.profile.sockets,
+            sockets=sockets,
             nested_namespaces=self._engine.nested_namespaces,
             resolver=resolver if needs_resolver else None,
         )
@@ -100,7 +136,7 @@ class Box:
         return boxed, [CONSOLE, REPORT_DEVICE][: len(terminals)]
 
     def check(self, pid: int) -> None:
-        """Raise SandboxError unless a started process of the box sees exactly the mounts."""
+        """Limit a started process of the box; raise SandboxError unless it sees the mounts."""
         if not self._is_namespaced:
             return
         try:
@@ -113,6 +149,23 @@ class Box:
                 f"({', '.join(wrong[:3])}). Try again."
             )
 
+        self._limit_processes(pid)
+
+    def _limit_processes(self, pid: int) -> None:
+        """Limit the processes that a process and its children start.
+
+        The limit counts those in the box's user namespace, before Linux 5.14 all of the user. It
+        does not hold for the superuser.
+        """
+        import resource
+
+        with contextlib.suppress(OSError):  # another user's process, without the capability
+            _, hard = resource.prlimit(pid, resource.RLIMIT_NPROC)
+            limit = self.profile.max_processes
+            if hard != resource.RLIM_INFINITY:
+                limit = min(limit, hard)
+            resource.prlimit(pid, resource.RLIMIT_NPROC, (limit, limit))
+
     def outside(self, path: str) -> str | None:
         """Return the path outside of a path in the box, or None if the box hides it."""
         real = os.path.realpath(path)
@@ -124,8 +177,8 @@ class Box:
         return None
 
     def close(self) -> None:
-        """Remove the temporary directory and unchanged placeholders; idempotent."""
-        shutil.rmtree(self.temporary_dir, ignore_errors=True)
+        """Remove its folder and unchanged placeholders; idempotent."""
+        shutil.rmtree(self.folder, ignore_errors=True)
         placeholders, self._placeholders = self._placeholders, []
         for each in reversed(placeholders):
             with contextlib.suppress(OSError):

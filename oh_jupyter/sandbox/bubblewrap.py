@@ -54,14 +54,14 @@ def bubblewrap_argv(
         command: The command.
         cwd: Its directory, as the box sees it.
         temporary: The box's own temporary directory outside.
-        network: Whether it has the machine's network.
+        network: Its network; a proxy is reached by a socket.
         devices: Terminals outside, by their paths in the box.
-        sockets: Unix sockets outside and their paths in the box.
+        sockets: Unix sockets, or folders with them, outside and their paths in the box.
         nested_namespaces: Whether processes may make user namespaces of their own.
         resolver: The resolved /etc/resolv.conf, if it is needed.
     """
     argv = [program, *OPTIONS]
-    if network == "none":
+    if network != "host":
         argv.append("--unshare-net")
     if not nested_namespaces:
         argv.append("--disable-userns")

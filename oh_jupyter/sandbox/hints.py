@@ -13,7 +13,11 @@ READ_ONLY = re.compile(r"Read-only file system|EROFS|\[Errno 30\]")
 
 NO_NETWORK_HINT = (
     "This command ran in a sandbox without network. If it needs one, ask the user to run it, or to "
-    "set sandbox_network = 'host'."
+    "set sandbox_network = 'ask'."
+)
+NO_PROXY_HINT = (
+    "This command ran in a sandbox whose only network is the proxy in HTTPS_PROXY. The program "
+    "does not use it: find its option for a proxy, or use another program."
 )
 READ_ONLY_HINT = (
     "This command ran in a sandbox that can write the workspace and /tmp only, and no files of "
@@ -24,6 +28,6 @@ READ_ONLY_HINT = (
 
 def hint(output: str, network: str) -> str:
     """Return a sentence about the probable reason of a failure, or ""."""
-    if network == "none" and NO_NETWORK.search(output):
-        return NO_NETWORK_HINT
+    if network != "host" and NO_NETWORK.search(output):
+        return NO_NETWORK_HINT if network == "none" else NO_PROXY_HINT
     return READ_ONLY_HINT if READ_ONLY.search(output) else ""

@@ -12,11 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Network = Literal["none", "host"]
+Network = Literal["none", "proxy", "host"]
+"""Network of a box: none, a proxy that decides about each host, or the machine's."""
 
 MAX_SCANNED_DIRECTORIES = 2000
 """Maximum number of directories to search for repositories and environments."""
 SCAN_DEPTH = 3
+
+MAX_PROCESSES = 4096
+"""Default of ``Profile.max_processes``."""
 
 GIT_FILES = ("config", "config.worktree", "commondir", "gitdir")
 """Files in a git directory by which git runs programs, or finds such files."""
@@ -90,8 +94,10 @@ class Profile:
         nested: Paths that were found deeper in writable ones, read-only as well.
         hidden: Invisible paths.
         visible: Directories that stay visible, read-only, below hidden ones: the kernel's Python.
-        network: ``none``, or ``host`` for the machine's.
+        network: See ``Network``.
         sockets: Paths of Unix sockets outside, by the paths at which the box sees them.
+        max_processes: Maximum number of processes and threads of the box, if its user is not the
+            superuser.
     """
 
     writable: tuple[str, ...]
@@ -104,6 +110,7 @@ class Profile:
     visible: tuple[str, ...] = ()
     network: Network = "none"
     sockets: tuple[tuple[str, str], ...] = ()
+    max_processes: int = MAX_PROCESSES
 
 
 def make_profile(
@@ -114,6 +121,7 @@ def make_profile(
     writable: Iterable[str] = (),
     hidden: Iterable[str] = (),
     network: Network = "none",
+    max_processes: int = MAX_PROCESSES,
 ) -> Profile:
     """Return the profile for a workspace.
 
@@ -124,6 +132,7 @@ def make_profile(
         writable: More writable paths of the operator, relative to the workspace.
         hidden: More hidden paths of the operator, relative to the workspace.
         network: See ``Profile``.
+        max_processes: See ``Profile``.
 
     Returns:
         The profile, with absolute paths.
@@ -158,6 +167,7 @@ def make_profile(
         hidden=tuple(hidden_paths(workspace, homes, own_folders, hidden)),
         visible=(sys.prefix, sys.base_prefix),
         network=network,
+        max_processes=max_processes,
     )
 
 

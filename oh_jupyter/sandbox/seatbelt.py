@@ -33,7 +33,7 @@ def seatbelt_profile(
     """Return the profile's text; of several rules for a path, the last one decides."""
     rules = ["(version 1)", "(allow default)", "(deny file-write*)", "(deny process-info*)"]
     rules.append("(allow process-info* (target same-sandbox))")
-    if network == "none":
+    if network != "host":
         rules.append("(deny network*)")
     for mount in mounts:
         path = _quoted(mount.path)

@@ -23,6 +23,7 @@ _SCHEMA = {
     "properties": {
         "action": {"enum": ["save", "edit", "changed"]},
         "request": {"type": "integer", "description": "Repeated in the report after a save."},
+        "agent": {"type": "string", "description": "Name of the agent that edits, if known."},
     },
 }
 

@@ -93,10 +93,12 @@ class Enclosure(Protocol):
     """A sandbox for a shell's processes, such as ``oh_jupyter.sandbox.Box``.
 
     Attributes:
+        folder: Folder to remove when nobody can close it any more.
         temporary_dir: A directory that both sides see.
         temporary_dir_inside: Its path inside.
     """
 
+    folder: str
     temporary_dir: str
     temporary_dir_inside: str
 

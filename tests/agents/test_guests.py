@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import tomllib
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Any
@@ -14,7 +15,9 @@ from acp.schema import PermissionOption, ToolCallStart, ToolCallUpdate
 from guest_runtime import BROKEN, SCRIPTED, Guests, command
 
 from oh_jupyter.agents.acp_client import AcpClient
+from oh_jupyter.agents.codex_tools import codex_tool_server
 from oh_jupyter.agents.commands import find_agent
+from oh_jupyter.agents.tool_server import ToolServer
 from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.errors import AgentError, AgentNotFoundError, ConfirmationError
 from oh_jupyter.events import (
@@ -566,6 +569,20 @@ def test_an_agent_whose_own_tools_are_off_needs_the_server(make_guests, monkeypa
     monkeypatch.setattr("shutil.which", lambda program: f"/bin/{program}")
     with pytest.raises(AgentError, match="no running Jupyter server has this kernel"):
         make_guests().prompt("x", "claude")
+
+
+def test_codex_waits_for_a_person_and_shows_no_token() -> None:
+    tools = ToolServer("http://localhost:1/kernels/2", "secret-token", "codex-1")
+    arguments, environment = codex_tool_server(tools)
+    options = tomllib.loads("\n".join(arguments[1::2]))["mcp_servers"]["oh"]
+    assert set(arguments[::2]) == {"-c"}
+    assert options["url"] == "http://localhost:1/kernels/2/mcp"
+    assert options["tool_timeout_sec"] >= 3600
+    headers = {
+        name: environment[variable] for name, variable in options["env_http_headers"].items()
+    }
+    assert headers == tools.headers
+    assert "secret-token" not in str(arguments)
 
 
 def test_without_the_library_it_is_said_how_to_get_it(guests: Guests, monkeypatch) -> None:

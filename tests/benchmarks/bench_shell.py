@@ -19,6 +19,7 @@ from pathlib import Path
 from oh_jupyter.events import CmdRunAction
 from oh_jupyter.process import spawn
 from oh_jupyter.sandbox import Box, find_engine, make_profile
+from oh_jupyter.sandbox.profile import Network
 from oh_jupyter.shell import BashSession
 from oh_jupyter.shell.screen import render
 
@@ -98,9 +99,11 @@ def sandboxed(directory: str) -> Iterator[tuple[str, float, float, str]]:
         print(f"No sandbox: {engine.sentence}")
         return
 
-    def start(boxed: bool) -> float:
+    def start(network: Network | None) -> float:
         began = time.perf_counter()
-        box = Box(make_profile(directory, homes=[ENV["HOME"]]), engine) if boxed else None
+        box = None
+        if network is not None:
+            box = Box(make_profile(directory, homes=[ENV["HOME"]], network=network), engine)
         session = BashSession(directory, env=ENV, enclosure=box)
         session.initialize()
         took = time.perf_counter() - began
@@ -109,9 +112,10 @@ def sandboxed(directory: str) -> Iterator[tuple[str, float, float, str]]:
             box.close()
         return took
 
-    starts = [(start(False), start(True)) for _ in range(20)]
-    plain, boxed = (statistics.median(column) for column in zip(*starts, strict=True))
+    starts = [(start(None), start("none"), start("proxy")) for _ in range(20)]
+    plain, boxed, proxied = (statistics.median(column) for column in zip(*starts, strict=True))
     yield "start of a box, added", boxed - plain, plain, "start of the plain shell"
+    yield "start of a box with a proxy, added", proxied - plain, plain, "start of the plain shell"
     box = Box(make_profile(directory, homes=[ENV["HOME"]]), engine)
     with (
         BashSession(directory, env=ENV) as outside,

@@ -97,6 +97,10 @@ def test_a_setting_that_cannot_be_used_is_refused_and_what_was_loaded_stays(fres
     assert "checkpoint_variables_mb must be a number of at least 0, not -1" in shown
     assert fresh_kernel.execute("oh.settings.checkpoint_variables_mb") == "1024.0"
     assert "no plugin 'nope'" in fresh_kernel.execute('%config OhJupyter.plugins = ["nope"]')
+    shown = fresh_kernel.execute('%config OhJupyter.sandbox_hosts = ["pypi", "unknown"]')
+    assert "sandbox_hosts has the entry 'unknown', which is no host, address or preset" in shown
+    assert fresh_kernel.execute('%config OhJupyter.sandbox_hosts = ["pypi"]') == ""
+    assert fresh_kernel.execute("oh.settings.sandbox_hosts") == "('pypi',)"
     late = fresh_kernel.execute('%config OhJupyter.file_store = "memory"')
     assert "OhJupyter.file_store was read when the runtime started" in late
     assert "run %reload_ext oh_jupyter" in late

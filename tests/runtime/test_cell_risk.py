@@ -93,6 +93,8 @@ RISKY = {
     "%config OhJupyter.confirmation = 'never'": CONFIRMATION,
     "get_ipython().run_line_magic('config', 'OhJupyter.confirmation=None')": CONFIRMATION,
     "settings.confirmation = 'never'": CONFIRMATION,
+    "%config OhJupyter.sandbox_hosts = ['example.org']": CONFIRMATION,
+    "c.OhJupyter.sandbox_network = 'host'": CONFIRMATION,
     "%reload_ext oh_jupyter": "it ends the runtime",
 }
 HARMLESS = [

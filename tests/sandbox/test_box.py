@@ -269,6 +269,26 @@ def test_the_memory_limit_spares_the_shell(layout: Layout) -> None:
     box.close()
 
 
+@needs_engine
+def test_the_number_of_processes_is_limited(layout: Layout) -> None:
+    box = layout.box(max_processes=40)
+    with layout.boxed(box) as session:
+        assert output_of(session, "ulimit -u; bash -c 'ulimit -Hu'; ulimit -u 50") == (
+            "40\n40\nbash: ulimit: max user processes: cannot modify limit: Operation not permitted"
+        )
+    box.close()
+
+
+@needs_engine
+@pytest.mark.skipif(os.geteuid() == 0, reason="Linux does not limit the superuser's processes")
+def test_a_fork_bomb_fails(layout: Layout) -> None:
+    box = layout.box(max_processes=40)
+    with layout.boxed(box) as session:
+        output = output_of(session, "for i in {1..60}; do sleep 60 & done")
+        assert "Resource temporarily unavailable" in output
+    box.close()
+
+
 def test_missing_paths_and_links_are_resolved_once(tmp_path: Path) -> None:
     real = tmp_path / "real"
     real.mkdir()

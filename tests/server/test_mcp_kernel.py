@@ -91,7 +91,7 @@ async def test_what_cannot_be_shown(mcp_connect, book, arguments, reason) -> Non
         assert reason in told(seen)
 
 
-async def test_a_table_and_a_figure_in_detail(mcp_connect, book) -> None:
+async def test_a_table_and_a_figure_in_detail(mcp_connect, book, jp_root_dir) -> None:
     kernel = await book(
         "import pandas as pd, matplotlib.pyplot as plt\n"
         "df = pd.DataFrame({'city': ['a', 'b'] * 500, 'sales': range(1000)})\n"
@@ -106,6 +106,13 @@ async def test_a_table_and_a_figure_in_detail(mcp_connect, book) -> None:
         assert "mean" in table
         assert "499.5" in table
         assert len(table) < 1500
+        saved = await session.call_tool("variables", {"name": "df", "save_to": "out/df.csv"})
+        assert told(saved).startswith("Saved df to out/df.csv (")
+        assert (jp_root_dir / "out" / "df.csv").read_text().startswith("city,sales\na,0\n")
+        away = await session.call_tool("variables", {"name": "df", "save_to": "/etc/df.csv"})
+        assert "is outside of the workspace" in told(away)
+        wrong = await session.call_tool("variables", {"name": "df", "save_to": "df.mp3"})
+        assert "A DataFrame cannot be saved as .mp3. Use .csv, " in told(wrong)
         figure = await session.call_tool("variables", {"name": "fig"})
         assert [block.mime_type for block in figure.content if block.type == "image"] == [
             "image/png"

@@ -34,8 +34,8 @@ describe('AgentActivity', () => {
 
   it('knows of tools that save, until their request has ended', () => {
     const agents = new AgentActivity();
-    agents.isSaving = true;
-    assert.equal(agents.isWorking, true);
+    agents.beginSaving('Claude');
+    assert.deepEqual([agents.isWorking, agents.name], [true, 'Claude']);
     agents.requestEnded();
     assert.deepEqual([agents.signs, agents.isWorking], [1, false]);
   });

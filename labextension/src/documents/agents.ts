@@ -19,17 +19,25 @@ export class AgentActivity {
   name = '';
 
   /** Whether a tool of an agent is changing a document by a save in Jupyter. */
-  isSaving = false;
+  get isSaving(): boolean {
+    return this._isSaving;
+  }
 
   /** Whether an agent is changing files, as far as known. */
   get isWorking(): boolean {
     return this._running.size > 0 || this.isSaving;
   }
 
+  /** Record that a tool begins to change a document; its agent's name may be unknown. */
+  beginSaving(agent: string): void {
+    this._isSaving = true;
+    this.name = agent || this.name;
+  }
+
   /** Record that a request of an agent has ended. */
   requestEnded(): void {
     this.signs += 1;
-    this.isSaving = false;
+    this._isSaving = false;
   }
 
   /** Record an event of a kernel. */
@@ -48,6 +56,7 @@ export class AgentActivity {
     }
   }
 
+  private _isSaving = false;
   private readonly _running = new Set<string>();
 }
 

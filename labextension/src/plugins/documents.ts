@@ -129,7 +129,7 @@ async function onServerEvent(
     await documents.saveUnsaved();
     await reporter.report(Number(event.request));
   } else if (event.schema_id === DOCUMENTS_EVENT && action === 'edit') {
-    documents.agents.isSaving = true;
+    documents.agents.beginSaving(text(event, 'agent'));
   } else if (event.schema_id === DOCUMENTS_EVENT && action === 'changed') {
     documents.agents.requestEnded();
     await documents.sync();

@@ -33,10 +33,19 @@ class Tab {
 
   /** Merge a file that an agent wrote. */
   write(...cells: ICell[]): void {
+    this._merge(true, cells);
+  }
+
+  /** Merge a file that somebody else wrote. */
+  writeAsOther(...cells: ICell[]): void {
+    this._merge(false, cells);
+  }
+
+  private _merge(isAgents: boolean, cells: readonly ICell[]): void {
     const open = openCells(this.notebook);
     const file = cells.map(cell => fileCell(cell, String(cell.id)));
     const merge = mergeNotebook(open, open, file, () => 'copy');
-    this.tracker.merge(true, () => applyMerge(this.notebook, merge, null));
+    this.tracker.merge(isAgents, () => applyMerge(this.notebook, merge, null));
   }
 
   undo(id: string | null): void {
@@ -82,6 +91,34 @@ describe('NotebookTracker', () => {
     assert.equal(tab.text, 'a|b');
     const cell = tab.notebook.cells[1]!.toJSON() as ICell;
     assert.deepEqual(cell.outputs, [output]);
+  });
+
+  it('ends when a file without the changes of agents is restored', () => {
+    const tab = new Tab('rate = 2', 'a\nb\nc', 'gone', 'moved');
+    tab.write(
+      code('3', 'moved'),
+      code('0', 'rate = 3  # percent'),
+      code('1', 'A / 100\nb\nround(c)'),
+      code('new', 'added')
+    );
+    assert.equal(tab.count, 6);
+    tab.writeAsOther(
+      code('0', 'rate = 2'),
+      code('1', 'a\nb\nc'),
+      code('2', 'gone'),
+      code('3', 'moved')
+    );
+    assert.equal(tab.text, 'rate = 2|a\nb\nc|gone|moved');
+    assert.equal(tab.count, 0);
+  });
+
+  it('does not review what another window writes into a change', () => {
+    const tab = new Tab('one = 1', 'two = 2');
+    tab.write(code('0', 'one = 11'), code('1', 'two = 2'));
+    tab.writeAsOther(code('0', 'one = 11 # mine'), code('1', 'two = 22'));
+    assert.equal(tab.count, 1);
+    tab.undo(null);
+    assert.equal(tab.text, 'one = 1 # mine|two = 22');
   });
 
   it('follows the undo of each step', () => {
@@ -130,7 +167,7 @@ describe('NotebookTracker', () => {
     // A colleague, whose tab is connected.
     const { states } = tab.notebook.awareness;
     states.set(remote.ydoc.clientID, { user: { name: 'Ada' } });
-    tab.agents.isSaving = true;
+    tab.agents.beginSaving('Claude');
     tab.agents.requestEnded();
     remote.cells[0]!.updateSource(1, 1, ' # Ada');
     receive();
@@ -144,7 +181,7 @@ describe('NotebookTracker', () => {
     remote.deleteCell(0);
     receive();
     assert.equal(tab.count, 1);
-    tab.agents.isSaving = true;
+    tab.agents.beginSaving('Claude');
     remote.deleteCell(0);
     receive();
     assert.ok(tab.tracker.review.cell('1')?.deleted);

@@ -125,7 +125,7 @@ export class NotebookTracker extends Tracker {
       );
     }
     try {
-      this.as(isAgents ? 'agent' : 'person', merge);
+      this.as(mergeAuthor(isAgents), merge);
     } finally {
       this._contents = new Map();
     }
@@ -183,7 +183,7 @@ export class FileTracker extends Tracker {
   }
 
   merge(isAgents: boolean, merge: () => void): void {
-    this.as(isAgents ? 'agent' : 'person', merge);
+    this.as(mergeAuthor(isAgents), merge);
   }
 
   setText(_: string, text: string): void {
@@ -215,6 +215,11 @@ function reviewCells(notebook: YNotebook): IReviewCell[] {
     type: cell.cell_type,
     source: cell.getSource()
   }));
+}
+
+/** Return the author of a merged file: a rewind undoes an agent's changes, like an undo here. */
+function mergeAuthor(isAgents: boolean): Author {
+  return isAgents ? 'agent' : 'undo';
 }
 
 function isUndoManager(origin: unknown): boolean {

@@ -67,19 +67,23 @@ class Inspector:
             "modules": modules,
         }
 
-    async def detail(self, name: str) -> tuple[str, list[str]]:
-        """Describe one variable; return the text, and images as data URLs.
-
-        Raises:
-            InspectionError: There is no such variable, or it cannot be described in time.
-        """
+    def value(self, name: str) -> object:
+        """Return a variable; raise InspectionError if there is none of that name."""
         if name not in self._shell.user_ns:
             similar = [other for other in self._variables() if name.lower() in other.lower()]
             hint = f" Similar: {', '.join(sorted(similar)[:10])}." if similar else ""
             raise InspectionError(
                 f"There is no variable {name!r}.{hint} Without a name, all variables are listed"
             )
-        value = self._shell.user_ns[name]
+        return self._shell.user_ns[name]
+
+    async def detail(self, name: str) -> tuple[str, list[str]]:
+        """Describe one variable; return the text, and images as data URLs.
+
+        Raises:
+            InspectionError: There is no such variable, or it cannot be described in time.
+        """
+        value = self.value(name)
         return await in_time(lambda: self._shown(value, f"{name}: "))
 
     async def evaluate(self, expression: str) -> tuple[str, list[str]]:

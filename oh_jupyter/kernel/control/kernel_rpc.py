@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from oh_jupyter.control_messages import Reply
-from oh_jupyter.events import IPythonRunCellAction, IPythonRunCellObservation, Observation
+from oh_jupyter.events import (
+    IPythonRunCellAction,
+    IPythonRunCellObservation,
+    MCPAction,
+    MCPObservation,
+    Observation,
+)
 from oh_jupyter.events.json import encode_json
+from oh_jupyter.kernel.cells.inspection import in_time
 from oh_jupyter.kernel.control.rpc import Request, operation
+from oh_jupyter.kernel.control.store_rpc import path_in_workspace
+from oh_jupyter.kernel.saving import encoded
 
 RESTART_CODE = "get_ipython().kernel.do_shutdown(restart=True)"
 """What a restart appears as in the log."""
+
+SAVE_SECONDS = 60.0
+"""Time that the encoding of a variable may take."""
 
 MAX_LISTED_NAMES = 20
 """Variables that the question before a restart names."""
@@ -23,6 +37,30 @@ async def _variables(request: Request) -> Reply:
         return Reply(body=encode_json(overview))
     text, images = await inspector.detail(request.text("name"))
     return Reply(body=encode_json({"text": text, "images": images}))
+
+
+@operation("save_variable")
+async def _save_variable(request: Request) -> Reply:
+    """Save the variable ``name`` in the workspace's file ``path``, as an Action of the agent."""
+    executor, name = request.runtime.executor, request.text("name")
+    path = path_in_workspace(request.text("path"), executor)
+    action = MCPAction("save_variable", {"name": name, "path": path})
+    action.actor = request.fields.get("actor")
+
+    async def save() -> Observation:
+        value = request.oh.host.inspector.value(name)
+        contents = await in_time(lambda: encoded(value, path), SAVE_SECONDS)
+        target = Path(executor.workspace_dir, path)
+
+        def write() -> None:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(contents)
+
+        await executor.in_thread(write)
+        return MCPObservation(f"Saved {name} to {path} ({len(contents)} bytes).", action.name)
+
+    observation = await executor.run_action(action, "agent", principal="agent", execute=save)
+    return Reply(body=request.runtime.events.encoded(observation))
 
 
 @operation("evaluate")

@@ -115,7 +115,7 @@ async def _copy_with_store(request: Request) -> Reply:
     if direction not in ("put", "get"):
         raise WireError("'direction' must be 'put' or 'get'", "direction")
     _check_not_log(path)
-    name = _in_workspace(request.text("file"), executor)
+    name = path_in_workspace(request.text("file"), executor)
     workspace = LocalFileStore(executor.workspace_dir)
 
     def copied() -> str:
@@ -162,7 +162,7 @@ async def _observed(
     return Reply(body=request.runtime.events.encoded(observation))
 
 
-def _in_workspace(file: str, executor: ActionExecutor) -> str:
+def path_in_workspace(file: str, executor: ActionExecutor) -> str:
     """Return the path of a file below the workspace; raise TransferError if it is elsewhere."""
     workspace = os.path.realpath(executor.workspace_dir)
     path = os.path.realpath(os.path.join(executor.cwd, file))

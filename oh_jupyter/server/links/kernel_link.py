@@ -49,7 +49,7 @@ ACTOR_OPERATIONS = frozenset(
     {
         *("execute_action", "run_cell", "announce_edit", "record_edit", "undo_notes"),
         *("evaluate", "ask_restart", "own_turns", "own_rewind"),
-        *("copy_with_store", "agent_delete_from_store"),
+        *("save_variable", "copy_with_store", "agent_delete_from_store"),
     }
 )
 """Operations that name their actor."""

@@ -21,6 +21,9 @@ MIN_CELL_CHARS = 120
 SOURCE_SHARE = 0.6
 """Part of the budget that sources may use, before what the outputs leave."""
 
+MIN_END_CHARS = 40
+"""Characters that a shortened output keeps of its start, and of its end."""
+
 OUTLINE_LINE_CHARS = 80
 MAX_PICTURES = 4
 """Pictures in a look at a whole notebook."""
@@ -113,14 +116,23 @@ def _first_lines(source: str, limit: int) -> str:
         return source
     whole_lines = source[:limit].rpartition("\n")[0] or source[:limit]
     missing = source.count("\n") - whole_lines.count("\n")
-    return f"{whole_lines}\n[... {missing} more lines]" if missing else f"{whole_lines} [...]"
+    if not missing:
+        return f"{whole_lines} [...]"
+    return f"{whole_lines}\n[... {missing} more line{'s' * (missing > 1)}]"
 
 
 def _both_ends(output: str, limit: int) -> str:
     if len(output) <= limit:
         return output
-    half = max(limit // 2, 40)
-    return f"{output[:half]}\n[... {len(output) - 2 * half} characters ...]\n{output[-half:]}"
+    half = max(limit // 2, MIN_END_CHARS)
+    start, end = output[:half], output[-half:]
+    # Whole lines, unless that would lose most of it.
+    if (cut := start.rfind("\n")) > half // 2:
+        start = start[:cut]
+    if 0 <= (cut := end.find("\n")) < half // 2:
+        end = end[cut + 1 :]
+    omitted = len(output) - len(start) - len(end)
+    return f"{start}\n[... {omitted} characters ...]\n{end}"
 
 
 def outline(cells: IndexedCells, running: Mapping[int, str] | None = None) -> list[str]:

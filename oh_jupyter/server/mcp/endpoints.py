@@ -56,8 +56,8 @@ INSTRUCTIONS = (
     "do. Cells run with run_ipython use the person's variables, the shell of run keeps its state, "
     "edits can be undone. Begin with read_cells and variables. Experiment with run_ipython; insert "
     "cells for what the person will keep. Work on copies of the person's variables, and restart "
-    "the kernel only if asked. Run long cells with wait, and look at them meanwhile. A pending call "
-    "may be waiting for the person's approval; if it is rejected, ask what the person wants."
+    "the kernel only if asked. Run long cells with wait, and look at them meanwhile. A pending "
+    "call may be waiting for the person's approval; if it is rejected, ask what the person wants."
 )
 
 

@@ -23,6 +23,10 @@ def _scope_of_command(arguments: dict[str, Any]) -> str:
     return "read" if arguments.get("command") == "status" else "execute"
 
 
+def _scope_of_look(arguments: dict[str, Any]) -> str:
+    return "execute" if arguments.keys() & {"expression", "save_to"} else "read"
+
+
 def kernel_tools(
     notebooks: Notebooks, kernel: Kernel, kernels: Any, sessions: Any
 ) -> list[McpTool]:
@@ -54,12 +58,16 @@ def kernel_tools(
         ),
         McpTool(
             "variables",
-            "Look at the notebook's variables, also while a cell runs, without running a cell: all "
-            "with type, shape and size, or one in detail with statistics or its picture, or the "
-            "value of a small expression.",
+            "Look at the notebook's variables, also while a cell runs: all with type, shape and "
+            "size, one in detail with statistics or its picture, or the value of a small "
+            "expression.",
             schema(
                 pattern={"type": "string", "description": "Names to list, such as df*."},
-                name={"type": "string", "description": "The variable to show in detail."},
+                name={"type": "string", "description": "The variable to detail."},
+                save_to={
+                    "type": "string",
+                    "description": "Save name to this file: .parquet, .csv, .png, .pkl, ...",
+                },
                 expression={
                     "type": "string",
                     "description": "Python expression without side effects, such as len(losses).",
@@ -70,7 +78,7 @@ def kernel_tools(
             {"readOnlyHint": True},
             "Ask for one variable, or evaluate an expression that returns less.",
             scope="read",
-            scope_of=lambda arguments: "execute" if "expression" in arguments else "read",
+            scope_of=_scope_of_look,
         ),
     ]
 
@@ -119,15 +127,22 @@ class KernelCommands:
         return notebook, self._kernel.other(notebook.kernel_id)
 
     async def variables(self, arguments: dict[str, Any], caller: Caller) -> Result:
-        """List variables, describe one, or evaluate an expression."""
+        """List variables, describe or save one, or evaluate an expression."""
         _, kernel = await self._of(arguments)
-        if "expression" in arguments:
+        if _scope_of_look(arguments) == "execute":
             if not await caller.allowed("execute", "kernels"):
                 return failure("You may not run code in the kernels of this server.")
-            fields = {"expression": arguments["expression"]}
-            reply = await kernel.request("evaluate", fields)
+            reply = await (
+                kernel.request("evaluate", {"expression": arguments["expression"]})
+                if "expression" in arguments
+                else kernel.request(
+                    "save_variable", {"name": arguments.get("name"), "path": arguments["save_to"]}
+                )
+            )
             return of_observation(json.loads(reply.body or b"{}"))
-        fields = {name: arguments[name] for name in ("name", "pattern") if name in arguments}
+        fields: dict[str, Any] = {
+            name: arguments[name] for name in ("name", "pattern") if name in arguments
+        }
         body = json.loads((await kernel.request("variables", fields)).body or b"{}")
         if "text" in body:
             return result(text(body["text"]), *map(image, body["images"]))

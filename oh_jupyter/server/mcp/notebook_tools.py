@@ -12,6 +12,7 @@ from functools import wraps
 from typing import Any
 
 from oh_jupyter.background import run_in_background
+from oh_jupyter.control_messages import KEEP_OUT_TAG
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.server.mcp.cell_search import MAX_MATCHES, search
 from oh_jupyter.server.mcp.cell_views import (
@@ -182,7 +183,6 @@ CONTINUES = (
     "\n[It continues, and its outputs will be in the notebook. read_cells shows the output so far; "
     "kernel with command=interrupt stops it.]"
 )
-KEEP_OUT_TAG = "agent-keep-out"  # tag of cells that agents may neither edit nor run
 MAX_RUN_CHARS = 600  # characters shown of each cell of a run of several
 MAX_DIFF_CHARS = 2000  # characters of the diff in the result of an edit
 
@@ -545,7 +545,10 @@ async def _matches(pattern: str, cells: IndexedCells) -> Result:
         matches = await search(pattern, texts)
     except ValueError as error:
         return failure(str(error))
-    lines = [f"{labels[text_index]} {number}: {line}" for text_index, number, line in matches[:MAX_MATCHES]]
+    lines = [
+        f"{labels[text_index]} {number}: {line}"
+        for text_index, number, line in matches[:MAX_MATCHES]
+    ]
     if len(matches) > MAX_MATCHES:
         lines.append(f"[There are more than {MAX_MATCHES} matches. Search for less.]")
     return result(text("\n".join(lines) or f"No line matches {pattern!r}."))

@@ -13,8 +13,10 @@ from jupyter_core.utils import ensure_async
 from tornado import web
 
 from oh_jupyter.errors import FileChangedError, KernelNotFoundError, WireError
+from oh_jupyter.events.actor import agent_name
 from oh_jupyter.server.collaboration import SharedDocuments
 from oh_jupyter.server.http_errors import reason_of
+from oh_jupyter.server.links.kernel_link import current_actor
 from oh_jupyter.server.mcp.running_cells import RunningCells
 from oh_jupyter.server.saves import OrderedSaves
 from oh_jupyter.server.unsaved import DOCUMENTS_EVENT
@@ -117,7 +119,8 @@ class Notebooks:
 
     def announce_edit(self) -> None:
         """Report to the tabs that an agent will edit a document."""
-        self._serverapp.event_logger.emit(schema_id=DOCUMENTS_EVENT, data={"action": "edit"})
+        data = {"action": "edit", "agent": agent_name(current_actor.get())}
+        self._serverapp.event_logger.emit(schema_id=DOCUMENTS_EVENT, data=data)
 
     async def document(self, notebook: OpenNotebook) -> Document:
         """Return the document of a notebook: the shared one, or the file."""

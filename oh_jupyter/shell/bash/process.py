@@ -81,7 +81,7 @@ class Bash(ShellDriver):
                 user=launch.user,
                 resume=True,
                 remove_when_orphaned=(
-                    None if launch.enclosure is None else launch.enclosure.temporary_dir
+                    None if launch.enclosure is None else launch.enclosure.folder
                 ),
             )
         except (OSError, ShellError):

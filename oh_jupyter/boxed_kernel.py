@@ -1,0 +1,184 @@
+"""A whole kernel in a sandbox: a provisioner for Jupyter, and the kernelspec that uses it.
+
+Cells, the shell, the editor and agents of such a kernel share one box. The kernel talks to Jupyter
+by Unix sockets, because a box without network has a loopback interface of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+from traitlets import Enum, List, Unicode
+
+from oh_jupyter.config import BOXED_KERNEL_VARIABLE, load_settings, state_home
+from oh_jupyter.errors import ConfigError, SandboxError
+from oh_jupyter.sandbox import Box, allowed_environment, find_engine, make_profile
+from oh_jupyter.sandbox.own_folders import homes, make_folders, own_folders
+from oh_jupyter.sandbox.profile import Network
+
+__all__ = ["SandboxProvisioner", "install_kernelspec"]
+
+PROVISIONER = "oh-jupyter-sandbox"
+KERNEL_NAME = "python3-sandboxed"
+DISPLAY_NAME = "Python 3 (sandboxed)"
+NETWORKS = ("none", "host")
+
+INHERITED = ("JPY_SESSION_NAME", "MPLBACKEND")
+"""Variables of Jupyter that the kernel gets besides those of every box."""
+
+PERSONS_STARTUP = ("ipython_config.py", "ipython_kernel_config.py", "startup")
+"""Files of a person's IPython profile that a boxed kernel reads as well."""
+
+
+class SandboxProvisioner(LocalProvisioner):
+    """Starts a kernel in a sandbox, or not at all.
+
+    The directory of the notebook is writable, everything else is read-only or hidden; see
+    ``docs/how-to/sandbox.md``.
+
+    Attributes:
+        network: The kernel's network: ``none`` or ``host``.
+        writable: More writable paths, relative to the notebook's directory.
+        hidden: More hidden paths.
+    """
+
+    network = Enum(NETWORKS, default_value="none", help="Network of the kernel.").tag(config=True)
+    writable = List(Unicode(), help="More writable paths.").tag(config=True)
+    hidden = List(Unicode(), help="More hidden paths.").tag(config=True)
+
+    _box: Box | None = None
+    _sockets = ""
+
+    async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
+        """Make the box, and the command line that starts the kernel in it.
+
+        Raises:
+            SandboxError: No sandbox can be made here; the kernel does not start.
+        """
+        workspace = os.path.realpath(kwargs.get("cwd") or os.getcwd())
+        state = state_home() / "sandboxed" / sha256(workspace.encode()).hexdigest()[:16]
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _copy_profile(state / "ipython")
+        # A restart keeps the box: clients stay connected to its sockets.
+        self._sockets = self._sockets or tempfile.mkdtemp(prefix="oh_kernel_")
+        manager: Any = self.parent
+        manager.transport, manager.cache_ports = "ipc", False
+        manager.ip = os.path.join(self._sockets, "k")
+        prepared: dict[str, Any] = await super().pre_launch(**kwargs)
+        try:
+            self._box = self._box or self._make_box(workspace, state)
+        except BaseException:
+            self._remove()
+            raise
+        command, environment = prepared["cmd"], prepared["env"]
+        prepared["env"] = _environment(environment, state, str(self.network))
+        # In the box, the kernel's parent is always the first process.
+        command = ["/usr/bin/env", "JPY_PARENT_PID=1", *command]
+        prepared["cmd"], _ = self._box.enclose(command, workspace, [], nested=True)
+        return prepared
+
+    def _make_box(self, workspace: str, state: Path) -> Box:
+        settings = load_settings()
+        engine = find_engine(None)
+        if engine.program is None:
+            raise SandboxError(f"The kernel was not started: {engine.sentence}")
+        make_folders(settings)
+        connection_file = str(cast(Any, self.parent).connection_file)
+        profile = make_profile(
+            workspace,
+            homes=homes(None),
+            own_folders=own_folders(settings),
+            writable=[*self.writable, str(state), self._sockets],
+            hidden=[*settings.sandbox_hidden, *self.hidden],
+            network=cast(Network, self.network),
+        )
+        profile = replace(profile, sockets=((connection_file, connection_file),))
+        return Box(profile, engine)
+
+    async def cleanup(self, restart: bool = False) -> None:
+        """Remove the box, unless the kernel restarts."""
+        await super().cleanup(restart)
+        if not restart:
+            self._remove()
+
+    def _remove(self) -> None:
+        if self._box is not None:
+            self._box.close()
+            self._box = None
+        shutil.rmtree(self._sockets, ignore_errors=True)
+        self._sockets = ""
+
+
+def _environment(inherited: dict[str, str], state: Path, network: str) -> dict[str, str]:
+    """Return the kernel's environment: an allow-list, and places that it can write."""
+    own = {name: inherited[name] for name in INHERITED if name in inherited}
+    return {
+        **allowed_environment(inherited),
+        **own,
+        BOXED_KERNEL_VARIABLE: network,
+        "XDG_STATE_HOME": str(state),
+        "XDG_CACHE_HOME": "/tmp/cache",
+        "MPLCONFIGDIR": "/tmp/matplotlib",
+        "FILE_STORE_PATH": str(state / "store"),
+        "IPYTHONDIR": str(state / "ipython"),
+    }
+
+
+def _copy_profile(target: Path) -> None:
+    """Copy what a person configured in IPython: a box cannot use a directory it cannot write."""
+    source = Path(os.environ.get("IPYTHONDIR") or "~/.ipython").expanduser() / "profile_default"
+    profile = target / "profile_default"
+    profile.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in PERSONS_STARTUP:
+        if (source / name).is_dir():
+            shutil.copytree(source / name, profile / name, dirs_exist_ok=True)
+        elif (source / name).is_file():
+            shutil.copyfile(source / name, profile / name)
+
+
+def install_kernelspec(*, network: str = "none", prefix: str | None = None) -> str:
+    """Install the kernelspec of sandboxed kernels that run this Python.
+
+    Args:
+        network: Network of the kernels: ``none`` or ``host``.
+        prefix: Directory to install to, such as ``sys.prefix``; None for the user's directory.
+
+    Returns:
+        The directory of the kernelspec.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
+    spec = {
+        "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": DISPLAY_NAME,
+        "language": "python",
+        # A signal would end the box as well.
+        "interrupt_mode": "message",
+        "metadata": {
+            "debugger": True,
+            "kernel_provisioner": {
+                "provisioner_name": PROVISIONER,
+                "config": {"network": network},
+            },
+        },
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "kernel.json").write_text(json.dumps(spec, indent=1))
+        try:
+            installed = KernelSpecManager().install_kernel_spec(
+                folder, KERNEL_NAME, user=prefix is None, prefix=prefix
+            )
+        except OSError as error:
+            raise ConfigError(f"The kernelspec cannot be written: {error}") from None
+    return str(installed)

@@ -1,0 +1,152 @@
+"""Kernels in a sandbox: what their cells can do, and their life in Jupyter."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
+
+from oh_jupyter.boxed_kernel import KERNEL_NAME, install_kernelspec
+from tests.sandbox.test_box import needs_engine
+
+pytestmark = needs_engine
+
+STATUS = "%load_ext oh_jupyter\nprint(oh.run('echo hi').handling, oh.status()['sandbox'])"
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home with a secret, a kernelspec, and a notebook's directory."""
+    # Not below /tmp, which a box replaces as a whole.
+    home = Path(tempfile.mkdtemp(prefix=".oh_test_", dir=Path("~").expanduser()))
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh" / "id_rsa").write_text("secret")
+    (home / "work" / ".venv" / "lib").mkdir(parents=True)
+    (home / "work" / ".venv" / "pyvenv.cfg").touch()
+    profile = home / ".ipython" / "profile_default"
+    profile.mkdir(parents=True)
+    (profile / "ipython_config.py").write_text("get_config().InteractiveShell.banner2 = 'mine'")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("MY_TOKEN", "secret")
+    for name in ("IPYTHONDIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    installed = install_kernelspec()
+    assert installed.startswith(str(home))
+    yield home
+    shutil.rmtree(home)
+
+
+class Notebook:
+    """A kernel and its client, as a frontend uses them."""
+
+    def __init__(self, manager: AsyncKernelManager) -> None:
+        self.manager = manager
+        self.client: Any = manager.client()
+        self.client.start_channels()
+        self.printed = asyncio.Event()
+
+    async def run(self, code: str) -> str:
+        """Run a cell; return its printed text, or the name of its exception."""
+        texts: list[str] = []
+
+        def collect(message: dict[str, Any]) -> None:
+            texts.append(message["content"].get("text", ""))
+            self.printed.set()
+
+        reply = await self.client.execute_interactive(code, timeout=60, output_hook=collect)
+        content = reply["content"]
+        return str(content["ename"]) if content["status"] == "error" else "".join(texts).strip()
+
+
+@asynccontextmanager
+async def opened(home: Path) -> AsyncIterator[Notebook]:
+    manager = AsyncKernelManager(kernel_name=KERNEL_NAME)
+    await manager.start_kernel(cwd=str(home / "work"))
+    notebook = Notebook(manager)
+    try:
+        await notebook.client.wait_for_ready(timeout=60)
+        yield notebook
+    finally:
+        notebook.client.stop_channels()
+        await manager.shutdown_kernel(now=True)
+
+
+async def test_cells_stay_in_the_box(home: Path) -> None:
+    async with opened(home) as notebook:
+        run = notebook.run
+        assert await run("open('made.txt', 'w').write('x'); print('ok')") == "ok"
+        assert (home / "work" / "made.txt").read_text() == "x"
+        for attempt in (
+            f"open({str(home / 'outside.txt')!r}, 'w')",
+            "open('.git/hooks/pre-commit', 'w')",
+            "open('.mcp.json', 'w')",
+            "open('.venv/lib/site.py', 'w')",
+        ):
+            assert await run(attempt) in ("OSError", "PermissionError", "FileNotFoundError")
+        assert await run(f"open({str(home / '.ssh' / 'id_rsa')!r})") == "FileNotFoundError"
+        assert await run("import os; print('MY_TOKEN' in os.environ)") == "False"
+        connect = "import socket; socket.create_connection(('1.1.1.1', 80), 5)"
+        assert await run(connect) == "OSError"
+        own = os.path.basename(notebook.manager.connection_file)
+        runtime = os.path.dirname(notebook.manager.connection_file)
+        files = f"print(*(name for name in os.listdir({runtime!r}) if name.endswith('.json')))"
+        assert await run(files) == own
+        assert await run("print(get_ipython().banner2)") == "mine"
+    assert not (home / "outside.txt").exists()
+
+
+async def test_the_runtime_works_in_it(home: Path) -> None:
+    path = home / "work" / "a.py"
+    async with opened(home) as notebook:
+        said = await notebook.run(STATUS)
+        assert said == "{'sandboxed': True} sandboxed: the whole kernel, no network"
+        edit = f"oh.edit('create', path={str(path)!r}, file_text='x = 1\\n'); print(oh.cwd)"
+        assert await notebook.run(edit) == str(home / "work")
+    assert path.read_text() == "x = 1\n"
+
+
+async def test_it_lives_like_any_kernel(home: Path) -> None:
+    async with opened(home) as notebook:
+        run, manager = notebook.run, notebook.manager
+        loop = asyncio.ensure_future(run("print('begun', flush=True)\nwhile True: pass"))
+        await notebook.printed.wait()
+        await manager.interrupt_kernel()
+        assert await loop == "KeyboardInterrupt"
+        await run("x = 1")
+        await manager.restart_kernel()
+        await notebook.client.wait_for_ready(timeout=60)
+        assert await run("x") == "NameError"
+        sockets = Path(manager.ip).parent
+        assert sockets.exists()
+        await manager.shutdown_kernel()
+        assert not await manager.is_alive()
+        assert not sockets.exists()
+
+
+def test_a_notebook_runs_in_it(home: Path) -> None:
+    book = new_notebook(cells=[new_code_cell("import os; print(os.getppid())")])
+    resources = {"metadata": {"path": str(home / "work")}}
+    NotebookClient(book, kernel_name=KERNEL_NAME, resources=resources, timeout=60).execute()
+    nbformat.validate(book)
+    assert book.cells[0].outputs[0].text == "1\n"
+
+
+async def test_nothing_starts_without_a_sandbox(home: Path, monkeypatch) -> None:
+    monkeypatch.setattr("oh_jupyter.sandbox.availability.WORKING_ENGINES", {})
+    monkeypatch.setenv("PATH", str(home))
+    before = set(os.listdir(tempfile.gettempdir()))
+    with pytest.raises(Exception, match="The kernel was not started: bubblewrap is not"):
+        await AsyncKernelManager(kernel_name=KERNEL_NAME).start_kernel(cwd=str(home / "work"))
+    left = {name for name in set(os.listdir(tempfile.gettempdir())) - before if "oh_" in name}
+    assert left == set()
