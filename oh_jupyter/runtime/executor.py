@@ -237,7 +237,7 @@ class ActionExecutor:
             boxed, refusal = False, OhJupyterError(fault)
             execute = _refused(refusal)
         questions: list[str] = []
-        if refusal is None:
+        if refusal is None and (principal or source) != "user":
             in_kernel = self.boxes.contains_kernel
             contained = in_kernel or (boxed and self.boxes.contains)
             is_silent = in_kernel or (boxed and not self.boxes.has_network)
