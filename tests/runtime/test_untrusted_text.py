@@ -157,3 +157,12 @@ def test_a_person_decides_in_a_runtime(runtime: Runtime, tmp_path: Path) -> None
     assert reason == "it sends data out after the agent has read text from evil.example"
     assert flag.exists()
     assert observation.exit_code == 0
+
+
+def test_nothing_is_asked_about_a_person(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(action: Action) -> list[str]:
+        raise AssertionError(action)
+
+    monkeypatch.setattr(runtime.executor.untrusted_text, "questions", fail)
+    observation = runtime.submit_action(CmdRunAction("echo hi"), "user").result(60)
+    assert "hi" in str(observation)
