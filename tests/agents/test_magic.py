@@ -102,6 +102,7 @@ def test_the_agent_is_told_where_it_is_once(kernel: LiveKernel) -> None:
 
 
 def test_fix_is_about_the_cell_that_failed(kernel: LiveKernel) -> None:
+    kernel.execute("%oh_agent --new scripted say hello")
     kernel.execute("kelvins = missing_name + 1")
     said = kernel.execute("%oh_agent fix scripted")
     assert "kelvins = missing_name + 1" in said

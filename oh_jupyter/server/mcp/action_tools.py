@@ -29,7 +29,7 @@ _SHARED: dict[str, Schema] = {
     "timeout": {
         "type": "number",
         "exclusiveMinimum": 0,
-        "description": "Seconds. Default: no limit.",
+        "description": "Seconds; default: no limit.",
     },
     "picture": {
         "type": "string",
@@ -40,7 +40,7 @@ _SHARED: dict[str, Schema] = {
     "security_risk": {
         "type": "string",
         "enum": list(_RISKS),
-        "description": "Your estimate. A person may have to approve it.",
+        "description": "Your estimate; a person may be asked.",
     },
 }
 """Arguments that are not fields of the Action, or have other values there."""
