@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from live_tab import DIRTY, SOURCES, Tab, expect_no_dialog
+from live_tab import DIRTY, SOURCES, Tab, call_tool, expect_no_dialog
 from pictures import take_pictures
 from playwright.sync_api import Locator, Page, expect
 
@@ -301,6 +301,20 @@ def test_an_agent_learns_what_the_person_undid(open_tab) -> None:
     assert "-line_6 = 66" in undone["extras"]["diff"]
     assert "+line_6 = 6" in undone["extras"]["diff"]
     assert undone["extras"]["path"] == str(tab.file)
+
+    review.button("Keep this change").click()
+    kept = f"The person kept 1 change of {tab.file.name}."
+
+    def decisions() -> list[dict[str, str]]:
+        return list(tab.lab.request(f"{tab.kernel}/decisions")["decisions"])
+
+    wait_until(lambda: len(decisions()) == 2, what="the second decision")
+    assert [each["text"] for each in decisions()] == [note, kept]
+    listed = call_tool(tab.lab, f"{tab.kernel}/mcp", "changes", {"command": "decisions"})
+    (block,) = listed["content"]
+    assert "+line_6 = 6" in block["text"]
+    assert block["text"].startswith(note)
+    assert block["text"].endswith(kept)
 
 
 @pytest.mark.thorough

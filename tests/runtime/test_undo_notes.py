@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oh_jupyter.runtime.undo_notes import MAX_NOTES, UndoNotes
+from oh_jupyter.runtime.undo_notes import MAX_NOTES, UndoNote, UndoNotes
 
 CLAUDE, CODEX = {"guest": "claude"}, {"guest": "codex"}
 
@@ -37,6 +37,16 @@ def test_changes_that_are_kept_one_after_the_other_are_one_note() -> None:
     notes.add("undid")
     notes.add_keep("b.py", 1)
     assert notes.take(CLAUDE) == [kept[1], "undid", kept[1]]
+
+
+def test_all_notes_stay_listed_with_their_diffs() -> None:
+    notes = UndoNotes()
+    notes.take(CLAUDE)
+    notes.add("undid", "-new\n+old")
+    notes.add_keep("b.py", 2)
+    notes.take(CLAUDE)
+    kept = "The person kept 2 changes of b.py."
+    assert notes.all == (UndoNote("undid", "-new\n+old"), UndoNote(kept))
 
 
 def test_the_newest_notes_remain() -> None:

@@ -48,6 +48,7 @@ OF_A_KERNEL: dict[tuple[str, str], tuple[str, str]] = {
     ("get", "events/0"): ("read", EVENTS),
     ("get", "confirmations"): ("read", EVENTS),
     ("post", "confirmations/0"): ("execute", CONFIRMATIONS),
+    ("get", "decisions"): ("read", EVENTS),
     ("get", "checkpoints"): ("read", EVENTS),
     ("post", "checkpoints"): ("execute", ACTIONS),
     ("post", "rewind"): ("execute", ACTIONS),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from mcp_client import MAJOR
 
 from tests.server.test_mcp_kernel import told
 
@@ -40,6 +41,24 @@ async def test_an_agent_undoes_its_own_turns_only(mcp_connect, book, jp_root_dir
         assert not (jp_root_dir / "one.txt").exists()
         await change(command="rewind", id=77)
         assert results["failed"]
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(MAJOR == 1, reason="major 1 of the SDK knows sessions only")
+async def test_windows_without_sessions_differ_by_a_header(
+    mcp_connect, book, jp_auth_header: dict[str, str]
+) -> None:
+    kernel = await book("pass")
+    windows = {name: jp_auth_header | {"X-Session": name} for name in ("left", "right")}
+
+    async def call(headers: dict[str, str], tool: str, **arguments: object) -> str:
+        async with mcp_connect(kernel, transport="sessionless", headers=headers) as client:
+            return told(await client.call_tool(tool, arguments))
+
+    await call(windows["left"], "run", command="echo one > one.txt")
+    assert "one.txt" in await call(windows["left"], "changes")
+    assert "no turns" in await call(windows["right"], "changes")
+    assert "no turns" in await call(jp_auth_header, "changes")
 
 
 @pytest.mark.server_config(OhJupyter={"confirmation": "never"})

@@ -65,7 +65,7 @@ async def test_variables_are_seen_while_a_cell_runs(mcp_connect, book, stored) -
         stopped = told(await session.call_tool("kernel", {"command": "interrupt"}))
         assert stopped.startswith("Interrupted the cell that had been running for")
         async with asyncio.timeout(30):
-            while "KeyboardInterrupt" not in progress:
+            while "KeyboardInterrupt" not in progress or "[Running for" in progress:
                 progress = told(await session.call_tool("read_cells", {"start": 1}))
         assert stored()[1].outputs[-1].ename == "KeyboardInterrupt"
         assert stored()[1].execution_count == 2

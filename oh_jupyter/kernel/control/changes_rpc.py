@@ -108,6 +108,13 @@ def _language(notebook: str) -> str:
     return str(spec.get("language", ""))
 
 
+@operation("decisions")
+async def _decisions(request: Request) -> Reply:
+    """List what the person undid and kept of the agents' changes in tabs, oldest first."""
+    notes = request.runtime.executor.undo_notes.all
+    return Reply(body=encode_json({"decisions": [asdict(note) for note in notes]}))
+
+
 @operation("checkpoints")
 async def _checkpoints(request: Request) -> Reply:
     """List the checkpoints, oldest first, and the reason if there are no new ones."""

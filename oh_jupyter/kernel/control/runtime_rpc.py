@@ -130,7 +130,7 @@ async def _record_edit(request: Request) -> Reply:
         turns.work.edit(path)
         turns.after(action)
     else:
-        request.runtime.executor.undo_notes.add(observation.content)
+        request.runtime.executor.undo_notes.add(observation.content, str(edit["diff"]))
     return Reply(_notes(request))
 
 

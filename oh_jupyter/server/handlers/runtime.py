@@ -86,6 +86,7 @@ routes.forward("GET /browser/marks", READ_EVENTS, "marks", "page", _send_marks, 
 _CONFIRM = r"POST /confirmations/(?P<event_id>\d{1,15})"
 _CONFIRMING = ("execute", "oh_jupyter:confirmations")
 routes.forward(_CONFIRM, _CONFIRMING, "confirm", "confirm", send_nothing, _decision, load=False)
+routes.forward("GET /decisions", READ_EVENTS, "listDecisions", "decisions")
 routes.forward("GET /checkpoints", READ_EVENTS, "listCheckpoints", "checkpoints")
 routes.forward(
     "POST /checkpoints", EXECUTE_ACTIONS, "markCheckpoint", "mark_checkpoint", fields=_label

@@ -13,7 +13,7 @@ from oh_jupyter.server.mcp.results import Result, failure, result, text
 from oh_jupyter.server.mcp.toolbox import Caller, McpTool, schema
 
 DEFAULT_EVENT_COUNT = 20  # events listed by default
-_COMMANDS = ("turns", "files", "diff", "preview", "rewind")
+_COMMANDS = ("turns", "files", "diff", "decisions", "preview", "rewind")
 
 
 def history_tools(kernel: Kernel) -> list[McpTool]:
@@ -32,9 +32,9 @@ def history_tools(kernel: Kernel) -> list[McpTool]:
         ),
         McpTool(
             "changes",
-            "What you changed. turns: your turns that are not undone, with files, cells and "
-            "variables. files: changed files. diff: of one file. preview, rewind: undo your turns "
-            "since an id, by default the last, with files and variables.",
+            "What you changed. turns: yours that are not undone, with files, cells and variables. "
+            "files: changed files. diff: of one. decisions: what the person undid and kept. "
+            "preview, rewind: undo your turns since an id, by default the last.",
             schema(
                 command={"type": "string", "enum": list(_COMMANDS), "default": "turns"},
                 id={"type": "integer", "description": "Of the first turn to undo."},
@@ -91,7 +91,7 @@ class History:
         return result(text("\n".join(lines or ["No events yet."])))
 
     async def changes(self, arguments: dict[str, Any], caller: Caller) -> Result:
-        """List turns or files, show a diff, or undo turns."""
+        """List turns, files or decisions, show a diff, or undo turns."""
         command = arguments.get("command", "turns")
         if command == "turns":
             reply = await self._kernel.request("own_turns")
@@ -99,6 +99,8 @@ class History:
             return result(text("\n".join(turns or ["You have no turns that can be undone."])))
         if command == "files":
             return await self._files()
+        if command == "decisions":
+            return await self._decisions()
         if command == "diff":
             return await self._diff(arguments.get("path"))
         if command == "rewind" and not await caller.allowed("execute", "kernels"):
@@ -117,6 +119,12 @@ class History:
         if body["problem"]:
             lines.append(f"[Changes by commands are unknown: {body['problem']}]")
         return result(text("\n".join(lines or ["No file has changed in this session."])))
+
+    async def _decisions(self) -> Result:
+        body = json.loads((await self._kernel.request("decisions")).body or b"{}")
+        notes = [f"{note['text']}\n{note['diff']}".strip() for note in body["decisions"]]
+        none = "The person has not reviewed any change of an agent in this session."
+        return result(text("\n\n".join(notes or [none])))
 
     async def _diff(self, path: str | None) -> Result:
         if path is None:
