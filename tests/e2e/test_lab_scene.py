@@ -29,6 +29,8 @@ EDITED = (
     "print('all done')",
 )
 
+COUNTS = "jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model.executionCount)"
+
 
 @pytest.fixture
 def page(kept_page: Page) -> Page:
@@ -61,6 +63,7 @@ def test_a_turn_is_seen_and_taken_back(lab, open_notebook, write_notebook) -> No
     tab, review = Tab(lab, page, NAME), Review(Tab(lab, page, NAME))
     tab.expect("jupyterapp.shell.currentWidget.content.widgets[3].model.outputs.length", 1)
     tab.save()
+    counts = tab.page.evaluate(COUNTS)
 
     work(tab)
     tab.expect(SOURCES, list(EDITED))
@@ -83,6 +86,7 @@ def test_a_turn_is_seen_and_taken_back(lab, open_notebook, write_notebook) -> No
     tab.expect(SOURCES, list(CELLS))
     review.expect_none()
     wait_until(lambda: tab.file_sources == list(CELLS), what="the notebook's file")
+    assert tab.page.evaluate(COUNTS) == counts
     assert data.read_bytes() == DATA
     same = tab.act("run_ipython", code="print(frame is held[0], frame.equals(before), rate)")
     assert "True True 2" in same

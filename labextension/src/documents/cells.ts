@@ -248,7 +248,8 @@ function takesRest(
   mine: ICellState,
   cell: IFileCell
 ): boolean {
-  const isDropped = cell.type === 'code' && cell.outputs.length === 0;
+  const isDropped =
+    cell.type === 'code' && cell.outputs.length === 0 && cell.count === null;
   return (
     cell.rest !== old.rest &&
     mine.rest === old.rest &&

@@ -139,6 +139,12 @@ describe('mergeNotebook', () => {
     assert.notEqual(cleared.edits.get('a')?.rest, null);
   });
 
+  it('takes the count of a cell that ran without outputs', () => {
+    const base = [cell('a', 'a', { execution_count: 6 })];
+    const merged = merge(base, base, [cell('a', 'b', { execution_count: 2 })]);
+    assert.equal(merged.edits.get('a')?.rest?.count, 2);
+  });
+
   it('ignores different notations of equal content', () => {
     const stream = { output_type: 'stream', name: 'stdout' };
     const one = cell('a', 'x', { outputs: [{ ...stream, text: 'p\nq' }] });
