@@ -102,7 +102,13 @@ class SandboxProvisioner(LocalProvisioner):
             hidden=[*settings.sandbox_hidden, *self.hidden],
             network=cast(Network, self.network),
         )
-        profile = replace(profile, sockets=((connection_file, connection_file),))
+        # An editable install may be below a directory that boxes replace, such as /tmp.
+        package = os.path.dirname(os.path.abspath(__file__))
+        profile = replace(
+            profile,
+            sockets=((connection_file, connection_file),),
+            visible=(*profile.visible, package),
+        )
         return Box(profile, engine)
 
     async def cleanup(self, restart: bool = False) -> None:

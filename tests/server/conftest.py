@@ -155,11 +155,13 @@ def plain_kernel(request: pytest.FixtureRequest) -> Iterator[str]:
     """A kernel as a notebook starts it, without oh_jupyter; its id."""
     if not is_shared(request):
         server, loop = map(request.getfixturevalue, ("jp_serverapp", "jp_asyncio_loop"))
-        yield str(loop.run_until_complete(server.kernel_manager.start_kernel()))
+        # Without a path, its workspace would be the whole repository of the tests.
+        yield str(loop.run_until_complete(server.kernel_manager.start_kernel(path="")))
         return
     server = request.getfixturevalue("shared_server")
     kernels = f"{server.url}/api/kernels"
-    kernel = requests.post(kernels, headers=server.headers, timeout=60).json()["id"]
+    body = {"path": ""}
+    kernel = requests.post(kernels, json=body, headers=server.headers, timeout=60).json()["id"]
     yield str(kernel)
     requests.delete(f"{kernels}/{kernel}", headers=server.headers, timeout=60)
 

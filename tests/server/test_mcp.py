@@ -328,7 +328,7 @@ async def test_two_personas_work_on_their_own_kernels(
     mcp_connect, plain_kernel, jp_serverapp, jp_auth_header, ask
 ) -> None:
     """What is said of who acts comes from the request's head, not from what the agent sends."""
-    other = await jp_serverapp.kernel_manager.start_kernel()
+    other = await jp_serverapp.kernel_manager.start_kernel(path="")
     heads = [
         {**jp_auth_header, "X-JupyterAI-Persona-Id": name, "X-Jupyter-Chat-Id": "c" * 1000}
         for name in ("first", "second")
@@ -581,7 +581,7 @@ async def test_a_cookie_alone_does_not_do(mcp_url, jp_auth_header) -> None:
 
 
 async def test_the_authorizer_decides(mcp_url, jp_auth_header, jp_serverapp, monkeypatch) -> None:
-    other = await jp_serverapp.kernel_manager.start_kernel()
+    other = await jp_serverapp.kernel_manager.start_kernel(path="")
     asked: list[tuple[str, str]] = []
 
     def is_authorized(handler, user, action, resource) -> bool:
