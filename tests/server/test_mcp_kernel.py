@@ -81,6 +81,7 @@ async def test_variables_are_seen_while_a_cell_runs(mcp_connect, book, stored) -
         ({"expression": "x = 1"}, "is not a Python expression"),
         ({"expression": "1/0"}, "ZeroDivisionError: division by zero"),
         ({"expression": ""}, "is not a Python expression"),
+        ({"save_to": "a.csv"}, "save_to needs the name of the variable"),
     ],
 )
 async def test_what_cannot_be_shown(mcp_connect, book, arguments, reason) -> None:
@@ -162,6 +163,15 @@ async def test_a_restart_is_a_question_that_says_what_is_lost(
         else:
             assert "rejected by the user" in done
             assert left.startswith("treasure")
+
+
+async def test_an_interrupt_where_the_extension_is_not_loaded(mcp_connect, book) -> None:
+    async with mcp_connect(await book("pass")) as session:
+        done = await session.call_tool("kernel", {"command": "interrupt"})
+        assert told(done) == "Interrupted whatever ran in the kernel, which lacks oh_jupyter."
+        await session.call_tool("run", {"command": "true"})
+        done = await session.call_tool("kernel", {"command": "interrupt"})
+        assert told(done) == "No cell is running; nothing was interrupted."
 
 
 async def test_a_tagged_cell_is_left_alone(mcp_connect, book, stored) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from jupyter_core.utils import ensure_async
 from tornado import web
 
+from oh_jupyter.errors import ExtensionMissingError
 from oh_jupyter.server.mcp.kernel import Kernel
 from oh_jupyter.server.mcp.notebook_tools import NOTEBOOK
 from oh_jupyter.server.mcp.notebooks import Notebooks, OpenNotebook
@@ -129,6 +130,8 @@ class KernelCommands:
     async def variables(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """List variables, describe or save one, or evaluate an expression."""
         _, kernel = await self._of(arguments)
+        if "save_to" in arguments and "name" not in arguments:
+            return failure("variables: save_to needs the name of the variable.")
         if _scope_of_look(arguments) == "execute":
             if not await caller.allowed("execute", "kernels"):
                 return failure("You may not run code in the kernels of this server.")
@@ -156,10 +159,15 @@ class KernelCommands:
 
     async def _interrupt(self, arguments: dict[str, Any], caller: Caller) -> Result:
         _, kernel = await self._of(arguments)
-        cell = (await kernel.request("status", load=False)).fields["runtime"].get("cell")
+        kernel_id = (await kernel.link()).kernel_id
+        try:
+            cell = (await kernel.request("status", load=False)).fields["runtime"].get("cell")
+        except ExtensionMissingError:
+            await ensure_async(self._kernels.interrupt_kernel(kernel_id))
+            return result(text("Interrupted whatever ran in the kernel, which lacks oh_jupyter."))
         if cell is None:
             return result(text("No cell is running; nothing was interrupted."))
-        await ensure_async(self._kernels.interrupt_kernel((await kernel.link()).kernel_id))
+        await ensure_async(self._kernels.interrupt_kernel(kernel_id))
         seconds, line = cell["seconds"], cell["first_line"]
         return result(text(f"Interrupted the cell that had been running for {seconds} s: {line}"))
 
