@@ -1,4 +1,4 @@
-"""All that an agent did in one turn is seen piece by piece, and taken back as a whole."""
+"""A turn of an agent: its review piece by piece, and the rewind of everything it changed."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_markdown_cell
 
-from tests.server.test_mcp_kernel import LOOP, told
+from tests.server.test_mcp_kernel import LOOP, text_of
 
 pytestmark = pytest.mark.thorough
 
@@ -47,9 +47,9 @@ class Worker:
     async def __call__(self, tool: str, *, fails: bool = False, **arguments: Any) -> str:
         result = await self._session.call_tool(tool, arguments)
         self.calls += 1
-        self.characters += len(told(result))
-        assert result.is_error == fails, told(result)
-        return told(result)
+        self.characters += len(text_of(result))
+        assert result.is_error == fails, text_of(result)
+        return text_of(result)
 
     def check(self, *, calls: int, characters: int) -> None:
         """Compare what the work cost with its limits."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mcp_client import MAJOR
 
-from tests.server.test_mcp_kernel import told
+from tests.server.test_mcp_kernel import text_of
 
 
 async def test_an_agent_undoes_its_own_turns_only(mcp_connect, book, jp_root_dir: Path) -> None:
@@ -17,7 +17,7 @@ async def test_an_agent_undoes_its_own_turns_only(mcp_connect, book, jp_root_dir
         async def change(**arguments) -> str:
             done = await mine.call_tool("changes", arguments)
             results["failed"] = done.is_error
-            return told(done)
+            return text_of(done)
 
         assert await change() == "You have no turns that can be undone."
         await mine.call_tool("run", {"command": "echo one > one.txt"})
@@ -53,7 +53,7 @@ async def test_windows_without_sessions_differ_by_a_header(
 
     async def call(headers: dict[str, str], tool: str, **arguments: object) -> str:
         async with mcp_connect(kernel, transport="sessionless", headers=headers) as client:
-            return told(await client.call_tool(tool, arguments))
+            return text_of(await client.call_tool(tool, arguments))
 
     await call(windows["left"], "run", command="echo one > one.txt")
     assert "one.txt" in await call(windows["left"], "changes")
@@ -67,7 +67,7 @@ async def test_files_go_to_the_store_and_back(mcp_connect, book, jp_root_dir: Pa
     async with mcp_connect(await book("pass")) as session:
 
         async def store(command: str, **arguments: str) -> str:
-            return told(await session.call_tool("store", {"command": command, **arguments}))
+            return text_of(await session.call_tool("store", {"command": command, **arguments}))
 
         assert "Copied 1 file" in await store("put", path="results/data.csv", file="data.csv")
         assert "results/data.csv" in await store("list", path="results")

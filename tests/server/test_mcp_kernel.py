@@ -23,7 +23,7 @@ for step in range(600):
 """
 
 
-def told(result) -> str:
+def text_of(result) -> str:
     return "\n".join(block.text for block in result.content if block.type == "text")
 
 
@@ -37,14 +37,14 @@ async def test_variables_are_seen_while_a_cell_runs(mcp_connect, book, stored) -
     async with mcp_connect(kernel) as session:
         await session.call_tool("run_cell", {"cell": 0})
         started = await session.call_tool("run_cell", {"cell": 1, "wait": 0.5})
-        assert "It continues, and its outputs will be in the notebook" in told(started)
+        assert "It continues, and its outputs will be in the notebook" in text_of(started)
 
         async def see(**arguments) -> str:
             before = time.monotonic()
             seen = await session.call_tool("variables", arguments)
-            assert not seen.is_error, told(seen)
+            assert not seen.is_error, text_of(seen)
             assert time.monotonic() - before < 10
-            return told(seen)
+            return text_of(seen)
 
         overview = await see()
         assert "scores  ndarray 3 x 4" in " ".join(overview.split(" ")).replace("   ", "  ")
@@ -56,22 +56,22 @@ async def test_variables_are_seen_while_a_cell_runs(mcp_connect, book, stored) -
         async with asyncio.timeout(30):
             while int((await see(expression="len(losses)")).splitlines()[-1]) <= first:
                 pass
-        status = json.loads(told(await session.call_tool("kernel", {"command": "status"})))
+        status = json.loads(text_of(await session.call_tool("kernel", {"command": "status"})))
         assert status["cell"]["first_line"] == "import time"
         assert status["cell"]["by"] == "agent"
-        progress = told(await session.call_tool("read_cells", {"start": 1}))
+        progress = text_of(await session.call_tool("read_cells", {"start": 1}))
         assert "step" in progress
         assert "[Running for" in progress
-        stopped = told(await session.call_tool("kernel", {"command": "interrupt"}))
+        stopped = text_of(await session.call_tool("kernel", {"command": "interrupt"}))
         assert stopped.startswith("Interrupted the cell that had been running for")
         async with asyncio.timeout(30):
             while "KeyboardInterrupt" not in progress or "[Running for" in progress:
-                progress = told(await session.call_tool("read_cells", {"start": 1}))
+                progress = text_of(await session.call_tool("read_cells", {"start": 1}))
         assert stored()[1].outputs[-1].ename == "KeyboardInterrupt"
         assert stored()[1].execution_count == 2
         # The looks left no trace.
         last = await session.call_tool("run_ipython", {"code": "len(In), '_' in globals() and _"})
-        assert told(last).splitlines()[0] == "(3, '')"
+        assert text_of(last).splitlines()[0] == "(3, '')"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ async def test_what_cannot_be_shown(mcp_connect, book, arguments, reason) -> Non
     async with mcp_connect(kernel) as session:
         seen = await session.call_tool("variables", arguments)
         assert seen.is_error
-        assert reason in told(seen)
+        assert reason in text_of(seen)
 
 
 async def test_a_table_and_a_figure_in_detail(mcp_connect, book, jp_root_dir) -> None:
@@ -100,7 +100,7 @@ async def test_a_table_and_a_figure_in_detail(mcp_connect, book, jp_root_dir) ->
     )
     async with mcp_connect(kernel) as session:
         await session.call_tool("run_cell", {"cell": 0})
-        table = told(await session.call_tool("variables", {"name": "df"}))
+        table = text_of(await session.call_tool("variables", {"name": "df"}))
         assert "DataFrame 1000 x 2" in table
         assert "columns: city (" in table
         assert "sales (int64)" in table
@@ -108,12 +108,12 @@ async def test_a_table_and_a_figure_in_detail(mcp_connect, book, jp_root_dir) ->
         assert "499.5" in table
         assert len(table) < 1500
         saved = await session.call_tool("variables", {"name": "df", "save_to": "out/df.csv"})
-        assert told(saved).startswith("Saved df to out/df.csv (")
+        assert text_of(saved).startswith("Saved df to out/df.csv (")
         assert (jp_root_dir / "out" / "df.csv").read_text().startswith("city,sales\na,0\n")
         away = await session.call_tool("variables", {"name": "df", "save_to": "/etc/df.csv"})
-        assert "is outside of the workspace" in told(away)
+        assert "is outside of the workspace" in text_of(away)
         wrong = await session.call_tool("variables", {"name": "df", "save_to": "df.mp3"})
-        assert "A DataFrame cannot be saved as .mp3. Use .csv, " in told(wrong)
+        assert "A DataFrame cannot be saved as .mp3. Use .csv, " in text_of(wrong)
         figure = await session.call_tool("variables", {"name": "fig"})
         assert [block.mime_type for block in figure.content if block.type == "image"] == [
             "image/png"
@@ -125,18 +125,18 @@ async def test_a_run_of_cells_ends_at_the_first_error(mcp_connect, book, stored)
     async with mcp_connect(kernel) as session:
         done = await session.call_tool("run_cell", {"cell": 0, "to": -1})
         assert done.is_error
-        assert "ZeroDivisionError" in told(done)
-        assert told(done).endswith("1 of 3 cells ran before.")
+        assert "ZeroDivisionError" in text_of(done)
+        assert text_of(done).endswith("1 of 3 cells ran before.")
         assert [cell.get("execution_count") for cell in stored()] == [1, None, 2, None]
         await session.call_tool("edit_cell", {"cell": 2, "source": "print('half')"})
         done = await session.call_tool("run_cell", {"cell": 2, "to": 3})
         assert not done.is_error
-        assert "half" in told(done)
-        assert "[Ran 2 cells of book.ipynb.]" in told(done)
+        assert "half" in text_of(done)
+        assert "[Ran 2 cells of book.ipynb.]" in text_of(done)
         refused = await session.call_tool("run_cell", {"cell": 2, "to": 0})
-        assert "Cell 0 comes before cell 2; nothing was run." in told(refused)
+        assert "Cell 0 comes before cell 2; nothing was run." in text_of(refused)
         cleared = await session.call_tool("kernel", {"command": "clear_outputs"})
-        assert told(cleared) == "Cleared the outputs of 3 cells of book.ipynb."
+        assert text_of(cleared) == "Cleared the outputs of 3 cells of book.ipynb."
         assert [cell.get("execution_count") for cell in stored()] == [None] * 4
 
 
@@ -155,8 +155,8 @@ async def test_a_restart_is_a_question_that_says_what_is_lost(
         (question,) = waiting
         assert "it loses 1 variable: treasure" in question["reasons"]
         await link.request("confirm", {"id": question["id"], "approve": approve})
-        done = told(await restart)
-        left = told(await session.call_tool("variables", {}))
+        done = text_of(await restart)
+        left = text_of(await session.call_tool("variables", {}))
         if approve:
             assert done == "Restarted the kernel of book.ipynb. All variables are gone."
             assert left == "There are no such variables."
@@ -168,14 +168,16 @@ async def test_a_restart_is_a_question_that_says_what_is_lost(
 async def test_an_interrupt_where_the_extension_is_not_loaded(mcp_connect, book) -> None:
     async with mcp_connect(await book("pass")) as session:
         done = await session.call_tool("kernel", {"command": "interrupt"})
-        assert told(done) == "Interrupted whatever ran in the kernel, which lacks oh_jupyter."
+        assert text_of(done) == "Interrupted whatever ran in the kernel, which lacks oh_jupyter."
         await session.call_tool("run", {"command": "true"})
         done = await session.call_tool("kernel", {"command": "interrupt"})
-        assert told(done) == "No cell is running; nothing was interrupted."
+        assert text_of(done) == "No cell is running; nothing was interrupted."
 
 
 async def test_a_tagged_cell_is_left_alone(mcp_connect, book, stored) -> None:
-    precious = new_code_cell("precious = 1", metadata={"tags": ["agent-keep-out"]})
+    precious = new_code_cell(
+        "precious = 1", metadata={"tags": ["agent-keep-out"]}, execution_count=7
+    )
     kernel = await book(precious)
     async with mcp_connect(kernel) as session:
         for tool, arguments in (
@@ -186,16 +188,18 @@ async def test_a_tagged_cell_is_left_alone(mcp_connect, book, stored) -> None:
         ):
             refused = await session.call_tool(tool, arguments)
             assert refused.is_error
-            assert "tagged agent-keep-out" in told(refused)
-    assert stored()[0].source == "precious = 1"
+            assert "tagged agent-keep-out" in text_of(refused)
+        cleared = await session.call_tool("kernel", {"command": "clear_outputs"})
+        assert text_of(cleared) == "Cleared the outputs of 0 cells of book.ipynb."
+    assert (stored()[0].source, stored()[0].execution_count) == ("precious = 1", 7)
 
 
 async def test_a_notebook_is_created_with_a_kernel(mcp_connect, jp_root_dir) -> None:
     async with mcp_connect() as session:
         started = await session.call_tool("kernel", {"command": "start", "notebook": "new.ipynb"})
-        assert told(started).startswith("Created new.ipynb with the kernel ")
+        assert text_of(started).startswith("Created new.ipynb with the kernel ")
         again = await session.call_tool("kernel", {"command": "start", "notebook": "new.ipynb"})
-        assert "is open already" in told(again)
+        assert "is open already" in text_of(again)
         await session.call_tool(
             "insert_cell", {"notebook": "new.ipynb", "source": "1 + 1", "run": True}
         )
@@ -209,18 +213,18 @@ async def test_a_long_notebook_is_found_piece_by_piece(mcp_connect, book) -> Non
     ]
     kernel = await book(*cells)
     async with mcp_connect(kernel) as session:
-        first = told(await session.call_tool("read_cells", {}))
+        first = text_of(await session.call_tool("read_cells", {}))
         assert first.startswith("book.ipynb: 150 cells")
         assert "# Loading" in first
         assert "value_148 = 148" in first
-        outlined = told(await session.call_tool("read_cells", {"outline": True}))
+        outlined = text_of(await session.call_tool("read_cells", {"outline": True}))
         assert len(outlined.splitlines()) > 150
-        hits = told(await session.call_tool("read_cells", {"search": r"value_7\d "}))
+        hits = text_of(await session.call_tool("read_cells", {"search": r"value_7\d "}))
         assert len(hits.splitlines()) == 10
         assert hits.startswith("cell 71 (")
         slow = await session.call_tool("read_cells", {"search": "(x+x+)+y"})
-        assert "took longer than 5 s" in told(slow)
+        assert "took longer than 5 s" in text_of(slow)
         wrong = await session.call_tool("read_cells", {"search": "("})
-        assert "is not a regular expression" in told(wrong)
-        part = told(await session.call_tool("read_cells", {"start": 10, "end": 12}))
+        assert "is not a regular expression" in text_of(wrong)
+        part = text_of(await session.call_tool("read_cells", {"start": 10, "end": 12}))
         assert "x" * 300 in part

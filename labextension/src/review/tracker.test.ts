@@ -36,7 +36,7 @@ class Tab {
     this._merge(true, cells);
   }
 
-  /** Merge a file that somebody else wrote. */
+  /** Merge a file that another program wrote. */
   writeAsOther(...cells: ICell[]): void {
     this._merge(false, cells);
   }

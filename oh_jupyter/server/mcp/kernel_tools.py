@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from jupyter_core.utils import ensure_async
 from tornado import web
 
-from oh_jupyter.errors import ExtensionMissingError
+from oh_jupyter.errors import ExtensionMissingError, OhJupyterError
 from oh_jupyter.server.mcp.kernel import Kernel
-from oh_jupyter.server.mcp.notebook_tools import NOTEBOOK
+from oh_jupyter.server.mcp.notebook_tools import NOTEBOOK, keep_out_fault
 from oh_jupyter.server.mcp.notebooks import Notebooks, OpenNotebook
 from oh_jupyter.server.mcp.results import Result, failure, image, of_observation, result, text
 from oh_jupyter.server.mcp.toolbox import Caller, McpTool, schema
@@ -187,8 +188,14 @@ class KernelCommands:
         notebook = await self._notebooks.find(arguments.get("notebook"), self._kernel.kernel_id)
         document = await self._notebooks.document(notebook)
         self._notebooks.announce_edit()
+        # So that the outputs come back when the agent's turn is undone.
+        body = json.dumps({"path": self._notebooks.file_of(document.path)}).encode()
+        with suppress(OhJupyterError):
+            await self._kernel.request("announce_edit", body=body, load=False)
         cleared = 0
         for index, cell in enumerate(await document.cells()):
+            if keep_out_fault(index, cell):
+                continue
             if cell.get("outputs") or cell.get("execution_count"):
                 await document.set_outputs(cell.get("id") or index, [], None)
                 cleared += 1

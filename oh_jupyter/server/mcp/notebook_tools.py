@@ -377,7 +377,7 @@ class NotebookTools:
         """Change the text of a cell, or move or delete it."""
         arguments, cells = call.arguments, await call.document.cells()
         index = position(cells, arguments["cell"])
-        if fault := _keep_out_fault(index, cells[index]):
+        if fault := keep_out_fault(index, cells[index]):
             return failure(fault)
         if arguments.get("delete"):
             return await self._delete(call)
@@ -410,7 +410,7 @@ class NotebookTools:
     async def _delete(self, call: NotebookCall) -> Result:
         reference, cells = call.arguments["cell"], await call.document.cells()
         index = position(cells, reference)
-        if fault := _keep_out_fault(index, cells[index]):
+        if fault := keep_out_fault(index, cells[index]):
             return failure(fault)
         if conflict := call.conflict(index, cells[index]):
             return conflict
@@ -426,7 +426,7 @@ class NotebookTools:
         reference, cells = call.arguments["cell"], await call.document.cells()
         index = position(cells, call.arguments["index"])
         old = position(cells, reference)
-        if fault := _keep_out_fault(old, cells[old]):
+        if fault := keep_out_fault(old, cells[old]):
             return failure(fault)
         await call.document.move(cells[old].get("id", old), index)
         return call.done(f"Moved {named(old, cells[old])} to {index}")
@@ -472,7 +472,7 @@ class NotebookTools:
                 f"{notebook.path} has no kernel: it is not open. Ask the person to open it, or "
                 "start one with kernel and command=start."
             )
-        if fault := _keep_out_fault(index, cell):
+        if fault := keep_out_fault(index, cell):
             return failure(fault)
         ours = notebook.kernel_id == self._kernel.kernel_id
         if not ours and not await call.caller.allowed("execute", "kernels"):
@@ -522,7 +522,7 @@ def _key(index: int, cell: Cell) -> str:
     return str(cell.get("id") or index)
 
 
-def _keep_out_fault(index: int, cell: Cell) -> str:
+def keep_out_fault(index: int, cell: Cell) -> str:
     """Return why agents may neither edit nor run a cell, or ""."""
     if KEEP_OUT_TAG not in (cell.get("metadata") or {}).get("tags", ()):
         return ""
