@@ -19,13 +19,13 @@ from oh_jupyter.events import (
     Action,
     CmdOutputObservation,
     CmdRunAction,
-    ErrorObservation,
     FileEditAction,
     FileReadAction,
     FileWriteAction,
     Observation,
 )
 from oh_jupyter.runtime.confinement import is_below
+from oh_jupyter.runtime.execution import Execution
 from oh_jupyter.runtime.host_access import HostAccess
 from oh_jupyter.runtime.resources import make_shell, shell_user
 from oh_jupyter.sandbox import Box, Engine, allowed_environment, find_engine, make_profile
@@ -190,6 +190,15 @@ class BoxedShells:
         """Whether a command in a box can send data out, if only to an allowed host."""
         return self._settings().sandbox_network != "none"
 
+    def sandboxed(self, execution: Execution, *, only_asks: bool) -> bool | None:
+        """Return whether a command ran in a box; None where nobody expects one.
+
+        With ``only_asks``, the runtime does not know where the command ran.
+        """
+        if execution.is_boxed or self.kernel_network:
+            return True
+        return False if self.is_on and execution.is_agents and not only_asks else None
+
     async def open(self, action: CmdRunAction, *, is_agents: bool) -> BoxedShell:
         """Return the box of a command's agent, with its shell started."""
         owner = _owner(action) if is_agents else PERSON
@@ -300,9 +309,3 @@ def _profile(settings: Settings, workspace_dir: str, user: str | None) -> object
         network=cast("Network", settings.sandbox_network) if is_plain else "proxy",
         max_processes=settings.sandbox_max_processes,
     )
-
-
-def mark(observation: Observation, *, sandboxed: bool) -> None:
-    """Note on an Observation whether its command ran in a box."""
-    if isinstance(observation, CmdOutputObservation | ErrorObservation):
-        observation.handling = {**(observation.handling or {}), "sandboxed": sandboxed}

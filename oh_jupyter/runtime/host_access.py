@@ -162,7 +162,7 @@ class HostAccess:
         self, action: Action, observation: Observation, state: ActionProgress | None = None
     ) -> None:
         observation.cause = action.id
-        handling = (state and state.handling()) or {}
+        handling = {} if state is None else state.handling()
         observation.handling = {**handling, "sandboxed": True}
         self._events.add_event(observation, self._source)
 

@@ -70,8 +70,8 @@ class ActionProgress(Progress):
         """Subscribe on the thread that makes the changes; returns the unsubscriber."""
         return self._watchers.add(wake)
 
-    def handling(self) -> dict[str, Any] | None:
-        """Return what happened before the start, for the Observation, or None."""
+    def handling(self) -> dict[str, Any]:
+        """Return what happened before the start, for the Observation."""
         handling: dict[str, Any] = {}
         if self._decided is not None:
             handling["waited_seconds"] = round(self._decided - self._received, 3)
@@ -80,7 +80,7 @@ class ActionProgress(Progress):
             queued = (self.began or time.monotonic()) - self._queued
             if queued >= MIN_QUEUED_SECONDS:
                 handling["queued_seconds"] = round(queued, 3)
-        return handling or None
+        return handling
 
 
 class RunningActions(dict[int, ActionProgress]):

@@ -19,7 +19,8 @@ from oh_jupyter.errors import OhJupyterError, RuntimeClosedError
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.plugins import JupyterPlugin, Plugin, VSCodePlugin, make_plugins
 from oh_jupyter.plugins.registry import ALL_PLUGINS
-from oh_jupyter.runtime.executor import MIN_SECRET_CHARS, ActionExecutor
+from oh_jupyter.runtime.components import MIN_SECRET_CHARS
+from oh_jupyter.runtime.executor import ActionExecutor
 from oh_jupyter.runtime.mcp import parse_servers
 from oh_jupyter.runtime.resources import shell_user
 from oh_jupyter.sandbox.hosts import parse_hosts
