@@ -132,17 +132,18 @@ class Database:
     def _open(self) -> sqlite3.Connection:
         try:
             if self.path is None:
-                connection = _connect("", "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;")
+                connection, self.name = _connect(
+                    "", "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;"
+                )
             else:
                 os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
                 # It contains files' contents, so only the owner may read it.
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
                 with file_lock(self.path + "-open"):
-                    connection = _connect(
+                    connection, self.name = _connect(
                         self.path, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
                     )
                 self._reserve_space()
-            self.name = connection.execute("SELECT name FROM name").fetchone()[0]
         except OUTBOX_ERRORS as error:
             raise StoreConfigError(
                 f"The outbox {self.path!r} cannot be opened: {error}; "
@@ -152,7 +153,8 @@ class Database:
         return connection
 
 
-def _connect(path: str, pragmas: str) -> sqlite3.Connection:
+def _connect(path: str, pragmas: str) -> tuple[sqlite3.Connection, str]:
+    """Return a connection, and the database's name."""
     connection = sqlite3.connect(
         path, timeout=_BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
     )
@@ -166,10 +168,10 @@ def _connect(path: str, pragmas: str) -> sqlite3.Connection:
             "INSERT INTO name SELECT ? WHERE NOT EXISTS (SELECT 1 FROM name)",
             (uuid.uuid4().hex[:16],),
         )
+        return connection, connection.execute("SELECT name FROM name").fetchone()[0]
     except BaseException:
         connection.close()
         raise
-    return connection
 
 
 class SenderLock:
