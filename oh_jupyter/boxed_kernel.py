@@ -6,11 +6,13 @@ by Unix sockets, because a box without network has a loopback interface of its o
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -20,24 +22,46 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from traitlets import Enum, List, Unicode
 
+from oh_jupyter.background import LoopThread
 from oh_jupyter.config import BOXED_KERNEL_VARIABLE, load_settings, state_home
 from oh_jupyter.errors import ConfigError, SandboxError
 from oh_jupyter.sandbox import Box, allowed_environment, find_engine, make_profile
+from oh_jupyter.sandbox.hosts import parse_hosts
+from oh_jupyter.sandbox.listed_hosts import ListedHosts
 from oh_jupyter.sandbox.own_folders import homes, make_folders, own_folders
 from oh_jupyter.sandbox.profile import Network
+from oh_jupyter.sandbox.proxy import Proxy
 
 __all__ = ["SandboxProvisioner", "install_kernelspec"]
 
 PROVISIONER = "oh-jupyter-sandbox"
 KERNEL_NAME = "python3-sandboxed"
 DISPLAY_NAME = "Python 3 (sandboxed)"
-NETWORKS = ("none", "host")
+NETWORKS: dict[str, Network] = {"none": "none", "listed": "proxy", "host": "host"}
+"""Networks of boxed kernels, with those of their boxes."""
 
 INHERITED = ("JPY_SESSION_NAME", "MPLBACKEND")
 """Variables of Jupyter that the kernel gets besides those of every box."""
 
 PERSONS_STARTUP = ("ipython_config.py", "ipython_kernel_config.py", "startup")
 """Files of a person's IPython profile that a boxed kernel reads as well."""
+
+
+class KernelProxy:
+    """The proxy of a kernel, on a thread of its own: Jupyter's loop stands still in scripts."""
+
+    def __init__(self, access: ListedHosts) -> None:
+        self._thread = LoopThread("oh-sandbox-proxy")
+        self._proxy = Proxy(access)
+
+    async def listen(self, path: str) -> None:
+        """Listen on a Unix socket."""
+        await asyncio.wrap_future(self._thread.submit(self._proxy.listen(path)))
+
+    def close(self) -> None:
+        """End all connections and the thread."""
+        self._thread.submit(self._proxy.close()).result()
+        self._thread.stop()
 
 
 class SandboxProvisioner(LocalProvisioner):
@@ -47,16 +71,23 @@ class SandboxProvisioner(LocalProvisioner):
     ``docs/how-to/sandbox.md``.
 
     Attributes:
-        network: The kernel's network: ``none`` or ``host``.
+        network: The kernel's network: ``none``, ``listed`` or ``host``.
+        hosts: Hosts that ``listed`` kernels may reach, besides those of ``sandbox_hosts``.
         writable: More writable paths, relative to the notebook's directory.
         hidden: More hidden paths.
     """
 
-    network = Enum(NETWORKS, default_value="none", help="Network of the kernel.").tag(config=True)
+    network = Enum(tuple(NETWORKS), default_value="none", help="Network of the kernel.").tag(
+        config=True
+    )
+    hosts = List(Unicode(), help="Hosts that a kernel with a listed network may reach.").tag(
+        config=True
+    )
     writable = List(Unicode(), help="More writable paths.").tag(config=True)
     hidden = List(Unicode(), help="More hidden paths.").tag(config=True)
 
     _box: Box | None = None
+    _proxy: KernelProxy | None = None
     _sockets = ""
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
@@ -77,6 +108,8 @@ class SandboxProvisioner(LocalProvisioner):
         prepared: dict[str, Any] = await super().pre_launch(**kwargs)
         try:
             self._box = self._box or self._make_box(workspace, state)
+            if self.network == "listed" and self._proxy is None:
+                await self._start_proxy(self._box.proxy_socket)
         except BaseException:
             self._remove()
             raise
@@ -100,7 +133,7 @@ class SandboxProvisioner(LocalProvisioner):
             own_folders=own_folders(settings),
             writable=[*self.writable, str(state), self._sockets],
             hidden=[*settings.sandbox_hidden, *self.hidden],
-            network=cast(Network, self.network),
+            network=NETWORKS[str(self.network)],
         )
         # An editable install may be below a directory that boxes replace, such as /tmp.
         package = os.path.dirname(os.path.abspath(__file__))
@@ -111,6 +144,11 @@ class SandboxProvisioner(LocalProvisioner):
         )
         return Box(profile, engine)
 
+    async def _start_proxy(self, path: str) -> None:
+        hosts = [*load_settings().sandbox_hosts, *self.hosts]
+        self._proxy = KernelProxy(ListedHosts(hosts, f"kernel {self.kernel_id}"))
+        await self._proxy.listen(path)
+
     async def cleanup(self, restart: bool = False) -> None:
         """Remove the box, unless the kernel restarts."""
         await super().cleanup(restart)
@@ -118,6 +156,9 @@ class SandboxProvisioner(LocalProvisioner):
             self._remove()
 
     def _remove(self) -> None:
+        if self._proxy is not None:
+            self._proxy.close()
+            self._proxy = None
         if self._box is not None:
             self._box.close()
             self._box = None
@@ -152,19 +193,23 @@ def _copy_profile(target: Path) -> None:
             shutil.copyfile(source / name, profile / name)
 
 
-def install_kernelspec(*, network: str = "none", prefix: str | None = None) -> str:
+def install_kernelspec(
+    *, network: str = "none", hosts: Sequence[str] = (), prefix: str | None = None
+) -> str:
     """Install the kernelspec of sandboxed kernels that run this Python.
 
     Args:
-        network: Network of the kernels: ``none`` or ``host``.
+        network: Network of the kernels: ``none``, ``listed`` or ``host``.
+        hosts: Hosts and presets that ``listed`` kernels may reach, as in ``sandbox_hosts``.
         prefix: Directory to install to, such as ``sys.prefix``; None for the user's directory.
 
     Returns:
         The directory of the kernelspec.
 
     Raises:
-        ConfigError: It cannot be written.
+        ConfigError: It cannot be written, or a host is invalid.
     """
+    parse_hosts(tuple(hosts))
     spec = {
         "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
         "display_name": DISPLAY_NAME,
@@ -175,7 +220,7 @@ def install_kernelspec(*, network: str = "none", prefix: str | None = None) -> s
             "debugger": True,
             "kernel_provisioner": {
                 "provisioner_name": PROVISIONER,
-                "config": {"network": network},
+                "config": {"network": network, "hosts": list(hosts)},
             },
         },
     }
@@ -188,3 +233,8 @@ def install_kernelspec(*, network: str = "none", prefix: str | None = None) -> s
         except OSError as error:
             raise ConfigError(f"The kernelspec cannot be written: {error}") from None
     return str(installed)
+
+
+def used_kernelspec() -> str:
+    """Return the directory of the kernelspec that Jupyter uses, of all that are installed."""
+    return str(KernelSpecManager().get_kernel_spec(KERNEL_NAME).resource_dir)

@@ -18,10 +18,14 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
 from oh_jupyter.boxed_kernel import KERNEL_NAME, install_kernelspec
+from oh_jupyter.cli import main
+from oh_jupyter.errors import ConfigError
+from tests.sandbox.proxied import website
 from tests.sandbox.test_box import needs_engine
 
 pytestmark = needs_engine
 
+STATUS_LISTED = "sandboxed: the whole kernel, listed hosts"
 STATUS = "%load_ext oh_jupyter\nprint(oh.run('echo hi').handling, oh.status()['sandbox'])"
 
 
@@ -39,6 +43,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (profile / "ipython_config.py").write_text("get_config().InteractiveShell.banner2 = 'mine'")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("MY_TOKEN", "secret")
+    monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "0")
     for name in ("IPYTHONDIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
     installed = install_kernelspec()
@@ -140,6 +145,55 @@ def test_a_notebook_runs_in_it(home: Path) -> None:
     NotebookClient(book, kernel_name=KERNEL_NAME, resources=resources, timeout=60).execute()
     nbformat.validate(book)
     assert book.cells[0].outputs[0].text == "1\n"
+
+
+async def test_listed_hosts_are_its_only_network(home: Path, tmp_path: Path) -> None:
+    with website(tmp_path, "127.0.0.2") as (port, site):
+        address = f"127.0.0.2:{port}"
+        install_kernelspec(network="listed", hosts=[address])
+        async with opened(home) as notebook:
+            run = notebook.run
+            assert STATUS_LISTED in await run(STATUS)
+            get = "import urllib.request; print(urllib.request.urlopen({!r}).read())"
+            assert await run(get.format(f"http://{address}/hello")) == "b'hello\\n'"
+            assert await run(get.format("http://127.0.0.3:80/")) == "HTTPError"
+            assert await run(f"print(oh.run('curl -sS http://{address}/hello').content)") == "hello"
+            refused = await run("print(oh.run('curl -s http://example.org/').content)")
+            assert "example.org:80 is refused: it is not listed" in refused
+            connect = f"import socket; socket.create_connection(('127.0.0.2', {port}), 5)"
+            assert await run(connect) == "ConnectionRefusedError"
+            await notebook.manager.restart_kernel()
+            await notebook.client.wait_for_ready(timeout=60)
+            assert await run(get.format(f"http://{address}/hello")) == "b'hello\\n'"
+    assert len(site.requests) == 3
+
+
+@pytest.mark.browser
+def test_its_browser_uses_the_proxy(home: Path) -> None:
+    install_kernelspec(network="listed", hosts=["pypi"])
+    source = "%load_ext oh_jupyter\noh.browse('http://example.org/').content"
+    book = new_notebook(cells=[new_code_cell(source)])
+    resources = {"metadata": {"path": str(home / "work")}}
+    # Between its requests, nbclient's own loop stands still.
+    NotebookClient(book, kernel_name=KERNEL_NAME, resources=resources, timeout=120).execute()
+    assert "it is not listed" in book.cells[0].outputs[-1].data["text/plain"]
+
+
+def test_invalid_hosts_are_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ConfigError, match="no host, address or preset"):
+        install_kernelspec(network="listed", hosts=["no such host"])
+    assert main(["sandbox", "install", "--network", "none", "--host", "pypi"]) == 2
+    assert "--host has no effect with --network none" in capsys.readouterr().out
+
+
+def test_a_hidden_kernelspec_is_reported(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "share" / "jupyter"
+    older = install_kernelspec(prefix=str(tmp_path))
+    monkeypatch.setenv("JUPYTER_PATH", str(data))
+    main(["sandbox", "install"])
+    assert f"Jupyter uses the older kernelspec in {older}" in capsys.readouterr().out
 
 
 async def test_nothing_starts_without_a_sandbox(home: Path, monkeypatch) -> None:

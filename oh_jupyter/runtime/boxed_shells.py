@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from oh_jupyter.config import (
@@ -103,8 +105,7 @@ class BoxedShells:
         self._exports: dict[str, str] = {}
         self._make_access = make_access
         self._loop = asyncio.get_running_loop()
-        # Read once, before any cell could change it.
-        self.kernel_network = os.environ.get(BOXED_KERNEL_VARIABLE, "")
+        self.kernel_network = _kernel_network()
         self.engine: Engine | None = None
         self.last: ShellSession | None = None
         self.resolve: Resolve | None = None
@@ -113,11 +114,6 @@ class BoxedShells:
     def is_on(self) -> bool:
         """Whether agents' commands belong in a box of their own."""
         return self._settings().sandbox != "off" and not self.kernel_network
-
-    @property
-    def contains_kernel(self) -> bool:
-        """Whether the whole kernel is in a box that nothing leaves."""
-        return self.kernel_network == "none"
 
     @property
     def shells(self) -> list[ShellSession]:
@@ -180,15 +176,17 @@ class BoxedShells:
             self.engine = cast(Engine, await self._in_thread(find_engine, user))
         return self.engine
 
-    @property
-    def contains(self) -> bool:
-        """Whether nothing leaves a box unasked, so that a command in it needs no approval."""
-        return self._settings().sandbox_network != "host"
+    def contains(self, *, is_boxed: bool) -> bool:
+        """Return whether nothing leaves an Action's box unasked, so that it needs no approval."""
+        return self._network(is_boxed=is_boxed) not in ("", "host")
 
-    @property
-    def has_network(self) -> bool:
-        """Whether a command in a box can send data out, if only to an allowed host."""
-        return self._settings().sandbox_network != "none"
+    def is_silent(self, *, is_boxed: bool) -> bool:
+        """Return whether an Action can send no data out, not even to an allowed host."""
+        return self._network(is_boxed=is_boxed) == "none"
+
+    def _network(self, *, is_boxed: bool) -> str:
+        """Return the network of an Action's box, or "" outside of one."""
+        return self.kernel_network or (self._settings().sandbox_network if is_boxed else "")
 
     def sandboxed(self, execution: Execution, *, only_asks: bool) -> bool | None:
         """Return whether a command ran in a box; None where nobody expects one.
@@ -289,6 +287,18 @@ class BoxedShells:
         network = NETWORKS[settings.sandbox_network]
         boxes = len(self._boxes)
         return f"sandboxed ({settings.sandbox}, {network}), {boxes} box{'es' * (boxes != 1)} open"
+
+
+def _kernel_network() -> str:
+    """Return the network of the box that the whole kernel is in, or "" outside of one.
+
+    A cell could set the variable, but not the name of the first process.
+    """
+    network = os.environ.get(BOXED_KERNEL_VARIABLE, "")
+    if network and sys.platform == "linux":
+        first = Path("/proc/1/comm").read_text(encoding="utf-8").strip()
+        return network if network in NETWORKS and first == "bwrap" else ""
+    return network if network in NETWORKS else ""
 
 
 def _owner(action: Action) -> str:

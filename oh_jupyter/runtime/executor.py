@@ -148,12 +148,10 @@ class ActionExecutor(RuntimeComponents):
         self, action: Action, principal: EventSource, reasons: Sequence[str], is_boxed: bool
     ) -> list[str]:
         """Return the reasons why an agent's Action waits for a person."""
-        in_kernel = self.boxes.contains_kernel
-        is_silent = in_kernel or (is_boxed and not self.boxes.has_network)
         more = [*reasons, *self.boxes.questions(action)]
-        if not is_silent:
+        if not self.boxes.is_silent(is_boxed=is_boxed):
             more += [*remote_risks(action), *self.untrusted_text.questions(action)]
-        contained = in_kernel or (is_boxed and self.boxes.contains)
+        contained = self.boxes.contains(is_boxed=is_boxed)
         return self.confirmations.require(action, principal, contained=contained, more=more)
 
     def interrupt_guest(self, guest: str) -> None:

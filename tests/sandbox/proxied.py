@@ -13,25 +13,22 @@ from typing import Any
 
 from oh_jupyter.background import LoopThread, start_thread
 from oh_jupyter.errors import HostError
-from oh_jupyter.sandbox.hosts import Address, Endpoint, parse_hosts
+from oh_jupyter.sandbox.hosts import Endpoint
+from oh_jupyter.sandbox.listed_hosts import ListedHosts
 from oh_jupyter.sandbox.proxy import Proxy
 
 
-@dataclass
-class Listed:
-    """A fake of the runtime's decisions: a list, and nobody to ask."""
+class Listed(ListedHosts):
+    """A list of hosts that records what the proxy asks."""
 
-    entries: tuple[str, ...]
-    checked: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
+    def __init__(self, *entries: str) -> None:
+        super().__init__(entries)
+        self.checked: list[str] = []
+        self.failures: list[str] = []
 
     async def check(self, endpoint: Endpoint) -> None:
         self.checked.append(str(endpoint))
-        if not parse_hosts(self.entries).lists(endpoint):
-            raise HostError(f"{endpoint} is refused: it is not listed.")
-
-    def may_dial(self, address: Address, port: int) -> bool:
-        return parse_hosts(self.entries).may_dial(address, port)
+        await super().check(endpoint)
 
     def note_failure(self, endpoint: Endpoint, error: HostError) -> None:
         self.failures.append(f"{endpoint}: {error}")
@@ -96,14 +93,14 @@ class Website(http.server.SimpleHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def website(folder: Path) -> Iterator[tuple[int, type[Website]]]:
-    """Yield the port and the handler of a website on the machine's loopback."""
+def website(folder: Path, host: str = "127.0.0.1") -> Iterator[tuple[int, type[Website]]]:
+    """Yield the port and the handler of a website on an address of the loopback."""
     handler = type("Handler", (Website,), {"requests": []})
 
     def make(*args: Any) -> Website:
         return handler(*args, directory=str(folder))  # type: ignore[no-any-return]
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), make)
+    server = http.server.ThreadingHTTPServer((host, 0), make)
     start_thread(server.serve_forever, "website", 0.05)
     try:
         yield server.server_address[1], handler
@@ -124,7 +121,7 @@ class RunningProxy:
     """A proxy that listens on a socket."""
 
     def __init__(self, path: str, *entries: str, owner: str | None = None) -> None:
-        self.access, self.names = Listed(entries), Names()
+        self.access, self.names = Listed(*entries), Names()
         self.proxy = Proxy(self.access, self.names.resolve)
         self.path = path
         self.loop = LoopThread("proxy")

@@ -29,6 +29,8 @@ pytestmark = pytest.mark.skipif(
     reason="needs bubblewrap, and user namespaces",
 )
 
+NOT_LISTED = "it is not listed. If it is needed, ask the user to add it to sandbox_hosts."
+
 
 class Boxed(NamedTuple):
     """A box with a proxy, and a website that is listed as site.example."""
@@ -89,7 +91,7 @@ def test_curl(boxed: Boxed) -> None:
 
 def test_a_refusal_reads_well(boxed: Boxed) -> None:
     assert boxed.run("curl -sS http://other.example/") == (
-        "other.example:80 is refused: it is not listed."
+        f"other.example:80 is refused: {NOT_LISTED}"
     )
     code = (
         "from urllib.request import urlopen\n"
@@ -358,7 +360,7 @@ def test_another_user_in_a_box_with_a_proxy(
     try:
         with BashSession(work, "nobody", 60, enclosure=box) as session:
             observation = session.execute(CmdRunAction("id -un; curl -sS http://a.example/"))
-            assert observation.content == "nobody\na.example:80 is refused: it is not listed."
+            assert observation.content == f"nobody\na.example:80 is refused: {NOT_LISTED}"
     finally:
         running.close()
         box.close()
