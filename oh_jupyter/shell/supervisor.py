@@ -76,12 +76,16 @@ Outcome = Literal["done", "ended", "no_change", "hard"]
 
 KEY_CHECKS_SECONDS = (0.05, 0.3)
 """Delays after a control key before checking whether the shell is at its prompt."""
-RECOVERY_SECONDS = 0.2
+RECOVERY_SECONDS = 2.0
 """Time for a report from a shell that is found at its prompt when a limit is reached."""
 INTERRUPT_SECONDS = 2.0
 """Time for a cancelled command to end before it counts as still running."""
 START_TIMEOUT_SECONDS = 15.0
 """Time limit for the user's start-up files, before the shell is started without them."""
+LAST_START_TIMEOUT_SECONDS = 60.0
+"""Time limit without these files; a busy machine needs long for a bash alone."""
+MAX_BOX_STARTS = 3
+"""Attempts to start a sandbox; one fails if a file that it hides vanishes meanwhile."""
 
 
 class ShellSupervisor:
@@ -127,36 +131,44 @@ class ShellSupervisor:
             raise ShellError(
                 f"{name} cannot start: there is no directory {self._work_dir}; create it."
             )
-        directory = self.cwd if self.is_directory(self.cwd) else self._work_dir
-        env = shell_environment({**self._env, **self.exports}, self._dialect.variables, self._user)
         self._pending_exports = {}
         for argv in command_lines:
-            shell = self._dialect.driver(self._loop, self._on_change)
-            launch = Launch(argv, directory, env, self._user, self._path_directory, self._enclosure)
-            try:
-                ready = shell.start(launch)
-            except ChildStartError as error:
-                raise ShellError(f"{name} cannot be started: {error}") from error
-            self.shell = shell
-            try:
-                outcome = await self.wait(ready, hard=START_TIMEOUT_SECONDS)
-            except asyncio.CancelledError:
-                await shell.end()
-                raise
-            if outcome == "done" and self._enclosure is not None:
-                try:
-                    self._enclosure.check(shell.pid)
-                except ShellError:
-                    await shell.end()
-                    raise
-            if outcome == "done" and ready.report is not None:
-                shell.take_idle_output()
-                self.cwd = ready.report.cwd
-                return
-            await shell.end()
+            is_last = argv is command_lines[-1]
+            limit = LAST_START_TIMEOUT_SECONDS if is_last else START_TIMEOUT_SECONDS
+            for _ in range(1 if self._enclosure is None else MAX_BOX_STARTS):
+                outcome = await self._start(argv, limit)
+                if outcome == "done":
+                    return
+                if outcome != "ended":
+                    break
         raise ShellError(
             f"{command_lines[-1][0]} starts but accepts no commands: try it in a terminal."
         )
+
+    async def _start(self, argv: list[str], limit: float) -> Outcome:
+        """Start the shell by a command line; if that does not succeed, end it."""
+        directory = self.cwd if self.is_directory(self.cwd) else self._work_dir
+        env = shell_environment({**self._env, **self.exports}, self._dialect.variables, self._user)
+        shell = self._dialect.driver(self._loop, self._on_change)
+        launch = Launch(argv, directory, env, self._user, self._path_directory, self._enclosure)
+        try:
+            ready = shell.start(launch)
+        except ChildStartError as error:
+            raise ShellError(f"{self._dialect.name} cannot be started: {error}") from error
+        self.shell = shell
+        try:
+            outcome = await self.wait(ready, hard=limit)
+            if outcome == "done" and self._enclosure is not None:
+                self._enclosure.check(shell.pid)
+        except (asyncio.CancelledError, ShellError):
+            await shell.end()
+            raise
+        if outcome == "done" and ready.report is not None:
+            shell.take_idle_output()
+            self.cwd = ready.report.cwd
+        else:
+            await shell.end()
+        return outcome
 
     def is_directory(self, path: str) -> bool:
         """Return whether the shell sees a directory at a path."""

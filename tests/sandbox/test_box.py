@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -112,7 +114,13 @@ def test_a_kill_of_the_owner_leaves_nothing(layout: Layout) -> None:
     assert owner.stdin is not None
     temporary_dir, pid = owner.stdout.readline().split()
     started = psutil.Process(owner.pid)
-    wait_until(lambda: any("1000" in each.cmdline() for each in started.children(recursive=True)))
+
+    def is_sleeping() -> bool:
+        with contextlib.suppress(psutil.Error):  # a child has just ended
+            return any("1000" in each.cmdline() for each in started.children(recursive=True))
+        return False
+
+    wait_until(is_sleeping)
     processes = started.children(recursive=True)
     assert psutil.Process(int(pid)) in processes
     owner.send_signal(signal.SIGKILL)
@@ -226,10 +234,15 @@ def test_a_link_that_appears_while_a_box_starts(layout: Layout, target: str) -> 
     enclose = box.enclose
 
     def race(*arguments: Any) -> Any:
+        real, moved = layout.workspace / "sub", layout.workspace / "moved"
+        if moved.exists():  # another attempt, because a socket of another test vanished
+            real.unlink()
+            moved.rename(real)
         result = enclose(*arguments)
-        (layout.workspace / "sub").rename(layout.workspace / "moved")
-        (layout.workspace / "sub").symlink_to(target)
-        (layout.home / target.removeprefix("../") / ".git" / "hooks").mkdir(parents=True)
+        real.rename(moved)
+        real.symlink_to(target)
+        hooks = layout.home / target.removeprefix("../") / ".git" / "hooks"
+        hooks.mkdir(parents=True, exist_ok=True)
         (layout.home / target.removeprefix("../") / ".git" / "config").touch()
         return result
 
@@ -237,6 +250,30 @@ def test_a_link_that_appears_while_a_box_starts(layout: Layout, target: str) -> 
     with pytest.raises(ShellError), layout.boxed(box):
         pass
     box.close()
+
+
+@needs_engine
+def test_a_socket_that_vanishes_while_a_box_starts(layout: Layout) -> None:
+    path = layout.home / "socket"
+    box = layout.box()
+    enclose, attempts = box.enclose, []
+
+    def race(*arguments: Any) -> Any:
+        attempts.append(arguments[0])
+        with socket.socket(socket.AF_UNIX) as server:
+            if len(attempts) == 1:
+                server.bind(str(path))
+                server.listen()
+            result = enclose(*arguments)
+        path.unlink(missing_ok=True)
+        return result
+
+    box.enclose = race  # type: ignore[method-assign]
+    with layout.boxed(box) as session:
+        assert output_of(session, "echo works") == "works"
+    box.close()
+    first, second = attempts
+    assert first == second  # with the user's start-up files
 
 
 @needs_engine

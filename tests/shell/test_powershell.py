@@ -263,6 +263,7 @@ def test_much_output_in_bounded_memory(run):
 
 def test_profile_that_does_not_let_it_come_up(tmp_path, env, monkeypatch):
     monkeypatch.setattr(supervisor, "START_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(supervisor, "LAST_START_TIMEOUT_SECONDS", 1.0)
     with PowerShellSession(tmp_path, env={**env, "BAD_PROFILE": "1"}) as session:
         assert session.execute(CmdRunAction("print('up')")).content == "up"
 

@@ -16,6 +16,7 @@ from oh_jupyter.control_messages import RUNNING_HINT as HINT
 from oh_jupyter.errors import ConfigError, ShellError
 from oh_jupyter.events import CmdRunAction, ErrorObservation
 from oh_jupyter.shell import BashSession
+from oh_jupyter.shell.bash.terminal import Terminal
 from oh_jupyter.shell.replies import DROPPED_INPUT
 from oh_jupyter.testing import wait_until
 
@@ -617,3 +618,15 @@ def test_what_a_shell_cannot_go_back_to_is_told(run, session, start, gate):
     start(f"read x <'{gate}'")
     with pytest.raises(ShellError, match="A command is running"):
         session.snapshot()
+
+
+async def test_an_interrupt_keeps_unread_output():
+    terminal = Terminal(asyncio.get_running_loop(), raw=False, user=None)
+    received = []
+    output = b"x" * 10_000  # more than the driver of our side takes in
+    os.write(terminal.slave, output)
+    terminal.write(b"\x03")
+    terminal.start_reading(received.append, lambda: None)
+    terminal.read_now()
+    terminal.close()
+    assert b"".join(received) == output

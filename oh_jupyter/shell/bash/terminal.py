@@ -52,6 +52,8 @@ class Terminal:
         modes[LFLAG] &= ~ECHO_FLAGS
         # Ctrl-S would stop the output permanently.
         modes[0] &= ~termios.IXON
+        # Ctrl-C would discard output that we have not read, such as a marker.
+        modes[LFLAG] |= termios.NOFLSH
         if raw:
             modes[0] &= ~termios.ICRNL
             modes[LFLAG] &= ~(termios.ICANON | termios.ISIG | termios.IEXTEN)
@@ -208,7 +210,9 @@ def waits_for_command_line(pid: int, terminal: Terminal) -> bool:
 
 INTERRUPT = b"\x03"
 EXEC_SECONDS = 0.05
-"""Upper bound for the time bash needs to start a program."""
+"""Time that bash usually needs to start a program."""
+MAX_EXEC_CHECKS = 40
+"""Maximum number of checks whether a fork of bash has started its program."""
 
 
 class Keyboard:
@@ -230,17 +234,22 @@ class Keyboard:
         may_be_lost = data == INTERRUPT and self._is_bash(self._terminal.foreground())
         self._terminal.write(data)
         if may_be_lost:
-            self._loop.call_later(EXEC_SECONDS, self._interrupt_again, is_running)
+            self._interrupt_later(is_running, MAX_EXEC_CHECKS)
 
-    def _interrupt_again(self, is_running: Callable[[], bool]) -> None:
+    def _interrupt_later(self, is_running: Callable[[], bool], checks: int) -> None:
+        self._loop.call_later(EXEC_SECONDS, self._interrupt_again, is_running, checks - 1)
+
+    def _interrupt_again(self, is_running: Callable[[], bool], checks: int) -> None:
         """Interrupt a program that was starting when the key was pressed."""
-        if not is_running():
-            return
         group = self._terminal.foreground()
-        if group > 0 and not self._is_bash(group):
+        if group <= 0 or not is_running():
+            return
+        if not self._is_bash(group):
             # Signal the group: bash may return to the foreground at any moment.
             with contextlib.suppress(OSError):
                 os.killpg(group, signal.SIGINT)
+        elif group != self._find_pid() and checks:
+            self._interrupt_later(is_running, checks)
 
     def _is_bash(self, pid: int) -> bool:
         """Return whether a process is bash, or a fork of it before ``exec``."""
