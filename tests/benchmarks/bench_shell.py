@@ -16,6 +16,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from jupyter_client.manager import start_new_kernel
+
+from oh_jupyter.boxed_kernel import KERNEL_NAME, install_kernelspec
 from oh_jupyter.events import CmdRunAction
 from oh_jupyter.process import spawn
 from oh_jupyter.sandbox import Box, find_engine, make_profile
@@ -129,6 +132,28 @@ def sandboxed(directory: str) -> Iterator[tuple[str, float, float, str]]:
     box.close()
 
 
+def boxed_kernel(directory: str) -> Iterator[tuple[str, float, float, str]]:
+    """Yield the row of a sandboxed kernel: its start, over that of the plain one."""
+    if find_engine().program is None:
+        return
+    install_kernelspec(prefix=directory)
+    os.environ["JUPYTER_PATH"] = os.path.join(directory, "share", "jupyter")
+    work = os.path.join(directory, "work")
+    os.mkdir(work)
+
+    def start(name: str) -> float:
+        began = time.perf_counter()
+        manager, client = start_new_kernel(kernel_name=name, cwd=work)
+        took = time.perf_counter() - began
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+        return took
+
+    starts = [(start("python3"), start(KERNEL_NAME)) for _ in range(10)]
+    plain, boxed = (statistics.median(column) for column in zip(*starts, strict=True))
+    yield "start of a boxed kernel, added", boxed - plain, plain, "start of the plain kernel"
+
+
 def main() -> None:
     """Print every figure."""
     rows: list[tuple[str, float, float, str]] = []
@@ -158,6 +183,7 @@ def main() -> None:
             huge = seconds(lambda: session.execute(CmdRunAction("yes | head -c 100000000")))
             rows.append(("100 MB of output", huge, 100 * pipe, "100 x cat of 1 MB"))
         rows += sandboxed(directory)
+        rows += boxed_kernel(directory)
         start = median(lambda: spawn(["/bin/true"]).terminate(), 20)
         rows.append(("start and end of a child", start, fork, "subprocess.run"))
     for name, value, baseline, what in rows:
