@@ -20,6 +20,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 from oh_jupyter.boxed_kernel import KERNEL_NAME, install_kernelspec
 from oh_jupyter.cli import main
 from oh_jupyter.errors import ConfigError
+from oh_jupyter.testing.kernel import LiveKernel
+from tests.kernel import test_breakpoint
 from tests.sandbox.proxied import website
 from tests.sandbox.test_box import needs_engine
 
@@ -145,6 +147,15 @@ def test_a_notebook_runs_in_it(home: Path) -> None:
     NotebookClient(book, kernel_name=KERNEL_NAME, resources=resources, timeout=60).execute()
     nbformat.validate(book)
     assert book.cells[0].outputs[0].text == "1\n"
+
+
+@pytest.mark.thorough
+def test_the_debugger_works_in_it(home: Path) -> None:
+    kernel = LiveKernel(home / "work", kernel_name=KERNEL_NAME)
+    try:
+        test_breakpoint.test_actions_are_answered_and_recorded_at_a_breakpoint(kernel)
+    finally:
+        kernel.close()
 
 
 async def test_listed_hosts_are_its_only_network(home: Path, tmp_path: Path) -> None:

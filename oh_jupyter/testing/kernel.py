@@ -28,18 +28,19 @@ class LiveKernel:
         client: Jupyter's client, with all channels open.
     """
 
-    def __init__(self, directory: Path, *arguments: str) -> None:
+    def __init__(self, directory: Path, *arguments: str, kernel_name: str = "python3") -> None:
         """Start a kernel and wait until it is ready.
 
         Args:
             directory: Working directory.
             arguments: Command-line options of the kernel; by default they load oh_jupyter.
+            kernel_name: Name of its kernelspec.
         """
         self.directory = directory
         # Other processes may take chosen TCP ports before the kernel binds them.
         self._sockets = tempfile.TemporaryDirectory(prefix="live_kernel")
         self.manager = KernelManager(
-            kernel_name="python3", transport="ipc", ip=str(Path(self._sockets.name) / "channel")
+            kernel_name=kernel_name, transport="ipc", ip=str(Path(self._sockets.name) / "channel")
         )
         self.manager.start_kernel(cwd=str(directory), extra_arguments=list(arguments or _EXTENSION))
         self.client: BlockingKernelClient = self.manager.client()
