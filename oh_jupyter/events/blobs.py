@@ -25,12 +25,10 @@ _CODEC = "utf-8", "surrogatepass"
 
 def split_blobs(event: EncodedEvent, folder: str, max_chars: int) -> tuple[bytes, dict[str, bytes]]:
     """Return the JSON of an event with shortened long texts, and the whole texts by path."""
-    texts = dict(_long_texts(event.wire, "", max_chars, depth=2))
-    if not texts and len(encoded := event.json()) <= max_chars:
-        return encoded, {}
-    texts = dict(_long_texts(event.wire, "", max_chars))
+    encoded = event.json()
+    texts = {} if len(encoded) <= max_chars else dict(_long_texts(event.wire, "", max_chars))
     if not texts:
-        return event.json(), {}
+        return encoded, {}
     blobs: dict[str, bytes] = {}
     references: dict[str, dict[str, Any]] = {}
     wire = event.wire
