@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oh_jupyter.server.mcp.results import fold_library_frames, of_observation
+from oh_jupyter.mcp_tools.results import fold_library_frames, of_observation
 
 LIBRARY = "/env/lib/python3.12/site-packages/pandas/core"
 TRACEBACK = f"""\

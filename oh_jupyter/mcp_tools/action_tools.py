@@ -17,11 +17,11 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
 )
 from oh_jupyter.events.action import refuse_idle_cwd
+from oh_jupyter.events.scopes import scope_of_action
+from oh_jupyter.mcp_tools.kernel import Kernel
+from oh_jupyter.mcp_tools.results import Result, of_observation, raised
+from oh_jupyter.mcp_tools.toolbox import Caller, McpTool
 from oh_jupyter.schema import Schema, fields_schema
-from oh_jupyter.server.mcp.kernel import Kernel
-from oh_jupyter.server.mcp.results import Result, of_observation, raised
-from oh_jupyter.server.mcp.toolbox import Caller, McpTool
-from oh_jupyter.server.tokens import scope_of_action
 
 _RISKS = {"low": 0, "medium": 1, "high": 2}
 

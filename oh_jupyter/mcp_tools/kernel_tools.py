@@ -8,15 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from jupyter_core.utils import ensure_async
-from tornado import web
-
-from oh_jupyter.errors import ExtensionMissingError, OhJupyterError
-from oh_jupyter.server.mcp.kernel import Kernel
-from oh_jupyter.server.mcp.notebook_tools import NOTEBOOK, keep_out_fault
-from oh_jupyter.server.mcp.notebooks import Notebooks, OpenNotebook
-from oh_jupyter.server.mcp.results import Result, failure, image, of_observation, result, text
-from oh_jupyter.server.mcp.toolbox import Caller, McpTool, schema
+from oh_jupyter.errors import ExtensionMissingError, KernelNotFoundError, OhJupyterError
+from oh_jupyter.mcp_tools.cells import keep_out_fault
+from oh_jupyter.mcp_tools.kernel import Kernel
+from oh_jupyter.mcp_tools.notebook_calls import NOTEBOOK
+from oh_jupyter.mcp_tools.notebooks import Notebooks, OpenNotebook
+from oh_jupyter.mcp_tools.results import Result, failure, image, of_observation, result, text
+from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
 
 _COMMANDS = ("status", "interrupt", "restart", "clear_outputs", "start")
 
@@ -29,18 +27,9 @@ def _scope_of_look(arguments: dict[str, Any]) -> str:
     return "execute" if arguments.keys() & {"expression", "save_to"} else "read"
 
 
-def kernel_tools(
-    notebooks: Notebooks, kernel: Kernel, kernels: Any, sessions: Any
-) -> list[McpTool]:
-    """Return the tools on a notebook's kernel.
-
-    Args:
-        notebooks: The open notebooks.
-        kernel: The agent's kernel, whose notebook is the default.
-        kernels: The server's kernel manager.
-        sessions: The server's session manager.
-    """
-    tools = KernelCommands(notebooks, kernel, kernels, sessions)
+def kernel_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
+    """Return the tools on a notebook's kernel, by default the agent's."""
+    tools = KernelCommands(notebooks, kernel)
     return [
         McpTool(
             "kernel",
@@ -91,8 +80,6 @@ class KernelCommands:
 
     _notebooks: Notebooks
     _kernel: Kernel
-    _kernels: Any
-    _sessions: Any
 
     async def call(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Execute a command."""
@@ -125,7 +112,7 @@ class KernelCommands:
             return (ours[0] if ours else None), self._kernel
         notebook = await self._notebooks.find(name, self._kernel.kernel_id)
         if notebook.kernel_id is None:
-            raise web.HTTPError(404, f"{notebook.path} has no kernel; command=start starts one")
+            raise KernelNotFoundError(f"{notebook.path} has no kernel; command=start starts one")
         return notebook, self._kernel.other(notebook.kernel_id)
 
     async def variables(self, arguments: dict[str, Any], caller: Caller) -> Result:
@@ -160,25 +147,26 @@ class KernelCommands:
 
     async def _interrupt(self, arguments: dict[str, Any], caller: Caller) -> Result:
         _, kernel = await self._of(arguments)
-        kernel_id = (await kernel.link()).kernel_id
         try:
             cell = (await kernel.request("status", load=False)).fields["runtime"].get("cell")
         except ExtensionMissingError:
-            await ensure_async(self._kernels.interrupt_kernel(kernel_id))
+            await kernel.interrupt()
             return result(text("Interrupted whatever ran in the kernel, which lacks oh_jupyter."))
         if cell is None:
             return result(text("No cell is running; nothing was interrupted."))
-        await ensure_async(self._kernels.interrupt_kernel(kernel_id))
+        await kernel.interrupt()
         seconds, line = cell["seconds"], cell["first_line"]
         return result(text(f"Interrupted the cell that had been running for {seconds} s: {line}"))
 
     async def _restart(self, arguments: dict[str, Any], caller: Caller) -> Result:
         notebook, kernel = await self._of(arguments)
+        if kernel.restart_fault:
+            return failure(kernel.restart_fault)
         reply = await kernel.request("ask_restart")
         decision = json.loads(reply.body or b"{}")
         if decision.get("observation") != "run_ipython":
             return of_observation(decision)
-        await ensure_async(self._kernels.restart_kernel((await kernel.link()).kernel_id))
+        await kernel.restart()
         of_notebook = "" if notebook is None else f" of {notebook.path}"
         return result(text(f"Restarted the kernel{of_notebook}. All variables are gone."))
 
@@ -212,12 +200,7 @@ class KernelCommands:
         known = [each for each in await self._notebooks.open_ones() if each.path == path]
         if known and known[0].kernel_id:
             return result(text(f"{path} is open already, with the kernel {known[0].kernel_id}."))
-        is_new = await self._notebooks.create(path)
-        session = await self._sessions.create_session(
-            path=path, name=path.rpartition("/")[2], type="notebook", kernel_name=None
-        )
-        made = "Created" if is_new else "Opened"
-        return result(text(f"{made} {path} with the kernel {session['kernel']['id']}."))
+        return result(text(await self._notebooks.start(path)))
 
 
 def _overview(body: dict[str, Any]) -> str:

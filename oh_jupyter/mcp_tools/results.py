@@ -12,7 +12,7 @@ from typing import Any
 
 from oh_jupyter.ansi import strip_ansi
 from oh_jupyter.control_messages import RUNNING_HINT
-from oh_jupyter.server.mcp.notebooks import Cell
+from oh_jupyter.mcp_tools.cells import Cell, joined
 
 Result = dict[str, Any]  # A ``CallToolResult`` of the MCP specification, as JSON
 
@@ -185,25 +185,27 @@ def bounded(whole: Result, rest: str, limit: int = MAX_TEXT_CHARS) -> Result:
     A note says what is omitted, and ``rest`` how to get it.
     """
     texts = [block["text"] for block in whole["content"] if block["type"] == "text"]
-    joined = "".join(texts)
-    if len(joined) <= limit:
+    whole_text = "".join(texts)
+    if len(whole_text) <= limit:
         return whole
-    start, end = _middle(joined, (limit - NOTE_CHARS) // 2)
+    start, end = _middle(whole_text, (limit - NOTE_CHARS) // 2)
     where = ""
-    if len(texts) == 1 and "\n" in joined[start:end]:
-        first = joined.count("\n", 0, start)
-        where = f", lines {first + 1} to {first + joined.count(chr(10), start, end)} of this text,"
-    note = f"[... {end - start} of {len(joined)} characters{where} are omitted. {rest} ...]\n"
-    if not joined[:start].endswith("\n"):
+    if len(texts) == 1 and "\n" in whole_text[start:end]:
+        first = whole_text.count("\n", 0, start)
+        where = (
+            f", lines {first + 1} to {first + whole_text.count(chr(10), start, end)} of this text,"
+        )
+    note = f"[... {end - start} of {len(whole_text)} characters{where} are omitted. {rest} ...]\n"
+    if not whole_text[:start].endswith("\n"):
         note = f"\n{note}"
     return {**whole, "content": _without(whole["content"], start, end, note)}
 
 
-def _middle(joined: str, half: int) -> tuple[int, int]:
+def _middle(whole_text: str, half: int) -> tuple[int, int]:
     """Return start and end of the omitted part: between lines, unless they are very long."""
-    start, end = half, len(joined) - half
-    line_end = joined.rfind("\n", start - WHOLE_LINES_CHARS, start)
-    line_start = joined.find("\n", end, end + WHOLE_LINES_CHARS)
+    start, end = half, len(whole_text) - half
+    line_end = whole_text.rfind("\n", start - WHOLE_LINES_CHARS, start)
+    line_start = whole_text.find("\n", end, end + WHOLE_LINES_CHARS)
     return (line_end + 1 or start), (line_start + 1 or end)
 
 
@@ -250,11 +252,6 @@ def cell_outputs(cell: Cell) -> tuple[list[str], list[dict[str, Any]]]:
     return texts, pictures
 
 
-def named(index: int, cell: Cell) -> str:
-    """Return the name of a cell: its position, and its id if it has one."""
-    return f"cell {index} (id {cell['id']})" if cell.get("id") else f"cell {index}"
-
-
 def raised(outputs: list[dict[str, Any]]) -> bool:
     """Return whether an exception is among the outputs of a cell."""
     return any(output.get("output_type") == "error" for output in outputs)
@@ -277,11 +274,6 @@ def _output(output: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
         if name in data:
             return _clipped(joined(data[name])), []
     return f"({', '.join(data)})" if data else "", []
-
-
-def joined(value: Any) -> str:
-    """Return a text of the notebook format, which may be a list of lines."""
-    return "".join(value) if isinstance(value, list) else str(value)
 
 
 def _clipped(output: str) -> str:

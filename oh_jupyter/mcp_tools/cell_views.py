@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from oh_jupyter.server.mcp.notebooks import Cell
-from oh_jupyter.server.mcp.results import cell_head, cell_outputs, joined, text
+from oh_jupyter.mcp_tools.cells import Cell, joined
+from oh_jupyter.mcp_tools.results import cell_head, cell_outputs, text
 
 FIRST_LOOK_CHARS = 6_000
 """Characters of a look at a whole notebook."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from oh_jupyter.server.mcp.kernel import Kernel
-from oh_jupyter.server.mcp.results import Result, failure, of_observation, result, text
-from oh_jupyter.server.mcp.toolbox import Caller, McpTool, schema
+from oh_jupyter.mcp_tools.kernel import Kernel
+from oh_jupyter.mcp_tools.results import Result, failure, of_observation, result, text
+from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
 
 _COMMANDS = ("list", "put", "get", "delete")
 _MISSING = "store: {} needs {}."

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any
 
-from oh_jupyter.server.mcp.kernel import Kernel
-from oh_jupyter.server.mcp.results import Result, failure, result, text
-from oh_jupyter.server.mcp.toolbox import Caller, McpTool, schema
+from oh_jupyter.mcp_tools.kernel import Kernel
+from oh_jupyter.mcp_tools.results import Result, failure, result, text
+from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
 
 DEFAULT_EVENT_COUNT = 20  # events listed by default
 _COMMANDS = ("turns", "files", "diff", "decisions", "preview", "rewind")
