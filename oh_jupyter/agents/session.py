@@ -308,7 +308,9 @@ class AgentSession:
             last_id = self._executor.events.latest_id
             on_begin()
             self._undone.add(turn)
-            turn.checkpoint = await self._executor.turns.begin(text, self.command.name)
+            turn.checkpoint = await self._executor.turns.begin(
+                text, self.command.name, {"guest": self._guest}
+            )
             self._client.begin(turn, on_change)
             self._executor.interrupted_guests.discard(self._guest)
             try:

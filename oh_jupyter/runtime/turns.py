@@ -195,15 +195,17 @@ class Turns:
     def _facts(self) -> dict[str, Any]:
         return {"cells": self._cells, "changed_variables": sorted(self.work.variables)}
 
-    async def begin(self, label: str, who: str) -> int | None:
-        """Start a turn that its caller ends; return its id, or None without checkpoints."""
+    async def begin(
+        self, label: str, who: str, actor: Mapping[str, Any] | None = None
+    ) -> int | None:
+        """Start a turn of an agent that its caller ends; return its id, None without checkpoints."""
         if self._has_given_up():
             return None
         async with self._lock:
             self._cancel_timer()
             self._part_of = None
             try:
-                await self._begin(label, who)
+                await self._begin(label, who, by=turn_owner(actor))
             except CheckpointError as error:
                 self._give_up(error)
                 return None
