@@ -198,7 +198,7 @@ class Turns:
     async def begin(
         self, label: str, who: str, actor: Mapping[str, Any] | None = None
     ) -> int | None:
-        """Start a turn of an agent that its caller ends; return its id, None without checkpoints."""
+        """Start a turn that its caller ends; return its id, or None without checkpoints."""
         if self._has_given_up():
             return None
         async with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -21,9 +22,9 @@ from oh_jupyter.kernel.own_server import OwnServer
 from oh_jupyter.mcp_sdk.offered import ToolRequest
 from oh_jupyter.mcp_tools.kernel import CallActions, current_actions
 from oh_jupyter.mcp_tools.progress import report_progress
-from oh_jupyter.mcp_tools.results import Result
+from oh_jupyter.mcp_tools.results import Result, result, text
 from oh_jupyter.mcp_tools.tool_list import all_tools
-from oh_jupyter.mcp_tools.toolbox import INSTRUCTIONS, Caller, McpTool, Toolbox
+from oh_jupyter.mcp_tools.toolbox import INSTRUCTIONS, Caller, McpTool, Toolbox, schema
 from oh_jupyter.mcp_tools.tools_in_kernel import ToolsInKernel
 from oh_jupyter.runtime.executor import MIN_SECRET_CHARS
 
@@ -41,7 +42,8 @@ OF_THE_SERVER = frozenset(
 )
 """Tools on notebooks and kernels, which people see in the tabs of a server that has them."""
 
-ON_FILES = frozenset({"run", "run_ipython", "read", "write", "edit", "store"})
+EXECUTE_ACTION = "execute_action"
+ON_FILES = frozenset({"run", "run_ipython", "read", "write", "edit", "store", EXECUTE_ACTION})
 """Tools that see files as the tabs have saved them."""
 
 _client: ContextVar[str] = ContextVar("_client", default="")
@@ -98,6 +100,7 @@ class GuestToolbox:
             lambda: oh.host.running_cell is not None,
         )
         fixed = [self._placed(tool) for tool in all_tools(notebooks, kernel)]
+        fixed.append(self._placed(_action_tool(kernel)))
         source = ToolsInKernel(kernel, [tool.name for tool in fixed])
         self._toolbox = Toolbox(fixed, source, _nothing_around)
 
@@ -166,9 +169,9 @@ class GuestToolbox:
         async with anyio.create_task_group() as group:
             if call.report_progress is not None:
                 group.start_soon(report_progress, call, call.report_progress, actions)
-            result = await self._toolbox.call(call.name, call.arguments, self._caller)
+            outcome = await self._toolbox.call(call.name, call.arguments, self._caller)
             group.cancel_scope.cancel()
-        return result
+        return outcome
 
     async def start_task(self, call: ToolRequest, delay_seconds: float) -> Result:
         """Execute a call: a guest has no tasks that outlive it."""
@@ -183,6 +186,18 @@ class GuestToolbox:
         if self._server_tools is not None:
             await self._server_tools.close()
         self._server = self._server_tools = None
+
+
+def _action_tool(kernel: OwnKernel) -> McpTool:
+    """Return the unlisted tool of ``oh_jupyter.openhands``, whose tools make Actions themselves."""
+
+    async def call(arguments: dict[str, Any], caller: Caller) -> Result:
+        body = json.dumps({"action": arguments["action"]}).encode()
+        reply = await kernel.send(EXECUTE_ACTION, {}, body, cancellable=True)
+        return result(text((reply.body or b"{}").decode()))
+
+    arguments = schema("action", action={"type": "object"})
+    return McpTool(EXECUTE_ACTION, "Execute an Action.", arguments, call, rest="", listed=False)
 
 
 @asynccontextmanager
