@@ -132,10 +132,10 @@ def connect(url: str, token: str = "", kernel_id: str | None = None) -> ServerCo
 
 def connect_as_guest(command: Sequence[str]) -> None:
     """Use the kernel whose guest this process is, by the program of its tools."""
-    from oh_jupyter.openhands.guest_connection import GuestConnection
+    from oh_jupyter.client.guest_connection import GuestConnection
 
     global _connected
-    _connected = GuestConnection(command)
+    _connected = GuestConnection(command, "OpenHands")
 
 
 def connection() -> RuntimeConnection:

@@ -23,19 +23,19 @@ TOOL = "execute_action"
 
 
 class GuestConnection:
-    """A runtime behind an MCP server that is a program, see ``RuntimeConnection``."""
+    """A runtime behind an MCP server that is a program, for agents that make Actions themselves."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        """Start the program."""
+    def __init__(self, command: Sequence[str], client: str) -> None:
+        """Start the program; ``client`` is our name in the log."""
         self._program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._ids = count(1)
         self._replies: dict[int, Future[dict[str, Any]]] = {}
         self._sending = threading.Lock()
-        start_thread(self._read, "oh-openhands-tools")
+        start_thread(self._read, "oh-guest-tools")
         params = {
             "protocolVersion": PROTOCOL_VERSION,
             "capabilities": {},
-            "clientInfo": {"name": "OpenHands", "version": __version__},
+            "clientInfo": {"name": client, "version": __version__},
         }
         self._ask("initialize", params).result()
         self._send({"method": "notifications/initialized"})
