@@ -139,6 +139,10 @@ class Kernel(ABC):
             notes += reply.fields.get("notes", ())
         return reply
 
+    async def ask(self, operation: str, **fields: Any) -> Any:
+        """Send a request of the current call; return the JSON of the reply."""
+        return json.loads((await self.request(operation, fields)).body or b"{}")
+
     async def _execute(
         self,
         operation: str,
