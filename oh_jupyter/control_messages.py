@@ -49,6 +49,9 @@ RUNNING_HINT = (
 with other tools and parameters replace it by their own."""
 
 
+VARIABLE_PREFIX = "variable:"
+"""Start of an argument that names a variable of the notebook instead of a content."""
+
 KEEP_OUT_TAG = "agent-keep-out"
 """Tag of a notebook's cells that agents may neither edit nor run."""
 

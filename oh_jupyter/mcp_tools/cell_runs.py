@@ -17,7 +17,15 @@ from oh_jupyter.mcp_tools.notebook_calls import (
     on_notebook,
 )
 from oh_jupyter.mcp_tools.notebooks import Notebooks
-from oh_jupyter.mcp_tools.results import Result, failure, of_observation, raised, result, text
+from oh_jupyter.mcp_tools.results import (
+    Result,
+    failure,
+    kept_in,
+    of_observation,
+    raised,
+    result,
+    text,
+)
 from oh_jupyter.mcp_tools.running_cells import Look, RunningCell
 from oh_jupyter.mcp_tools.toolbox import McpTool, schema
 
@@ -119,7 +127,8 @@ class CellRuns(NotebookTools):
         await document.set_outputs(cell.get("id") or index, outputs, count)
         number = "" if count is None else f" as [{count}]"
         ran = f"[Ran {named(index, cell)} of {document.path}{number}.]"
-        return result(*shown["content"], text(ran), is_error=raised(outputs))
+        file = kept_in(done.get("file", ""))
+        return result(*shown["content"], file, text(ran), is_error=raised(outputs))
 
 
 def _current_look() -> Look:

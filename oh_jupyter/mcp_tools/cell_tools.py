@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
+from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_tools.cell_runs import CellRuns
 from oh_jupyter.mcp_tools.cell_search import MAX_MATCHES, search
 from oh_jupyter.mcp_tools.cell_views import (
@@ -25,10 +27,12 @@ from oh_jupyter.mcp_tools.notebook_calls import (
     on_notebook,
 )
 from oh_jupyter.mcp_tools.notebooks import Notebooks
-from oh_jupyter.mcp_tools.results import Result, cell_outputs, failure, result, text
+from oh_jupyter.mcp_tools.results import Result, cell_outputs, failure, long_outputs, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
+from oh_jupyter.mcp_tools.variable_content import HINT
 
 _TYPE = {"type": "string", "enum": ["code", "markdown", "raw"], "description": "Type of cell."}
+MAX_LONG_OUTPUTS = 20  # files for one look at a notebook
 _READ_ONLY = {"readOnlyHint": True}
 _CHANGES = {"destructiveHint": True}
 _ADDS = {"destructiveHint": False}
@@ -37,7 +41,7 @@ _ADDS = {"destructiveHint": False}
 def cell_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
     """Return the tools on the cells of notebooks, for an agent of a kernel."""
     tools = CellTools(notebooks, kernel)
-    source = {"type": "string", "description": "The text of the cell."}
+    source = {"type": "string", "description": f"Text of the cell, {HINT}."}
     index = {"type": "integer", "description": "New position, from 0."}
     return [
         McpTool(
@@ -161,7 +165,7 @@ class CellTools(NotebookTools):
         title = text(f"{call.document.path}: {len(cells)} cells")
         if "search" in arguments:
             return await _matches(arguments["search"], indexed)
-        running = await self._progress(call.document.path, indexed)
+        running = await self._progress(call, indexed)
         if arguments.get("outline"):
             return result(title, text("\n" + "\n".join(outline(indexed, running))))
         call.note_seen(*(cell for _, cell in indexed))
@@ -170,15 +174,38 @@ class CellTools(NotebookTools):
             arguments.get("max_chars", FIRST_LOOK_CHARS if whole else RANGE_CHARS),
             outputs=arguments.get("outputs", True),
             running=running,
+            files=await self._long_outputs(call, indexed),
             max_pictures=MAX_PICTURES if whole else None,
         )
         return result(title, *blocks)
 
-    async def _progress(self, path: str, cells: IndexedCells) -> dict[int, str]:
-        """Return the output so far of the cells that agents run, by position."""
-        running = self.notebooks.running
+    async def _progress(self, call: NotebookCall, cells: IndexedCells) -> dict[int, str]:
+        """Return the output so far of running cells, by position."""
+        running, path = self.notebooks.running, call.document.path
         shown = {index: await running.progress(path, key_of(index, cell)) for index, cell in cells}
-        return {index: progress for index, progress in shown.items() if progress}
+        progress = {index: text for index, text in shown.items() if text}
+        if call.notebook.kernel_id is not None:
+            with suppress(OhJupyterError):
+                kernel = self.kernel.other(call.notebook.kernel_id)
+                progress = (
+                    _of_person(await kernel.ask("running_cell", load=False), cells) | progress
+                )
+        return progress
+
+    async def _long_outputs(self, call: NotebookCall, cells: IndexedCells) -> dict[int, str]:
+        """Keep outputs that are too long in files of the kernel's machine, by position."""
+        kernel_id, files = call.notebook.kernel_id, {}
+        if kernel_id is None or not call.arguments.get("outputs", True):
+            return {}
+        texts = {index: long_outputs(cell) for index, cell in cells}
+        for index, whole in list(texts.items()):
+            if whole and len(files) < MAX_LONG_OUTPUTS:
+                with suppress(OhJupyterError):
+                    reply = await self.kernel.other(kernel_id).request(
+                        "keep_text", body=whole.encode("utf-8", "replace"), load=False
+                    )
+                    files[index] = str(reply.fields["path"])
+        return files
 
     @on_notebook("write", "insert")
     async def insert_cell(self, call: NotebookCall) -> Result:
@@ -252,6 +279,18 @@ class CellTools(NotebookTools):
             return failure(fault)
         await call.document.move(cells[old].get("id", old), index)
         return call.done(f"Moved {named(old, cells[old])} to {index}")
+
+
+def _of_person(running: dict[str, Any] | None, cells: IndexedCells) -> dict[int, str]:
+    """Return the output so far of the cell that a person runs, by its position."""
+    if running is None or running["by"] == "agent":
+        return {}
+    for index, cell in cells:
+        same = "".join(cell["source"]) == running["code"]
+        if cell["cell_type"] == "code" and (cell.get("id") == running["cell_id"] or same):
+            head = f"[Running for {running['seconds']:.0f} s]"
+            return {index: f"{running['output']}\n{head}".lstrip()}
+    return {}
 
 
 async def _matches(pattern: str, cells: IndexedCells) -> Result:

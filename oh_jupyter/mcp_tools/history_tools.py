@@ -44,7 +44,7 @@ def history_tools(kernel: Kernel) -> list[McpTool]:
                 "rewind": Command(history.rewind),
             },
             default="turns",
-            id={"type": "integer", "description": "Of the first turn to undo."},
+            id={"type": "integer", "description": "First turn to undo."},
             path={"type": "string", "description": "For diff: the file."},
         ),
         McpTool(

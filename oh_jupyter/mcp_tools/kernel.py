@@ -139,9 +139,9 @@ class Kernel(ABC):
             notes += reply.fields.get("notes", ())
         return reply
 
-    async def ask(self, operation: str, **fields: Any) -> Any:
+    async def ask(self, operation: str, *, load: bool = True, **fields: Any) -> Any:
         """Send a request of the current call; return the JSON of the reply."""
-        return json.loads((await self.request(operation, fields)).body or b"{}")
+        return json.loads((await self.request(operation, fields, load=load)).body or b"{}")
 
     async def _execute(
         self,

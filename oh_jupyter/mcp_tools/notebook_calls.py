@@ -16,10 +16,11 @@ from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.notebooks import Document, Notebooks, OpenNotebook, SeenCells
 from oh_jupyter.mcp_tools.results import Result, failure, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller
+from oh_jupyter.mcp_tools.variable_content import with_content
 
 NOTEBOOK = {
     "type": "string",
-    "description": "Path or the end of it. Default: this kernel's, or the only open one.",
+    "description": "Path or its end. Default: this kernel's, or the only open one.",
 }
 CELL = {
     "type": ["integer", "string"],
@@ -137,6 +138,8 @@ def on_notebook(
         async def tool(self: ToolsT, arguments: dict[str, Any], caller: Caller) -> Result:
             if not await caller.allowed(action, "contents"):
                 return failure(f"You may not {action} the files of this server.")
+            if edit_mode is not None:
+                arguments = await with_content(self.kernel, arguments, "source", "new_str")
             notebook, document = await self.find(arguments.get("notebook"))
             call = NotebookCall(notebook, document, arguments, caller, self.notebooks.seen)
             if action == "write":

@@ -257,27 +257,47 @@ def raised(outputs: list[dict[str, Any]]) -> bool:
     return any(output.get("output_type") == "error" for output in outputs)
 
 
+def kept_in(file: str) -> dict[str, Any] | None:
+    """Return a content block that names the file of a shortened output, or None without one."""
+    return text(f"[The whole output is in {file}: open parts of it with read.]") if file else None
+
+
+def long_outputs(cell: Cell) -> str:
+    """Return the texts of a cell's outputs if one of them would be shortened, or ""."""
+    texts = [_unclipped(output)[0] for output in cell.get("outputs") or []]
+    return "\n".join(texts) if any(len(each) > MAX_OUTPUT_CHARS for each in texts) else ""
+
+
 def _output(output: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+    shown, images = _unclipped(output)
+    return _clipped(shown), images
+
+
+def _unclipped(output: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+    """Return the text of an output, and content blocks of its pictures."""
     kind = output.get("output_type")
     if kind == "stream":
-        return _clipped(joined(output.get("text", ""))), []
+        return _plain(output.get("text", "")), []
     if kind == "error":
         lines = "\n".join(output.get("traceback") or [str(output.get("evalue"))])
-        return _clipped(fold_library_frames(strip_ansi(lines))), []
+        return fold_library_frames(_plain(lines)), []
     data = output.get("data") or {}
     for name in _IMAGE_TYPES:
         if name in data:
             encoded = "".join(joined(data[name]).split())
             shown = image(f"data:{name};base64,{encoded}")
-            return _clipped(joined(data.get("text/plain", ""))), [shown] if shown else []
+            return _plain(data.get("text/plain", "")), [shown] if shown else []
     for name in _TEXT_TYPES:
         if name in data:
-            return _clipped(joined(data[name])), []
+            return _plain(data[name]), []
     return f"({', '.join(data)})" if data else "", []
 
 
+def _plain(value: Any) -> str:
+    return strip_ansi(joined(value)).rstrip("\n")
+
+
 def _clipped(output: str) -> str:
-    output = strip_ansi(output).rstrip("\n")
     if len(output) <= MAX_OUTPUT_CHARS:
         return output
     half = MAX_OUTPUT_CHARS // 2

@@ -9,6 +9,7 @@ from oh_jupyter.mcp_tools.command_tool import Command, command_tool
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.results import Result, failure, of_observation, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool
+from oh_jupyter.mcp_tools.variable_content import HINT
 
 
 def store_tool(kernel: Kernel) -> McpTool:
@@ -25,7 +26,7 @@ def store_tool(kernel: Kernel) -> McpTool:
             "delete": Command(store.delete),
         },
         path={"type": "string", "description": "Path in the store."},
-        file={"type": "string", "description": "File or folder in the workspace."},
+        file={"type": "string", "description": f"File or folder in the workspace; put: {HINT}."},
     )
 
 

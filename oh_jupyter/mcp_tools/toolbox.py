@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 
-from oh_jupyter.errors import OhJupyterError, WireError
+from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.events.scopes import missing_scope
 from oh_jupyter.mcp_tools.kernel import current_notes
 from oh_jupyter.mcp_tools.results import Result, bounded, failure, text
@@ -21,8 +21,9 @@ INSTRUCTIONS = (
     "These tools work in a running Jupyter kernel that you share with a person, who sees what you "
     "do. Cells run with run_ipython use the person's variables, the shell of run keeps its state, "
     "edits can be undone. Begin with read_cells and variables. Experiment with run_ipython; insert "
-    "cells for what the person will keep. Work on copies of the person's variables, and restart "
-    "the kernel only if asked. Run long cells with wait, and look at them meanwhile. A pending "
+    "cells for what the person will keep. A content, source or new_str of variable:NAME is the "
+    "text of that variable. Work on copies of the person's variables, and restart the kernel only "
+    "if asked. Run long cells with wait, and look at them meanwhile. A pending "
     "call may be waiting for the person's approval; if it is rejected, ask what the person wants."
 )
 """Sent to each client, for its model."""
@@ -124,10 +125,10 @@ class Toolbox:
         self,
         fixed: Iterable[McpTool],
         source: Source,
-        around_call: Callable[[], AbstractAsyncContextManager[None]],
+        around_call: Callable[[str], AbstractAsyncContextManager[None]],
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
-        """Collect tools; each call runs inside ``around_call``."""
+        """Collect tools; each call runs inside ``around_call`` of the tool's name."""
         self.fixed = {tool.name: tool for tool in fixed}
         self._source = source
         self._around_call = around_call
@@ -156,12 +157,15 @@ class Toolbox:
                 if caller.scopes is not None and needed not in caller.scopes:
                     return failure(f"{name}: {missing_scope(needed, caller.scopes)}")
             if caller.only_notebook and "notebook" in tool.schema.get("properties", ()):
-                arguments = _in_notebook(arguments, caller.only_notebook)
+                if not _is_notebook(arguments.get("notebook"), caller.only_notebook):
+                    reason = f"The token allows only the notebook {caller.only_notebook}"
+                    return failure(f"{name}: {reason}")
+                arguments = {**arguments, "notebook": caller.only_notebook}
             if fault := _argument_fault(arguments, tool.schema):
                 return failure(f"{name}: {fault}")
             notes: list[str] = []
             current_notes.set(notes)
-            async with self._around_call():
+            async with self._around_call(name):
                 result = await tool.call(arguments, caller)
             shown = bounded(result, tool.rest) if tool.rest else result
             return {**shown, "content": [*shown["content"], *(text(f"[{each}]") for each in notes)]}
@@ -175,12 +179,10 @@ class Toolbox:
             )
 
 
-def _in_notebook(arguments: dict[str, Any], notebook: str) -> dict[str, Any]:
-    """Return arguments with a token's only notebook; raise WireError if they name another one."""
-    name = str(arguments.get("notebook", notebook)).strip("/")
-    if not name or not PurePosixPath(notebook).match(name):
-        raise WireError(f"The token allows only the notebook {notebook}", "notebook")
-    return {**arguments, "notebook": notebook}
+def _is_notebook(name: object, path: str) -> bool:
+    """Return whether a name, None for the default, means the notebook of a path."""
+    end = str(path if name is None else name).strip("/")
+    return bool(end) and PurePosixPath(path).match(end)
 
 
 def _argument_fault(arguments: dict[str, Any], expected: dict[str, Any]) -> str:

@@ -38,6 +38,7 @@ from oh_jupyter.runtime.confinement import confinement_fault
 from oh_jupyter.runtime.confirmation import Confirmations, dry_run
 from oh_jupyter.runtime.execution import Execution, current_execution, executing
 from oh_jupyter.runtime.host_access import HostAccess
+from oh_jupyter.runtime.kept_texts import KeptTexts
 from oh_jupyter.runtime.mcp import McpProxy, parse_servers
 from oh_jupyter.runtime.plugin_set import PluginSet
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
@@ -96,6 +97,7 @@ class ActionExecutor:
         turns: The agents' turns and their checkpoints.
         takeover: The person's hold on the browser.
         untrusted_text: The hosts whose text agents have read.
+        kept_texts: Long outputs in files, for agents.
         undo_notes: Notes on changes that a person undid, for the agents that made them.
         mcp: The MCP servers behind the runtime.
         tools: Tools by name: agent skills, and tools of these MCP servers.
@@ -152,6 +154,7 @@ class ActionExecutor:
             lambda: self.settings, workspace_dir, self.in_thread, self._make_host_access
         )
         self.interrupted_guests: set[str] = set()
+        self.kept_texts = KeptTexts()
         self.running = RunningActions(lambda id: id in self.confirmations.waiting, self.peek)
         check_value("checkpoints", settings.checkpoints)
         self.turns = Turns(
@@ -564,6 +567,7 @@ class ActionExecutor:
         await self.boxes.close()
         if self._browsers is not None:
             self._browsers.close_all()
+        self.kept_texts.close()
         self.events.close()
         self._threads.shutdown(wait=False)
 

@@ -201,5 +201,5 @@ def _action_tool(kernel: OwnKernel) -> McpTool:
 
 
 @asynccontextmanager
-async def _nothing_around() -> AsyncIterator[None]:
+async def _nothing_around(tool: str) -> AsyncIterator[None]:
     yield

@@ -326,13 +326,13 @@ class Endpoints:
         )
 
     @asynccontextmanager
-    async def _around_call(self) -> AsyncIterator[None]:
+    async def _around_call(self, tool: str) -> AsyncIterator[None]:
         """Save open documents before a call, and have them checked after it."""
         async with self._unsaved.shared():
             try:
                 yield
             except web.HTTPError as error:  # of the server's contents manager
-                raise ServerError(reason_of(error)) from error
+                raise ServerError(f"{tool}: {reason_of(error)}") from error
 
     def _has_listeners(self, kernel_id: str | None) -> bool:
         endpoint = self._endpoints.get(kernel_id)
