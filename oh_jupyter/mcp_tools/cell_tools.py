@@ -194,7 +194,7 @@ class CellTools(NotebookTools):
 
     async def _long_outputs(self, call: NotebookCall, cells: IndexedCells) -> dict[int, str]:
         """Keep outputs that are too long in files of the kernel's machine, by position."""
-        kernel_id, files = call.notebook.kernel_id, {}
+        kernel_id, files = call.notebook.kernel_id, dict[int, str]()
         if kernel_id is None or not call.arguments.get("outputs", True):
             return {}
         texts = {index: long_outputs(cell) for index, cell in cells}
