@@ -50,7 +50,7 @@ MAX_BODY_BYTES = 64 * 1024**2  # largest message, such as a file to write
 MESSAGES_PATH = "/mcp/messages/"
 
 SDK = "oh_jupyter.mcp_sdk.server"  # takes half a second to import, so in a thread
-WARM_UP_SECONDS = 3.0  # delay after the server's start until the SDK is imported
+WARM_UP_SECONDS = 1.0  # delay after the server's start until the SDK is imported
 
 
 class McpEndpoint:
