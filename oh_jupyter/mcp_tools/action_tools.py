@@ -41,7 +41,7 @@ _SHARED: dict[str, Schema] = {
     "security_risk": {
         "type": "string",
         "enum": list(_RISKS),
-        "description": "Your estimate; a person may be asked.",
+        "description": "Your estimate.",
     },
 }
 """Arguments that are not fields of the Action, or have other values there."""

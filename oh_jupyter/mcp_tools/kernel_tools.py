@@ -39,6 +39,10 @@ def kernel_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
                 "start": Command(tools.start),
             },
             notebook=NOTEBOOK,
+            kernel_name={
+                "type": "string",
+                "description": "For start: the kernel, such as python3.",
+            },
         ),
         McpTool(
             "variables",
@@ -180,7 +184,7 @@ class KernelCommands:
         known = [each for each in await self._notebooks.open_ones() if each.path == path]
         if known and known[0].kernel_id:
             return result(text(f"{path} is open already, with the kernel {known[0].kernel_id}."))
-        return result(text(await self._notebooks.start(path)))
+        return result(text(await self._notebooks.start(path, arguments.get("kernel_name"))))
 
 
 def _overview(body: dict[str, Any]) -> str:

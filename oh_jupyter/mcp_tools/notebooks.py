@@ -169,8 +169,11 @@ class Notebooks(ABC):
         """Return the absolute path of a notebook on this machine; else its path below the root."""
 
     @abstractmethod
-    async def start(self, path: str) -> str:
-        """Open or create a notebook with a kernel; return what was done."""
+    async def start(self, path: str, kernel_name: str | None) -> str:
+        """Open or create a notebook with a kernel; return what was done.
+
+        Raises KernelNotFoundError if there is no kernel of that name; None is the default one.
+        """
 
     def announce_edit(self) -> None:
         """Report to people that an agent will edit a document."""

@@ -196,6 +196,9 @@ async def test_a_tagged_cell_is_left_alone(mcp_connect, book, stored) -> None:
 
 async def test_a_notebook_is_created_with_a_kernel(mcp_connect, jp_root_dir) -> None:
     async with mcp_connect() as session:
+        missing = {"command": "start", "notebook": "new.ipynb", "kernel_name": "nothing"}
+        refused = text_of(await session.call_tool("kernel", missing))
+        assert refused == "There is no kernel 'nothing'. Kernels: python3"
         started = await session.call_tool("kernel", {"command": "start", "notebook": "new.ipynb"})
         assert text_of(started).startswith("Created new.ipynb with the kernel ")
         again = await session.call_tool("kernel", {"command": "start", "notebook": "new.ipynb"})

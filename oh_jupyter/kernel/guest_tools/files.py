@@ -59,9 +59,14 @@ class OwnNotebooks(Notebooks):
         """Return the absolute path of a notebook."""
         return os.path.abspath(os.path.join(self._workspace, path))
 
-    async def start(self, path: str) -> str:
+    async def start(self, path: str, kernel_name: str | None) -> str:
         """Create a notebook if there is none; return what was done."""
         import nbformat
+
+        if kernel_name is not None:
+            raise KernelNotFoundError(
+                "No Jupyter server has this kernel, so no other can be started. Omit kernel_name"
+            )
 
         file = Path(self.file_of(path))
         if file.exists():

@@ -15,6 +15,7 @@ import httpx
 from oh_jupyter.background import run_in_background, wait_while
 from oh_jupyter.errors import RequestNotFoundError
 from oh_jupyter.events.actor import current_actor
+from oh_jupyter.kernel.control.switch_interval import short_switch_interval
 from oh_jupyter.kernel.guest_tools.files import OwnNotebooks
 from oh_jupyter.kernel.guest_tools.own_kernel import OwnKernel
 from oh_jupyter.kernel.guest_tools.server_tools import ServerTools
@@ -166,12 +167,16 @@ class GuestToolbox:
         current_actions.set(actions)
         current_actor.set({**self._caller.actor, **({"client": client} if client else {})})
         _client.set(client)
-        async with anyio.create_task_group() as group:
-            if call.report_progress is not None:
-                group.start_soon(report_progress, call, call.report_progress, actions)
-            outcome = await self._toolbox.call(call.name, call.arguments, self._caller)
-            group.cancel_scope.cancel()
-        return outcome
+        short_switch_interval.acquire()
+        try:
+            async with anyio.create_task_group() as group:
+                if call.report_progress is not None:
+                    group.start_soon(report_progress, call, call.report_progress, actions)
+                outcome = await self._toolbox.call(call.name, call.arguments, self._caller)
+                group.cancel_scope.cancel()
+            return outcome
+        finally:
+            short_switch_interval.release()
 
     async def start_task(self, call: ToolRequest, delay_seconds: float) -> Result:
         """Execute a call: a guest has no tasks that outlive it."""

@@ -41,11 +41,15 @@ class ServerNotebooks(Notebooks):
             if session.get("type", "notebook") == "notebook"
         ]
 
-    async def start(self, path: str) -> str:
-        """Open or create a notebook with a kernel; return what was done."""
+    async def start(self, path: str, kernel_name: str | None) -> str:
+        """Open or create a notebook with a kernel, see ``Notebooks``."""
+        specs = await ensure_async(self._serverapp.kernel_spec_manager.get_all_specs())
+        if kernel_name not in (None, *specs):
+            known = ", ".join(sorted(specs))
+            raise KernelNotFoundError(f"There is no kernel {kernel_name!r}. Kernels: {known}")
         made = "Created" if await self._create(path) else "Opened"
         session = await self._serverapp.session_manager.create_session(
-            path=path, name=path.rpartition("/")[2], type="notebook", kernel_name=None
+            path=path, name=path.rpartition("/")[2], type="notebook", kernel_name=kernel_name
         )
         return f"{made} {path} with the kernel {session['kernel']['id']}."
 
