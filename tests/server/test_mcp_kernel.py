@@ -262,7 +262,7 @@ async def test_texts_of_variables_are_contents(mcp_connect, book, stored, jp_roo
         assert "There is no variable" in await call("write", path="x", content="variable:nothing")
 
 
-async def test_long_outputs_are_files(mcp_connect, book) -> None:
+async def test_long_outputs_are_files(mcp_connect, book, jp_serverapp) -> None:
     kernel = await book("for n in range(40_000): print('line', n)")
     async with mcp_connect(kernel) as session:
 
@@ -279,8 +279,8 @@ async def test_long_outputs_are_files(mcp_connect, book) -> None:
         assert path not in changed
         assert Path(await kept("read_cells")).read_text() == Path(path).read_text().rstrip("\n")
         assert await kept("run_ipython", code="for n in range(40_000): print('line', n)") == path
-        await session.call_tool("kernel", {"command": "restart"})
-        assert not Path(path).exists()
+    await jp_serverapp.kernel_manager.shutdown_kernel(kernel)
+    assert not Path(path).exists()
 
 
 async def test_the_output_so_far_of_a_persons_cell_is_seen(
