@@ -244,6 +244,7 @@ def test_an_agent_that_is_killed_leaves_no_bridge(kernel: LiveKernel) -> None:
     (bridge,) = bridges(kernel_pid(kernel))
     bridge.parent().kill()
     bridge.wait(60)
+    wait_until(lambda: kernel.ask("status")[0]["runtime"]["agents"] == {})
     ((_, output),) = prompted(kernel, "tool list_notebooks")
     assert "No notebook is open" in output
     kernel.execute("%oh_agent stop")

@@ -316,6 +316,7 @@ async def test_cleared_outputs_come_back(mcp_connect, book, stored) -> None:
     kernel = await book(new_code_cell("print(1)", outputs=outputs, execution_count=7))
     async with mcp_connect(kernel) as session:
         before = stored()
+        await session.call_tool("run_ipython", {"code": "1"})  # loads oh_jupyter
         await session.call_tool("kernel", {"command": "clear_outputs"})
         assert stored()[0].outputs == []
         undone = await session.call_tool("changes", {"command": "rewind"})
