@@ -13,7 +13,15 @@ from oh_jupyter.mcp_tools.command_tool import Command, command_tool
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.notebook_calls import NOTEBOOK
 from oh_jupyter.mcp_tools.notebooks import Notebooks, OpenNotebook
-from oh_jupyter.mcp_tools.results import Result, failure, image, of_observation, result, text
+from oh_jupyter.mcp_tools.results import (
+    Result,
+    failure,
+    image,
+    of_observation,
+    of_own_tool,
+    result,
+    text,
+)
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
 
 
@@ -110,7 +118,7 @@ class KernelCommands:
             else:
                 name, path = arguments["name"], arguments["save_to"]
                 asked = kernel.ask("save_variable", name=name, path=path)
-            return of_observation(await asked)
+            return of_own_tool(await asked)
         fields: dict[str, Any] = {
             name: arguments[name] for name in ("name", "pattern") if name in arguments
         }

@@ -81,6 +81,8 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
     kind = observation.get("observation")
     content = str(observation.get("content", ""))
     extras = dict(observation.get("extras") or {})
+    if isinstance(extras.get("metadata"), Mapping):
+        extras["metadata"] = dict(extras["metadata"])
     if kind == "mcp":
         return _of_tool(content)
     if kind == "read" and content.startswith("data:"):
@@ -89,6 +91,8 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
             return result(shown)
     images = [image(str(extras.get(name) or "")) for name in pictures]
     images += [image(url) for url in extras.get("image_urls") or []]
+    if kind == "run" and (head := (observation.get("oh_jupyter") or {}).get("head")):
+        content = f"{head}\n[...]\n{extras['metadata'].pop('prefix', '')}{content}"
     if kind == "run_ipython":
         content = fold_library_frames(content)
     return result(
@@ -146,6 +150,13 @@ def _failed(kind: Any, content: str, extras: Mapping[str, Any]) -> bool:
     if kind in ("edit", "read"):
         return extras.get("impl_source") == "oh_aci" and content.startswith("ERROR:\n")
     return kind in ("error", "user_rejected") or (kind == "browse" and bool(extras.get("error")))
+
+
+def of_own_tool(observation: Mapping[str, Any]) -> Result:
+    """Return the Observation of a tool of ours, whose content is a text for the agent."""
+    if observation.get("observation") == "mcp":
+        return result(text(str(observation.get("content", ""))))
+    return of_observation(observation)
 
 
 def _of_tool(content: str) -> Result:

@@ -7,7 +7,7 @@ from typing import Any
 
 from oh_jupyter.mcp_tools.command_tool import Command, command_tool
 from oh_jupyter.mcp_tools.kernel import Kernel
-from oh_jupyter.mcp_tools.results import Result, failure, of_observation, result, text
+from oh_jupyter.mcp_tools.results import Result, failure, of_own_tool, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool
 from oh_jupyter.mcp_tools.variable_content import HINT
 
@@ -47,13 +47,13 @@ class StoreCommands:
             return failure(fault)
         direction, path, file = (arguments[name] for name in ("command", "path", "file"))
         asked = self._kernel.ask("copy_with_store", direction=direction, path=path, file=file)
-        return of_observation(await asked)
+        return of_own_tool(await asked)
 
     async def delete(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Delete a file or folder of the store."""
         if fault := _missing(arguments, "path"):
             return failure(fault)
-        return of_observation(
+        return of_own_tool(
             await self._kernel.ask("agent_delete_from_store", path=arguments["path"])
         )
 

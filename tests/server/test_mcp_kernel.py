@@ -108,6 +108,7 @@ async def test_a_table_and_a_figure_in_detail(mcp_connect, book, jp_root_dir) ->
         assert "499.5" in table
         assert len(table) < 1500
         saved = await session.call_tool("variables", {"name": "df", "save_to": "out/df.csv"})
+        assert not saved.is_error
         assert text_of(saved).startswith("Saved df to out/df.csv (")
         assert (jp_root_dir / "out" / "df.csv").read_text().startswith("city,sales\na,0\n")
         away = await session.call_tool("variables", {"name": "df", "save_to": "/etc/df.csv"})
@@ -255,7 +256,10 @@ async def test_texts_of_variables_are_contents(mcp_connect, book, stored, jp_roo
         assert refused == (
             "df is no text but a DataFrame. Save it to a file with variables and save_to"
         )
-        put = await call("store", command="put", path="tables/df.csv", file="variable:df")
+        put_call = {"command": "put", "path": "tables/df.csv", "file": "variable:df"}
+        called = await session.call_tool("store", put_call)
+        assert not called.is_error
+        put = text_of(called)
         assert put.startswith("Put df to tables/df.csv (")
         await call("store", command="get", path="tables/df.csv", file="copy.csv")
         assert (jp_root_dir / "copy.csv").read_text() == "a\n1\n"

@@ -35,6 +35,17 @@ File {LIBRARY}/indexes/base.py:3812, in Index.get_loc(self, key)
 KeyError: 'tide'"""
 
 
+def test_the_first_lines_of_a_very_long_output_are_shown() -> None:
+    observation = {
+        "observation": "run",
+        "content": "8\n9",
+        "extras": {"metadata": {"exit_code": 0, "prefix": "[Only the last lines.]\n"}},
+        "oh_jupyter": {"head": "1\n2"},
+    }
+    (block,) = of_observation(observation)["content"]
+    assert block["text"].startswith("1\n2\n[...]\n[Only the last lines.]\n8\n9\n")
+
+
 def test_frames_of_libraries_are_folded() -> None:
     folded = fold_library_frames(TRACEBACK)
     assert 'Cell In[2], line 1\n----> 1 df["tide"]' in folded
