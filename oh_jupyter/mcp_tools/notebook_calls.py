@@ -14,7 +14,7 @@ from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_tools.cells import Cell
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.notebooks import Document, Notebooks, OpenNotebook, SeenCells
-from oh_jupyter.mcp_tools.results import Result, failure, result, text
+from oh_jupyter.mcp_tools.results import Result, clipped_diff, failure, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller
 from oh_jupyter.mcp_tools.variable_content import with_content
 
@@ -26,8 +26,6 @@ CELL = {
     "type": ["integer", "string"],
     "description": "Position from 0 (-1 is the last), or id.",
 }
-
-MAX_DIFF_CHARS = 2000  # characters of the diff in the result of an edit
 
 
 @dataclass(frozen=True)
@@ -153,20 +151,12 @@ def on_notebook(
             outcome = await work(self, call)
             diff = await self.record(call, edit_mode, before)
             if diff and edit_mode == "replace" and not outcome["isError"]:
-                outcome["content"].append(text(_clipped_diff(diff)))
+                outcome["content"].append(text(clipped_diff(diff)))
             return outcome
 
         return tool
 
     return decorate
-
-
-def _clipped_diff(diff: str) -> str:
-    """Shorten a diff of cells for an agent, which knows the notebook's name."""
-    shown = "\n".join(diff.split("\n")[2:])
-    if len(shown) <= MAX_DIFF_CHARS:
-        return shown
-    return shown[:MAX_DIFF_CHARS].rpartition("\n")[0] + "\n[... more changed lines ...]"
 
 
 def _cell_diff(path: str, before: list[Cell], after: list[Cell]) -> str:

@@ -93,6 +93,8 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
     images += [image(url) for url in extras.get("image_urls") or []]
     if kind == "run" and (head := (observation.get("oh_jupyter") or {}).get("head")):
         content = f"{head}\n[...]\n{extras['metadata'].pop('prefix', '')}{content}"
+    if kind == "edit" and extras.get("diff"):
+        content = _with_diff(content, str(extras["diff"]))
     if kind == "run_ipython":
         content = fold_library_frames(content)
     return result(
@@ -100,6 +102,27 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
         *images,
         is_error=_failed(kind, content, extras),
     )
+
+
+_SNIPPET = re.compile(
+    r" ?Here's the result of running `cat -n` on a snippet of .*:\n(?:\s*\d+\t.*(?:\n|$))+"
+)
+_REVIEW = re.compile(r"Review the changes and make sure they are as expected.*if necessary\.\n?")
+MAX_DIFF_CHARS = 2000  # characters of the diff in the result of an edit
+
+
+def _with_diff(content: str, diff: str) -> str:
+    """Return the result of an edit with its diff instead of the lines around it."""
+    shown = f"\n{clipped_diff(diff)}\n"
+    return _REVIEW.sub("", _SNIPPET.sub(lambda _: shown, content)).strip()
+
+
+def clipped_diff(diff: str) -> str:
+    """Shorten a diff for an agent, which knows the name of the file."""
+    lines = "\n".join(line for line in diff.split("\n") if not line.startswith(("--- ", "+++ ")))
+    if len(lines) <= MAX_DIFF_CHARS:
+        return lines
+    return lines[:MAX_DIFF_CHARS].rpartition("\n")[0] + "\n[... more changed lines ...]"
 
 
 _LIBRARY_FRAME = re.compile(

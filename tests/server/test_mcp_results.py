@@ -72,3 +72,13 @@ def test_the_exit_code_is_told_once() -> None:
     metadata["suffix"] = ""
     (block,) = of_observation(observation)["content"]
     assert block["text"].count("exit code 3") == 1
+
+
+async def test_an_edit_is_shown_as_a_diff(mcp_connect, jp_root_dir) -> None:
+    path = jp_root_dir / "a.py"
+    path.write_text("".join(f"x{n} = {n}\n" for n in range(20)))
+    edit = {"command": "str_replace", "path": "a.py", "old_str": "x5 = 5", "new_str": "x5 = 6"}
+    async with mcp_connect() as session:
+        edited = await session.call_tool("edit", edit)
+    (block,) = edited.content
+    assert block.text == f"The file {path} has been edited.\n@@ -6 +6 @@\n-x5 = 5\n+x5 = 6"
