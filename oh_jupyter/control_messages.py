@@ -36,9 +36,6 @@ SETTLED_MESSAGE = "oh_jupyter_settled"
 GUEST_HEADER = "X-OH-Guest"
 """HTTP header that names the conversation of a guest agent's request."""
 
-GUEST_VARIABLE = "OH_GUEST"
-"""Environment variable with the same name, for the relay of agents that only start programs."""
-
 RUNNING_HINT = (
     "You may wait longer to see additional output by sending empty command '', "
     "send other commands to interact with the current process, "
