@@ -199,7 +199,7 @@ async def test_a_notebook_is_created_with_a_kernel(mcp_connect, jp_root_dir) -> 
     async with mcp_connect() as session:
         missing = {"command": "start", "notebook": "new.ipynb", "kernel_name": "nothing"}
         refused = text_of(await session.call_tool("kernel", missing))
-        assert refused == "There is no kernel 'nothing'. Kernels: python3"
+        assert refused.startswith("There is no kernel 'nothing'. Kernels: ")
         started = await session.call_tool("kernel", {"command": "start", "notebook": "new.ipynb"})
         assert text_of(started).startswith("Created new.ipynb with the kernel ")
         again = await session.call_tool("kernel", {"command": "start", "notebook": "new.ipynb"})
