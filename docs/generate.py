@@ -132,12 +132,10 @@ def resolved(whole: Any, part: Any) -> Any:
 
 def mcp_tools() -> Iterator[str]:
     """The MCP tools as agents see them."""
-    from oh_jupyter.server.mcp.action_tools import action_tools
-    from oh_jupyter.server.mcp.kernel import state_tools
-    from oh_jupyter.server.mcp.notebook_tools import notebook_tools
+    from oh_jupyter.mcp_tools.tool_list import all_tools
 
     unused: Any = None  # tools know their kernel only when they are called
-    found = [*action_tools(unused), *state_tools(unused), *notebook_tools(unused, unused)]
+    found = all_tools(unused, unused)
     yield "# MCP tools\n\nThese are listed to agents that use `oh_jupyter` by MCP.\n"
     for tool in (tool for tool in found if tool.listed):
         yield f"## {tool.name}\n\n```text\n{tool.description}\n```\n"

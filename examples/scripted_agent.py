@@ -31,13 +31,11 @@ from itertools import count
 from typing import Any
 
 import acp
-import requests
 from acp.schema import (
     AgentCapabilities,
     Cost,
     InitializeResponse,
     LoadSessionResponse,
-    McpCapabilities,
     NewSessionResponse,
     PermissionOption,
     PlanEntry,
@@ -54,21 +52,50 @@ OPTIONS = [
 ]
 
 
-def call_tool(url: str, headers: dict[str, str], tool: str, arguments: Any) -> dict[str, Any]:
-    """Call a tool of an MCP server, without the SDK: two requests, and the result of the last."""
-    client = {"name": "scripted", "version": "1"}
-    greeting = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-    with requests.Session() as http:
-        http.headers.update(headers | {"Accept": "application/json, text/event-stream"})
+class ToolProgram:
+    """The program of an MCP server, spoken to without the SDK: a line of JSON is a message."""
 
-        def post(method: str, params: Any) -> requests.Response:
-            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-            return http.post(url, json=message)
+    def __init__(self) -> None:
+        """Prepare; the first call starts the program."""
+        self._program: asyncio.subprocess.Process | None = None
+        self._ids = count(1)
+        self._replies: dict[int, asyncio.Future[dict[str, Any]]] = {}
 
-        http.headers["Mcp-Session-Id"] = post("initialize", greeting).headers["Mcp-Session-Id"]
-        answer = post("tools/call", {"name": tool, "arguments": arguments}).text
-    body = answer if answer.startswith("{") else answer[answer.index("{") :].split("\n")[0]
-    return json.loads(body)["result"]
+    async def call(self, server: Any, tool: str, arguments: Any) -> dict[str, Any]:
+        """Call a tool and return its result."""
+        if self._program is None:
+            self._program = await asyncio.create_subprocess_exec(
+                server.command,
+                *server.args,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=2**26,
+            )
+            self._reading = asyncio.create_task(self._read())
+            client = {"name": "scripted", "version": "1"}
+            greeting = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+            await self._ask("initialize", greeting)
+            self._send({"method": "notifications/initialized"})
+        return await self._ask("tools/call", {"name": tool, "arguments": arguments})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._program.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    async def _ask(self, method: str, params: Any) -> dict[str, Any]:
+        id = next(self._ids)
+        self._replies[id] = reply = asyncio.get_running_loop().create_future()
+        self._send({"id": id, "method": method, "params": params})
+        # As with Codex, a cancelled prompt leaves this request open.
+        return await asyncio.shield(reply)
+
+    async def _read(self) -> None:
+        while line := await self._program.stdout.readline():
+            message = json.loads(line)
+            if "method" not in message and message["id"] in self._replies:
+                lost = {"content": [{"type": "text", "text": str(message.get("error"))}]}
+                self._replies.pop(message["id"]).set_result(message.get("result", lost))
+        for reply in self._replies.values():
+            reply.set_exception(ConnectionError("The MCP server has ended"))
 
 
 class ScriptedAgent:
@@ -82,6 +109,7 @@ class ScriptedAgent:
         self._folders: dict[str, str] = {}
         self._servers: dict[str, list[Any]] = {}
         self._prompts: dict[str, int] = {}
+        self._tools = ToolProgram()
 
     def on_connect(self, connection: acp.Client) -> None:
         """Keep the connection to the client."""
@@ -89,12 +117,9 @@ class ScriptedAgent:
 
     async def initialize(self, protocol_version: int, **kwargs: Any) -> InitializeResponse:
         """Say what this agent can."""
-        mcp = McpCapabilities(http=True)
         return InitializeResponse(
             protocol_version=acp.PROTOCOL_VERSION,
-            agent_capabilities=AgentCapabilities(
-                load_session=self._has_sessions, mcp_capabilities=mcp
-            ),
+            agent_capabilities=AgentCapabilities(load_session=self._has_sessions),
         )
 
     async def new_session(
@@ -247,7 +272,6 @@ class ScriptedAgent:
             await self._write(session_id, id, path, content)
 
     async def _do_tool(self, session_id: str, text: str) -> None:
-
         tool, _, arguments = text.partition(" ")
         if not self._servers[session_id]:
             await self._say(session_id, "There is no MCP server.\n\n")
@@ -255,10 +279,7 @@ class ScriptedAgent:
         server = self._servers[session_id][0]
         given = json.loads(arguments or "{}")
         id = await self._start(session_id, f"mcp__{server.name}__{tool}", "other", given)
-        headers = {header.name: header.value for header in server.headers}
-
-        # As with Codex, a cancelled prompt leaves this request open.
-        result = await asyncio.to_thread(call_tool, server.url, headers, tool, given)
+        result = await self._tools.call(server, tool, given)
         output = "\n".join(part.get("text", "") for part in result["content"])
         failed = result.get("isError", False)
         await self._finish(session_id, id, output, status="failed" if failed else "completed")

@@ -221,7 +221,7 @@ def _install_sandbox(options: argparse.Namespace) -> int:
 
 
 def _add_scopes(parser: argparse.ArgumentParser) -> None:
-    from oh_jupyter.server.tokens import SCOPES
+    from oh_jupyter.events.scopes import SCOPES
 
     for scope, meaning in SCOPES.items():
         parser.add_argument(

@@ -36,9 +36,6 @@ SETTLED_MESSAGE = "oh_jupyter_settled"
 GUEST_HEADER = "X-OH-Guest"
 """HTTP header that names the conversation of a guest agent's request."""
 
-GUEST_VARIABLE = "OH_GUEST"
-"""Environment variable with the same name, for the relay of agents that only start programs."""
-
 RUNNING_HINT = (
     "You may wait longer to see additional output by sending empty command '', "
     "send other commands to interact with the current process, "
@@ -48,6 +45,9 @@ RUNNING_HINT = (
 """OpenHands' literal advice on a running command, at the end of three observations. Interfaces
 with other tools and parameters replace it by their own."""
 
+
+VARIABLE_PREFIX = "variable:"
+"""Start of an argument that names a variable of the notebook instead of a content."""
 
 KEEP_OUT_TAG = "agent-keep-out"
 """Tag of a notebook's cells that agents may neither edit nor run."""

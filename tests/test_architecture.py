@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "moves": BASE | {"config"},
     "process": BASE,
     "mcp_sdk": BASE,
+    "mcp_tools": BASE | {"events", "mcp_sdk"},
     "storage": LOW,
     "editor": LOW,
     "shell": LOW,
@@ -55,6 +56,8 @@ MAY_IMPORT = {
     | ROOMS
     | {
         "agents",
+        "mcp_sdk",
+        "mcp_tools",
         "cells",
         "client",
         "doctor",
@@ -76,6 +79,7 @@ MAY_IMPORT = {
         "traits",
         "logs",
         "mcp_sdk",
+        "mcp_tools",
         "vulnerabilities",
         "server_notes",
         "locks",
@@ -84,7 +88,8 @@ MAY_IMPORT = {
     "connect": BASE | {"events", "config", "server", "client"},
     "doctor": LOW | ROOMS | {"agents", "runtime", "vulnerabilities"},
     "cli": BASE
-    | {"boxed_kernel", "sandbox", "browser", "server", "client", "connect", "config", "doctor"},
+    | {"boxed_kernel", "sandbox", "browser", "server", "client", "connect", "config", "doctor"}
+    | {"events"},
     "testing": BASE | {"cells", "storage"},
     "__init__": BASE | {"kernel", "server"},
 }

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -87,6 +90,19 @@ async def opened(home: Path) -> AsyncIterator[Notebook]:
     finally:
         notebook.client.stop_channels()
         await manager.shutdown_kernel(now=True)
+
+
+@pytest.mark.thorough
+async def test_guests_reach_their_tools(home: Path) -> None:
+    """The agent is in the box, too, where it reaches neither a server nor its token."""
+    program = Path(__file__).parents[1] / "examples" / "scripted_agent.py"
+    copied = shutil.copy(program, home / "work")
+    agents = {"scripted": shlex.join([sys.executable, str(copied)])}
+    async with opened(home) as notebook:
+        await notebook.run(f"get_ipython().config.OhJupyter.agents = {agents!r}\n{STATUS}")
+        call = json.dumps({"code": "number = 6 * 7"})
+        await notebook.run(f"%%oh_agent scripted\ntool run_ipython {call}")
+        assert await notebook.run("print(number)") == "42"
 
 
 async def test_cells_stay_in_the_box(home: Path) -> None:

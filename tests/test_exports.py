@@ -14,7 +14,7 @@ PUBLIC = {
     "oh_jupyter": ["__version__", "load_ipython_extension", "unload_ipython_extension"],
     "oh_jupyter.agents": [
         *("AgentCommand", "AgentTurn", "ENTRY_POINT_GROUP", "GuestAgents", "PlanEntry"),
-        *("ToolCall", "ToolServer", "known_agents"),
+        *("ToolCall", "known_agents"),
     ],
     "oh_jupyter.browser": ["BrowserEnv", "flatten_axtree"],
     "oh_jupyter.cells": ["CellOutput", "CellRunner", "captured_outputs"],

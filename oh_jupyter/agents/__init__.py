@@ -2,7 +2,6 @@
 
 from oh_jupyter.agents.commands import ENTRY_POINT_GROUP, AgentCommand, known_agents
 from oh_jupyter.agents.guests import GuestAgents
-from oh_jupyter.agents.tool_server import ToolServer
 from oh_jupyter.agents.turn import AgentTurn, PlanEntry, ToolCall
 
 __all__ = [
@@ -12,6 +11,5 @@ __all__ = [
     "GuestAgents",
     "PlanEntry",
     "ToolCall",
-    "ToolServer",
     "known_agents",
 ]

@@ -37,6 +37,7 @@ from acp.schema import (
     WriteTextFileResponse,
 )
 
+from oh_jupyter.agents.commands import TOOL_SERVER
 from oh_jupyter.agents.permissions import (
     action_of,
     edited_paths,
@@ -45,7 +46,6 @@ from oh_jupyter.agents.permissions import (
     title_of,
 )
 from oh_jupyter.agents.terminals import AgentTerminal, command_line
-from oh_jupyter.agents.tool_server import TOOL_SERVER
 from oh_jupyter.agents.turn import (
     MAX_OUTPUT_CHARS,
     AgentTurn,

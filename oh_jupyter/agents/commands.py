@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import difflib
+import json
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any
 
-from oh_jupyter.agents.codex_tools import codex_tool_server
-from oh_jupyter.agents.tool_server import ToolServer
 from oh_jupyter.errors import AgentError, AgentNotFoundError
 
 MIN_RESEMBLANCE = 0.8
 """Ratio of difflib above which a word counts as a misspelled name."""
+
+TOOL_SERVER = "oh"
+"""Name under which an agent gets our MCP server."""
+
+CODEX_TIMEOUT_SECONDS = 24 * 3600
+"""Timeout of a call, which waits for a person or a long cell. An interrupt ends it earlier."""
 
 ENTRY_POINT_GROUP = "oh_jupyter.agents"
 """Entry points of this group name an AgentCommand or a command line of other packages."""
@@ -34,8 +39,8 @@ class AgentCommand:
         installation: How to install it.
         session_options: ``_meta`` of ``session/new``, which disables the agent's own tools.
         needs_tools: Whether its own tools are disabled, so that it depends on ours.
-        configure_tools: Returns the arguments and the environment that make our MCP server known
-            to it, for an agent that does not get the server with ``session/new``.
+        configure_tools: Returns the arguments that make our MCP server known to it, from the
+            server's command, for an agent that does not get the server with ``session/new``.
     """
 
     name: str
@@ -44,7 +49,7 @@ class AgentCommand:
     installation: str = ""
     session_options: Mapping[str, Any] = field(default_factory=dict)
     needs_tools: bool = False
-    configure_tools: Callable[[ToolServer], tuple[tuple[str, ...], dict[str, str]]] | None = None
+    configure_tools: Callable[[Sequence[str]], tuple[str, ...]] | None = None
 
     def arguments(self) -> tuple[str, ...]:
         """Return program and arguments as they can be started here.
@@ -83,6 +88,21 @@ _CODEX_OPTIONS = (
     *("features.multi_agent=false", 'sandbox_mode="read-only"', 'approval_policy="never"'),
 )
 
+
+def _codex_tools(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the options with which Codex uses our MCP server.
+
+    A server in ``session/new`` gets Codex' default timeout, which progress does not extend.
+    """
+    key = f"mcp_servers.{TOOL_SERVER}"
+    options = (
+        f"{key}.command={json.dumps(command[0])}",
+        f"{key}.args={json.dumps(list(command[1:]))}",
+        f"{key}.tool_timeout_sec={CODEX_TIMEOUT_SECONDS}",
+    )
+    return tuple(word for option in options for word in ("-c", option))
+
+
 _SDK_AGENT = AgentCommand(
     "openhands", (sys.executable, "-m", "oh_jupyter.openhands"), needs_tools=True
 )
@@ -103,7 +123,7 @@ _AGENTS = (
         "@zed-industries/codex-acp",
         "npm install -g @zed-industries/codex-acp",
         needs_tools=True,
-        configure_tools=codex_tool_server,
+        configure_tools=_codex_tools,
     ),
     AgentCommand(
         "gemini",

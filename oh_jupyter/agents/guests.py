@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.agents.commands import AgentCommand, find_agent, known_agents
-from oh_jupyter.agents.tool_server import ToolServer, list_tools
+from oh_jupyter.agents.tool_socket import GuestTools
 from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import AgentError, CheckpointError, StorageError
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 MAX_TURNS = 50
 
-NO_SERVER = (
-    "No Jupyter server has this kernel, so the agent has none of the notebook's tools: it sees "
-    "files and commands only. Open the notebook in JupyterLab to let it work on variables"
+NO_TOOLS = (
+    "{name} did not start the program of the notebook's tools, so it had none. {name}'s log may "
+    "say why"
 )
 
 
@@ -35,21 +35,21 @@ class GuestAgents:
     def __init__(
         self,
         executor: ActionExecutor,
-        find_tools: Callable[[], ToolServer | None] = lambda: None,
+        offer: Callable[[str], GuestTools] | None = None,
         on_turn: Callable[[AgentTurn], None] = lambda turn: None,
     ) -> None:
         """Start with no agents; ``turns`` will hold the latest turns, oldest first.
 
         Args:
             executor: The runtime's executor.
-            find_tools: Returns the address of our MCP server for this kernel; it may block.
+            offer: Makes the tools of a guest, by the name of its conversation; None for no tools.
             on_turn: Called on the loop when any turn changes.
         """
         self.turns: deque[AgentTurn] = deque(maxlen=MAX_TURNS)
         self._on_turn = on_turn
         self.current: str | None = None
         self._executor = executor
-        self._find_tools = find_tools
+        self._offer = offer
         self._sessions: dict[str, AgentSession] = {}
         self._starting = asyncio.Lock()
         executor.turns.on_rewound = self._mark_undone_later
@@ -122,8 +122,7 @@ class GuestAgents:
                     notices = (f"{session.problem} A new conversation was started.",)
                 session = None
             if session is None:
-                session, remarks = await self._start(command, resume)
-                notices += remarks
+                session = await self._start(command, resume)
             self.current = name
         await self._mark_undone()
         is_new = session.turns == 0 and not resume
@@ -146,6 +145,8 @@ class GuestAgents:
                 turn, context=introduction, source=source, on_begin=begin, on_change=change
             )
         finally:
+            if command.needs_tools and session.tools is not None and not session.tools.connections:
+                turn.notices.append(NO_TOOLS.format(name=name))
             if turn.began:
                 self._on_turn(turn)
 
@@ -165,9 +166,7 @@ class GuestAgents:
                     turn.undone = undone
                     self._on_turn(turn)
 
-    async def _start(
-        self, command: AgentCommand, resume: bool
-    ) -> tuple[AgentSession, tuple[str, ...]]:
+    async def _start(self, command: AgentCommand, resume: bool) -> AgentSession:
         try:
             from oh_jupyter.agents.session import AgentSession
         except ModuleNotFoundError as error:
@@ -178,24 +177,14 @@ class GuestAgents:
                 'pip install "oh_jupyter[agents]"'
             ) from None
         command.arguments()  # fail early if it is not installed
-        tools = await self._executor.in_thread(self._find_tools)
-        if tools is None and command.needs_tools:
-            raise AgentError(
-                f"{command.name} needs the tools of the notebook's kernel, and no running Jupyter "
-                "server has this kernel. Open the notebook in a JupyterLab that has oh_jupyter "
-                "installed"
-            )
         session_id = await self._saved_session(command.name) if resume else None
         if resume and session_id is None:
             raise AgentError(f"There is no earlier conversation with {command.name} here")
-        if tools is not None:
-            self._executor.events.mask([tools.token] if len(tools.token) >= 8 else [])
-            await self._executor.in_thread(list_tools, tools)
-        session = AgentSession(self._executor, command)
-        await session.start(tools, session_id)
+        session = AgentSession(self._executor, command, self._offer)
+        await session.start(session_id)
         self._sessions[command.name] = session
         await self._save_session(command.name, session.session_id)
-        return session, (() if tools is not None else (NO_SERVER,))
+        return session
 
     def interrupt(self, name: str) -> None:
         """End an agent's turn; the agent stays ready for the next prompt.

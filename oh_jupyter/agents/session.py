@@ -5,22 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import sys
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import acp
 from acp.schema import (
     AgentCapabilities,
     ClientCapabilities,
-    EnvVariable,
     FileSystemCapabilities,
-    HttpHeader,
-    HttpMcpServer,
     Implementation,
     InitializeResponse,
     McpServerStdio,
@@ -32,14 +26,13 @@ from pydantic import ValidationError
 from oh_jupyter._version import __version__
 from oh_jupyter.agents.acp_client import AcpClient
 from oh_jupyter.agents.children import END_GRACE_SECONDS, end_child, start_child
-from oh_jupyter.agents.commands import AgentCommand
+from oh_jupyter.agents.commands import TOOL_SERVER, AgentCommand
 from oh_jupyter.agents.failures import advice, failure_message, trouble
-from oh_jupyter.agents.tool_server import TOOL_SERVER, ToolServer, save_open_documents
+from oh_jupyter.agents.tool_socket import GuestTools, ToolSocket
 from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.agents.undone import UndoneTurns
 from oh_jupyter.config import environment_without_secrets
-from oh_jupyter.control_messages import GUEST_VARIABLE
 from oh_jupyter.errors import AgentError
 from oh_jupyter.events import EventSource, MessageAction
 from oh_jupyter.process import PIPE, Child
@@ -62,15 +55,19 @@ SILENT = (
 )
 MAX_STDERR_CHARS = 600
 
-_LAUNCHER = "from oh_jupyter.cli import main; raise SystemExit(main())"
-
 T = TypeVar("T")
 
 
 class AgentSession:
     """One running agent, on the runtime's loop; ``problem`` says why it has ended."""
 
-    def __init__(self, executor: ActionExecutor, command: AgentCommand) -> None:
+    def __init__(
+        self,
+        executor: ActionExecutor,
+        command: AgentCommand,
+        offer: Callable[[str], GuestTools] | None = None,
+    ) -> None:
+        """Prepare; ``offer`` makes the tools of a guest, by the name of its conversation."""
         self.command = command
         self.session_id = ""
         self.turns = 0
@@ -84,7 +81,11 @@ class AgentSession:
         self._undone = UndoneTurns()
         self._before = ""
         self._is_resumed = False
-        self._servers: list[HttpMcpServer | McpServerStdio] = []
+        self.tools: ToolSocket | None = None
+        if offer is not None:
+            tools = offer(self._guest)
+            self._client.save_documents = tools.save_documents
+            self.tools = ToolSocket(tools, executor.in_thread)
         self._cancelling: asyncio.Task[None] | None = None
         self._request: asyncio.Task[PromptResponse] | None = None
         self._watcher: asyncio.Task[None] | None = None
@@ -103,32 +104,32 @@ class AgentSession:
         """Process id of the agent."""
         return self._child.pid
 
-    async def start(self, tools: ToolServer | None, resume: str | None = None) -> None:
+    async def start(self, resume: str | None = None) -> None:
         """Start the agent, and start or resume a conversation; raise AgentError on failure."""
-        if tools is not None:
-            tools = replace(tools, guest=self._guest)
-            self._client.save_documents = partial(save_open_documents, tools)
-        argv, environment = self.command.arguments(), self._environment
-        if tools is not None and self.command.configure_tools is not None:
-            arguments, variables = self.command.configure_tools(tools)
-            argv, environment = (*argv, *arguments), environment | variables
+        argv = self.command.arguments()
+        if self.tools is not None:
+            await self.tools.open()
+            if self.command.configure_tools is not None:
+                argv = (*argv, *self.command.configure_tools(self.tools.command))
         timeout_seconds = self._executor.settings.agent_start_timeout
         self._child = await start_child(
             self._executor.in_thread,
             argv,
             cwd=self._executor.workspace_dir,
-            env=environment,
+            env=self._environment,
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
         )
+        if self.tools is not None:
+            self.tools.agent_pid = self._child.pid
         self._transport = ChildTransport(self._child)
         self._transport.on_stderr = self._report_trouble
         self._connection = connect(self._client, self._transport)
         self._watcher = asyncio.create_task(self._watch())
         try:
             async with asyncio.timeout(timeout_seconds):
-                await self._open(tools, resume)
+                await self._open(resume)
         except TimeoutError:
             stderr = self._stderr()
             await self.close()
@@ -140,7 +141,7 @@ class AgentSession:
             await self.close()
             raise
 
-    async def _open(self, tools: ToolServer | None, resume: str | None) -> None:
+    async def _open(self, resume: str | None) -> None:
         info = await self._ask(
             self._connection.initialize(
                 protocol_version=acp.PROTOCOL_VERSION,
@@ -159,8 +160,6 @@ class AgentSession:
         self._info = info
         if info.agent_info is not None:
             self._client.name = info.agent_info.title or info.agent_info.name
-        if tools is not None and self.command.configure_tools is None:
-            self._servers = [self._mcp_server(tools)]
         if resume is None:
             self.session_id = await self._new_session()
             return
@@ -170,7 +169,7 @@ class AgentSession:
             self._connection.load_session(
                 cwd=self._executor.workspace_dir,
                 session_id=resume,
-                mcp_servers=self._servers,
+                mcp_servers=self._mcp_servers,
                 **dict(self.command.session_options),
             )
         )
@@ -180,7 +179,7 @@ class AgentSession:
         created = await self._ask(
             self._connection.new_session(
                 cwd=self._executor.workspace_dir,
-                mcp_servers=self._servers,
+                mcp_servers=self._mcp_servers,
                 **dict(self.command.session_options),
             )
         )
@@ -224,24 +223,13 @@ class AgentSession:
         has_fork = self._session_capabilities.fork is not None
         return has_fork or bool(self._capabilities.load_session)
 
-    def _mcp_server(self, tools: ToolServer) -> HttpMcpServer | McpServerStdio:
-        """Return our MCP server by HTTP, or by a relay if the agent only starts programs."""
-        capabilities = self._info.agent_capabilities if self._info is not None else None
-        mcp = capabilities.mcp_capabilities if capabilities is not None else None
-        if mcp is not None and mcp.http:
-            headers = [HttpHeader(name=name, value=value) for name, value in tools.headers.items()]
-            return HttpMcpServer(
-                type="http", name=TOOL_SERVER, url=f"{tools.url}/mcp", headers=headers
-            )
-        return McpServerStdio(
-            name=TOOL_SERVER,
-            command=sys.executable,
-            args=["-c", _LAUNCHER, "mcp", "--url", tools.url],
-            env=[
-                EnvVariable(name="OH_TOKEN", value=tools.token),
-                EnvVariable(name=GUEST_VARIABLE, value=tools.guest),
-            ],
-        )
+    @property
+    def _mcp_servers(self) -> list[McpServerStdio]:
+        """Our MCP server, unless the agent has it by its command line."""
+        if self.tools is None or self.command.configure_tools is not None:
+            return []
+        program, *arguments = self.tools.command
+        return [McpServerStdio(name=TOOL_SERVER, command=program, args=arguments, env=[])]
 
     async def _ask(self, request: Coroutine[Any, Any, T]) -> T:
         """Return the agent's response; raise AgentError for an error, a bad or a missing one."""
@@ -320,7 +308,9 @@ class AgentSession:
             last_id = self._executor.events.latest_id
             on_begin()
             self._undone.add(turn)
-            turn.checkpoint = await self._executor.turns.begin(text, self.command.name)
+            turn.checkpoint = await self._executor.turns.begin(
+                text, self.command.name, {"guest": self._guest}
+            )
             self._client.begin(turn, on_change)
             self._executor.interrupted_guests.discard(self._guest)
             try:
@@ -420,4 +410,6 @@ class AgentSession:
             await asyncio.wait({self._watcher})
         await self._connection.close()
         await self._transport.close()
+        if self.tools is not None:
+            await self.tools.close()
         await self._executor.in_thread(self._child.terminate, END_GRACE_SECONDS)

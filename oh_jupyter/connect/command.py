@@ -14,6 +14,7 @@ from pathlib import Path
 from oh_jupyter.connect.clients import CLIENTS, NAME, Client, Target
 from oh_jupyter.connect.entries import notebook_of, remove_entry, set_entry, show_entry
 from oh_jupyter.errors import ConfigError, ServerError, ServerNotFoundError
+from oh_jupyter.events.scopes import SCOPES
 from oh_jupyter.server.running import (
     NOT_RUNNING,
     RunningServer,
@@ -22,7 +23,7 @@ from oh_jupyter.server.running import (
     is_local,
     server_at,
 )
-from oh_jupyter.server.tokens import SCOPES, TokenFile
+from oh_jupyter.server.tokens import TokenFile
 
 CHECK_SECONDS = 30.0
 """Timeout of an agent's first message."""

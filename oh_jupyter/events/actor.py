@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextvars import ContextVar
 from hashlib import sha256
 from typing import Any
+
+current_actor: ContextVar[Mapping[str, str] | None] = ContextVar("current_actor", default=None)
+"""Sender of the current request, as recorded in the event log."""
 
 
 def agent_name(actor: Mapping[str, Any] | None) -> str:

@@ -98,6 +98,8 @@ class CmdOutputObservation(Observation):
         command: The command as it was run.
         metadata: State that the shell reported at its prompt.
         hidden: The command was marked hidden.
+        head: First lines of an output whose beginning is not in the content. OpenHands lacks this
+            field.
     """
 
     kind: ClassVar[str] = "run"
@@ -106,6 +108,7 @@ class CmdOutputObservation(Observation):
     command: str = ""
     metadata: CmdOutputMetadata = field(default_factory=CmdOutputMetadata)
     hidden: bool = False
+    head: str = field(default="", kw_only=True, repr=False, compare=False, metadata=EXTENSION)
 
     @property
     def exit_code(self) -> int:

@@ -130,8 +130,8 @@ def observation_from_wire(data: object) -> Observation:
         extras = _current_run_extras(extras)
     extras["content"] = envelope.get("content", "")
     extensions = mapping(envelope.get(EXTENSION_KEY, {}), EXTENSION_KEY)
-    if "handling" in extensions:
-        extras["handling"] = extensions["handling"]
+    known = {f.name for f in fields(cls) if "extension" in f.metadata}
+    extras |= {name: value for name, value in extensions.items() if name in known}
     observation = cast(Observation, build(cls, extras, "extras", ignore_unknown=lenient))
     _read_envelope(observation, envelope)
     return observation

@@ -12,7 +12,8 @@ from oh_jupyter.errors import BrowserError
 
 # Other modules are imported where they are used, because ``%load_ext`` makes an ``Oh``.
 if TYPE_CHECKING:
-    from oh_jupyter.agents import AgentTurn, ToolServer
+    from oh_jupyter.agents import AgentTurn
+    from oh_jupyter.agents.tool_socket import GuestTools
     from oh_jupyter.browser import BrowserEnv
     from oh_jupyter.browser.pool import BrowserPool
     from oh_jupyter.config import Settings
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from oh_jupyter.kernel.cells.inspection import Inspector
     from oh_jupyter.kernel.cells.shell_cells import RunningCell
     from oh_jupyter.kernel.display.observations import Diff
+    from oh_jupyter.kernel.own_server import OwnServer
     from oh_jupyter.runtime import ActionExecutor, Runtime
     from oh_jupyter.runtime.replay import ReplayStep
     from oh_jupyter.storage import FileStore
@@ -69,8 +71,11 @@ class KernelHost(Protocol):
     def running_cell(self) -> RunningCell | None:
         """The cell that the kernel executes, or None."""
 
-    def find_tools(self) -> ToolServer | None:
-        """Return our MCP server for this kernel, or None."""
+    def find_server(self) -> OwnServer | None:
+        """Return the server that has this kernel, or None."""
+
+    def guest_tools(self, guest: str) -> GuestTools:
+        """Make the tools of an agent, by the name of its conversation."""
 
     def agent_context(self) -> str:
         """Return the introduction that precedes an agent's first prompt."""

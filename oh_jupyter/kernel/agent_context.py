@@ -1,4 +1,4 @@
-"""Introduction of an agent to this kernel, and the server that has its tools."""
+"""Introduction of an agent to this kernel."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
-
-from oh_jupyter.agents import ToolServer
-from oh_jupyter.server_notes import server_notes
 
 MAX_NAMES = 50
 
@@ -34,25 +31,3 @@ def agent_context(shell: InteractiveShell) -> str:
         "of the MCP server oh work in it: run_ipython runs a cell on the person's variables, run a "
         f"command, and edits of files can be undone. Variables so far: {variables}."
     )
-
-
-TIMEOUT_SECONDS = 5.0
-
-
-def find_tool_server(kernel_id: str) -> ToolServer | None:
-    """Return this kernel's address on a server of this user, or None; its parent comes first."""
-    import requests
-
-    parent = f"jpserver-{os.environ.get('JPY_PARENT_PID', '')}.json"
-    for note in sorted(server_notes(), key=lambda note: note.file != parent):
-        address = f"{note.url}/oh_jupyter/kernels/{kernel_id}"
-        tools = ToolServer(address, note.token)
-        try:
-            response = requests.get(
-                f"{address}/alive", headers=tools.headers, timeout=TIMEOUT_SECONDS
-            )
-        except requests.RequestException:
-            continue
-        if response.ok:
-            return tools
-    return None

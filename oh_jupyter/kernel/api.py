@@ -40,7 +40,7 @@ class Oh(ActionMethods):
                 from oh_jupyter.agents import GuestAgents
 
                 self._agents = GuestAgents(
-                    self._executor, self.host.find_tools, self.host.show_turn
+                    self._executor, self.host.guest_tools, self.host.show_turn
                 )
             return self._agents
 
@@ -161,7 +161,7 @@ class Oh(ActionMethods):
         """
         from oh_jupyter.client import Fleet
 
-        server = self.host.find_tools()
+        server = self.host.find_server()
         if server is None:
             raise ServerNotFoundError(
                 "No Jupyter server with this kernel was found. Name one: "

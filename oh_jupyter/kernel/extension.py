@@ -27,13 +27,15 @@ from oh_jupyter.kernel.magics.lazy import LazyMagics
 from oh_jupyter.traits import KernelTraits, settings_from_traits, show_settings
 
 if TYPE_CHECKING:
-    from oh_jupyter.agents import AgentTurn, ToolServer
+    from oh_jupyter.agents import AgentTurn
+    from oh_jupyter.agents.tool_socket import GuestTools
     from oh_jupyter.checkpoints import RewindPlan
     from oh_jupyter.events import Event, Observation
     from oh_jupyter.kernel.cells.inspection import Inspector
     from oh_jupyter.kernel.cells.shell_cells import RunningCell
     from oh_jupyter.kernel.control.broadcast import TurnBroadcast
     from oh_jupyter.kernel.control.handler import ControlHandler
+    from oh_jupyter.kernel.own_server import OwnServer
     from oh_jupyter.runtime import Runtime
 
 _ATTRIBUTE = "_oh_jupyter"
@@ -238,11 +240,18 @@ class LoadedExtension:
         """The cell that the kernel executes, or None."""
         return None if self._cells is None else self._cells.running_cell
 
-    def find_tools(self) -> ToolServer | None:
-        """Return our MCP server for this kernel, or None."""
-        from oh_jupyter.kernel.agent_context import find_tool_server
+    def find_server(self) -> OwnServer | None:
+        """Return the server that has this kernel, or None."""
+        from oh_jupyter.kernel.own_server import find_server
 
-        return None if self._kernel is None else find_tool_server(_kernel_id(self._kernel))
+        return None if self._kernel is None else find_server(_kernel_id(self._kernel))
+
+    def guest_tools(self, guest: str) -> GuestTools:
+        """Make the tools of an agent, by the name of its conversation."""
+        from oh_jupyter.kernel.guest_tools.toolbox import GuestToolbox
+
+        kernel_id = "ipython" if self._kernel is None else _kernel_id(self._kernel)
+        return GuestToolbox(self.oh, guest, kernel_id, self._shell.user_ns, self.find_server)
 
     def agent_context(self) -> str:
         """Return the introduction that precedes an agent's first prompt."""

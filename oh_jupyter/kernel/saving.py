@@ -11,6 +11,9 @@ from typing import Any
 
 from oh_jupyter.errors import InspectionError
 
+SAVE_SECONDS = 60.0
+"""Time that the encoding of a variable may take."""
+
 _FIGURES = (".png", ".svg", ".pdf", ".jpg")
 _IMAGES = (".png", ".jpg", ".webp", ".gif", ".bmp", ".tiff")
 

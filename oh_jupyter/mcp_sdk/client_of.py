@@ -14,6 +14,12 @@ else:
     from mcp.shared.exceptions import MCPError as ProtocolError
 
 
+def scope_of(request: Any) -> Mapping[str, Any]:
+    """Return the ASGI scope of a request, which is empty on a stream."""
+    scope: Mapping[str, Any] = {} if request is None else request.scope
+    return scope
+
+
 def client_name(session: Any) -> str:
     """Return a client's name for people, or "" if it gave none."""
     params = session.client_params

@@ -17,7 +17,7 @@ in, ``{"approve": False}`` if the person declined, or None if the form was dismi
 
 @dataclass(frozen=True)
 class ToolRequest:
-    """A call of a tool, with the ASGI scope of its request.
+    """A call of a tool, with the ASGI scope of its request, which is empty on a stream.
 
     ``client`` is the client's name for people, "" if unknown. ``report_progress`` takes a growing
     number and a text; None if the client wants no progress. ``elicit`` asks the client's person

@@ -12,7 +12,7 @@ from mcp.shared.exceptions import McpError
 from mcp.shared.message import SessionMessage
 
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.mcp_sdk.client_of import client_name, elicit_during
+from oh_jupyter.mcp_sdk.client_of import client_name, elicit_during, scope_of
 from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, ToolRequest
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
@@ -29,15 +29,17 @@ class _Server(Server):
     """A server that notifies its sessions of changed tools."""
 
     changes: ChangeBus
+    has_tasks: bool
 
     def create_initialization_options(self, *args: Any, **kwargs: Any) -> Any:
         return super().create_initialization_options(NotificationOptions(tools_changed=True))
 
     def get_capabilities(self, *args: Any, **kwargs: Any) -> Any:
         capabilities = super().get_capabilities(*args, **kwargs)
-        capabilities.tasks = types.ServerTasksCapability.model_validate(
-            {"cancel": {}, "requests": {"tools": {"call": {}}}}
-        )
+        if self.has_tasks:
+            capabilities.tasks = types.ServerTasksCapability.model_validate(
+                {"cancel": {}, "requests": {"tools": {"call": {}}}}
+            )
         return capabilities
 
     async def run(self, read_stream: Any, write_stream: Any, *args: Any, **kwargs: Any) -> None:
@@ -58,10 +60,12 @@ class _Server(Server):
             group.cancel_scope.cancel()
 
 
-def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> Any:
+def make_server(
+    tools: OfferedTools, changes: ChangeBus, *, has_tasks: bool = True, **description: Any
+) -> Any:
     """Make a server of tools that passes ``changes`` on to its clients."""
     server = _Server(**description)
-    server.changes = changes
+    server.changes, server.has_tasks = changes, has_tasks
 
     async def list_tools(request: Any) -> Any:
         try:
@@ -69,7 +73,8 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
         except OhJupyterError as error:
             data = types.ErrorData(code=types.INTERNAL_ERROR, message=str(error))
             raise McpError(data) from error
-        described = [{**tool, "execution": {"taskSupport": "optional"}} for tool in listed]
+        support = {"execution": {"taskSupport": "optional"}} if has_tasks else {}
+        described = [{**tool, **support} for tool in listed]
         return types.ServerResult(types.ListToolsResult.model_validate({"tools": described}))
 
     async def call_tool(request: Any) -> Any:
@@ -82,7 +87,7 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
                 token, progress, None, message, related_request_id=str(context.request_id)
             )
 
-        arguments, scope = dict(params.arguments or {}), context.request.scope
+        arguments, scope = dict(params.arguments or {}), scope_of(context.request)
         call = ToolRequest(
             params.name,
             arguments,
@@ -91,7 +96,7 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
             elicit_during(context.session, context.request_id),
             client_name(context.session),
         )
-        if params.task is not None:
+        if params.task is not None and has_tasks:
             result = await tools.start_task(call, delay_seconds=0)
             if "taskId" in result:
                 created = types.CreateTaskResult.model_validate({"task": _task(result)})
@@ -101,7 +106,7 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
         return types.ServerResult(types.CallToolResult.model_validate(result))
 
     async def task(request: Any, **look: Any) -> dict[str, Any]:
-        scope, id = server.request_context.request.scope, request.params.taskId
+        scope, id = scope_of(server.request_context.request), request.params.taskId
         try:
             return await tools.task(scope, id, **look)
         except OhJupyterError as error:
@@ -132,9 +137,10 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
     # The SDK's decorators would list all tools before a call.
     server.request_handlers[types.ListToolsRequest] = list_tools
     server.request_handlers[types.CallToolRequest] = call_tool
-    server.request_handlers[types.GetTaskRequest] = get_task
-    server.request_handlers[types.GetTaskPayloadRequest] = task_result
-    server.request_handlers[types.CancelTaskRequest] = cancel_task
+    if has_tasks:
+        server.request_handlers[types.GetTaskRequest] = get_task
+        server.request_handlers[types.GetTaskPayloadRequest] = task_result
+        server.request_handlers[types.CancelTaskRequest] = cancel_task
     server.notification_handlers[types.InitializedNotification] = initialized
     return server
 

@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.mcp_sdk.client_of import client_name, elicit_during, has_forms
+from oh_jupyter.mcp_sdk.client_of import client_name, elicit_during, has_forms, scope_of
 from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, Retry, ToolRequest
 
 TOOLS_CHANGED = ToolsListChanged()
@@ -43,7 +43,9 @@ class _Server(Server):
         return super().create_initialization_options(NotificationOptions(tools_changed=True))
 
 
-def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> Any:
+def make_server(
+    tools: OfferedTools, changes: ChangeBus, *, has_tasks: bool = True, **description: Any
+) -> Any:
     """Make a server of tools that passes ``changes`` on to its clients."""
 
     async def list_tools(ctx: Any, params: Any) -> Any:
@@ -57,7 +59,7 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
         async def report(progress: float, message: str) -> None:
             await ctx.session.report_progress(progress, None, message)
 
-        arguments, scope = dict(params.arguments or {}), ctx.request.scope
+        arguments, scope = dict(params.arguments or {}), scope_of(ctx.request)
         # Such a request has no way back to its client.
         is_sessionless = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         call = ToolRequest(
@@ -69,7 +71,7 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
             client_name(ctx.session),
             _retry(ctx, params),
         )
-        if not _supports_tasks(ctx):
+        if not (has_tasks and _supports_tasks(ctx)):
             result = await tools.call_tool(call)
             if "inputRequests" in result:
                 return types.InputRequiredResult.model_validate(result)
@@ -85,7 +87,7 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
             message = f"The client has not declared the extension {TASKS}"
             raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, missing)
         try:
-            return await tools.task(ctx.request.scope, params.task_id, **change)
+            return await tools.task(scope_of(ctx.request), params.task_id, **change)
         except OhJupyterError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
 
@@ -111,10 +113,11 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
     server.add_notification_handler(
         "notifications/initialized", types.NotificationParams, follow_changes
     )
-    server.extensions[TASKS] = {}
-    server.add_request_handler("tasks/get", _TaskParams, task)
-    server.add_request_handler("tasks/update", _TaskUpdateParams, update_task)
-    server.add_request_handler("tasks/cancel", _TaskParams, cancel_task)
+    if has_tasks:
+        server.extensions[TASKS] = {}
+        server.add_request_handler("tasks/get", _TaskParams, task)
+        server.add_request_handler("tasks/update", _TaskUpdateParams, update_task)
+        server.add_request_handler("tasks/cancel", _TaskParams, cancel_task)
     return server
 
 

@@ -1,6 +1,6 @@
 """Agent of OpenHands' SDK that speaks the Agent Client Protocol: ``%oh_agent openhands``.
 
-The loop runs in this process, on the tools of the kernel whose MCP server the client names. The
+The loop runs in this process, on the runtime of the kernel whose guest it is. The
 SDK's own variables choose the model: ``LLM_MODEL``, ``LLM_API_KEY``, ``LLM_BASE_URL``.
 """
 
@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import acp
 from acp.schema import (
-    AgentCapabilities,
-    HttpMcpServer,
     InitializeResponse,
-    McpCapabilities,
+    McpServerStdio,
     NewSessionResponse,
     PromptResponse,
     TextContentBlock,
@@ -32,12 +30,15 @@ from openhands.sdk.event import (
 from openhands.sdk.event.conversation_error import ConversationErrorEvent
 from openhands.sdk.llm import TextContent
 
-from oh_jupyter.openhands.connection import connect
+from oh_jupyter.openhands.connection import connect_as_guest
 
 if TYPE_CHECKING:
     from openhands.sdk.conversation import LocalConversation
 
 TOOLS = ("terminal", "file_editor", "browser_tool_set", "ipython", "notebook", "task_tracker")
+TOOL_SERVER = "oh"
+"""Name of the MCP server by which guests reach their kernel."""
+
 MODEL_VARIABLE = "LLM_MODEL"
 FINISH = "finish"
 """The SDK's tool whose argument is what the agent says at the end."""
@@ -70,16 +71,12 @@ class SdkAgent:
 
     async def initialize(self, protocol_version: int, **kwargs: Any) -> InitializeResponse:
         """Return the capabilities of this agent."""
-        mcp = McpCapabilities(http=True)
-        return InitializeResponse(
-            protocol_version=acp.PROTOCOL_VERSION,
-            agent_capabilities=AgentCapabilities(mcp_capabilities=mcp),
-        )
+        return InitializeResponse(protocol_version=acp.PROTOCOL_VERSION)
 
     async def new_session(
         self, cwd: str, mcp_servers: list[Any] | None = None, **kwargs: Any
     ) -> NewSessionResponse:
-        """Start a conversation on the kernel of the first MCP server in the request."""
+        """Start a conversation on the kernel of the MCP server ``oh`` in the request."""
         if not os.environ.get(MODEL_VARIABLE):
             raise acp.RequestError.invalid_params(
                 {
@@ -87,11 +84,11 @@ class SdkAgent:
                     "anthropic/claude-sonnet-4-5, and LLM_API_KEY where JupyterLab is started"
                 }
             )
-        servers = [one for one in mcp_servers or () if isinstance(one, HttpMcpServer)]
-        if servers:
-            headers = {header.name: header.value for header in servers[0].headers}
-            token = headers.get("Authorization", "").removeprefix("token ")
-            connect(servers[0].url.removesuffix("/mcp"), token)
+        for server in mcp_servers or ():
+            if isinstance(server, McpServerStdio) and server.name == TOOL_SERVER:
+                command = (server.command, *server.args)
+                await asyncio.to_thread(connect_as_guest, command)
+                break
         session_id = str(uuid.uuid4())
         self._conversations[session_id] = await asyncio.to_thread(self._begin, session_id, cwd)
         return NewSessionResponse(session_id=session_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -128,6 +128,14 @@ def connect(url: str, token: str = "", kernel_id: str | None = None) -> ServerCo
     global _connected
     _connected = server = ServerConnection(url, token, kernel_id)
     return server
+
+
+def connect_as_guest(command: Sequence[str]) -> None:
+    """Use the kernel whose guest this process is, by the program of its tools."""
+    from oh_jupyter.client.guest_connection import GuestConnection
+
+    global _connected
+    _connected = GuestConnection(command, "OpenHands")
 
 
 def connection() -> RuntimeConnection:

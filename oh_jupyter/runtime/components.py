@@ -18,6 +18,7 @@ from oh_jupyter.runtime.boxed_shells import BoxedShells
 from oh_jupyter.runtime.confirmation import Confirmations
 from oh_jupyter.runtime.execution import current_execution
 from oh_jupyter.runtime.host_access import HostAccess
+from oh_jupyter.runtime.kept_texts import KeptTexts
 from oh_jupyter.runtime.mcp import McpProxy, parse_servers
 from oh_jupyter.runtime.plugin_set import PluginSet
 from oh_jupyter.runtime.resources import make_shell, prepare_workspace, shell_owner, shell_user
@@ -60,6 +61,7 @@ class RuntimeComponents:
         boxes: The agents' shells in sandboxes.
         takeover: The person's hold on the browser.
         untrusted_text: The hosts whose text agents have read.
+        kept_texts: Long outputs in files, for agents.
         undo_notes: Notes on changes that a person undid, for the agents that made them.
         mcp: The MCP servers behind the runtime.
         tools: Tools by name: agent skills, and tools of these MCP servers.
@@ -93,6 +95,7 @@ class RuntimeComponents:
         self.last_page: Observation | None = None
         self.takeover = Takeover()
         self.undo_notes = UndoNotes()
+        self.kept_texts = KeptTexts()
         self.untrusted_text = UntrustedText(is_on=settings.untrusted_text)
         self.heads_at_start: dict[str, str | None] = {}
         self._shell: ShellSession | None = None
@@ -281,6 +284,7 @@ class RuntimeComponents:
         await self.boxes.close()
         if self._browsers is not None:
             self._browsers.close_all()
+        self.kept_texts.close()
         self.events.close()
         self._threads.shutdown(wait=False)
 

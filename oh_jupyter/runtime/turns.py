@@ -118,7 +118,8 @@ class Turns:
         self._part_of: int | None = None
         self._session = ""
         self._cells = 0
-        self._is_announced = False
+        self.is_announced = False
+        """Whether the current turn has a caller that ends it."""
         self._last_action_time = 0.0
         self._is_closed = False
         self._lock = asyncio.Lock()
@@ -151,7 +152,7 @@ class Turns:
         """Start a turn if this Action is its first, or end the turn if a person acts."""
         if self._has_given_up() or not _may_change_files(action):
             return
-        if not self._is_announced:
+        if not self.is_announced:
             async with self._lock:
                 self._cancel_timer()
                 try:
@@ -195,7 +196,9 @@ class Turns:
     def _facts(self) -> dict[str, Any]:
         return {"cells": self._cells, "changed_variables": sorted(self.work.variables)}
 
-    async def begin(self, label: str, who: str) -> int | None:
+    async def begin(
+        self, label: str, who: str, actor: Mapping[str, Any] | None = None
+    ) -> int | None:
         """Start a turn that its caller ends; return its id, or None without checkpoints."""
         if self._has_given_up():
             return None
@@ -203,18 +206,18 @@ class Turns:
             self._cancel_timer()
             self._part_of = None
             try:
-                await self._begin(label, who)
+                await self._begin(label, who, by=turn_owner(actor))
             except CheckpointError as error:
                 self._give_up(error)
                 return None
-            self._is_announced = True
+            self.is_announced = True
             return None if self._turn is None else self._turn.id
 
     def end(self, id: int | None) -> asyncio.Task[None] | None:
         """End a turn from ``begin`` unless another has started; return the task that records it."""
         if self._turn is None or self._turn.id != id:
             return None
-        self._is_announced = False
+        self.is_announced = False
         self._cancel_timer()
         return run_in_background(self._note_end())
 
@@ -247,12 +250,12 @@ class Turns:
 
         Raises CheckpointError if an agent is working, or the files cannot be restored.
         """
-        if self._is_announced and not preview:
+        if self.is_announced and not preview:
             raise CheckpointError(
                 "An agent is working. Wait for it, or end it with %oh_agent stop, then rewind."
             )
         async with self._lock:
-            if not self._is_announced:
+            if not self.is_announced:
                 self._cancel_timer()
                 self._part_of = None
                 await self._end()
@@ -421,7 +424,7 @@ class Turns:
         async with self._lock:
             if self._turn is None or self._is_closed or not self._turn.is_open:
                 return
-            turn, is_of_turn, is_open = self._turn, self.work.is_of_turn, self._is_announced
+            turn, is_of_turn, is_open = self._turn, self.work.is_of_turn, self.is_announced
             facts = self._facts()
             try:
                 self._turn = await self._in_thread(

@@ -27,7 +27,7 @@ from oh_jupyter.server.handlers import HANDLERS
 from oh_jupyter.server.handlers.workspace import WORKSPACE_HANDLERS
 from oh_jupyter.server.limits import RateLimit, RequestLimits
 from oh_jupyter.server.mcp.endpoints import Endpoints
-from oh_jupyter.server.mcp.notebooks import Notebooks
+from oh_jupyter.server.mcp.notebooks import ServerNotebooks
 from oh_jupyter.server.moves import follow_moves
 from oh_jupyter.server.router import Router
 from oh_jupyter.server.state import Activity, ServerState, state_of
@@ -146,7 +146,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
                 server,
                 router,
                 activity.touch,
-                Notebooks(server, shared_documents),
+                ServerNotebooks(server, shared_documents),
                 unsaved,
                 list_skills=self.mcp_skills,
                 approval_by_client=self.approval_by_client,

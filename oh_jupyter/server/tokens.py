@@ -18,26 +18,11 @@ from typing import Any
 
 from oh_jupyter.config import state_home
 from oh_jupyter.errors import ConfigError
+from oh_jupyter.events.scopes import SCOPES
 from oh_jupyter.locks import file_lock
 
 PREFIX = "ohj_"
 """Start of every scoped token."""
-
-SCOPES = {
-    "read": "read files, cells, events, the store and the last page",
-    "edit": "change files, cells and the store",
-    "execute": "run commands and cells, and everything else that runs code",
-    "browse": "use the browser",
-}
-"""Scopes with what they allow."""
-
-_SCOPE_OF_ACTION = {
-    "read": "read",
-    "write": "edit",
-    "edit": "edit",
-    "browse": "browse",
-    "browse_interactive": "browse",
-}
 
 
 @dataclass(frozen=True)
@@ -75,25 +60,12 @@ class ScopedToken:
         return f"{self.id}  {', '.join(self.scopes)}{where}{ends}{label}"
 
 
-def scope_of_action(kind: object) -> str:
-    """Return the scope that an Action of a type needs."""
-    return _SCOPE_OF_ACTION.get(str(kind), "execute")
-
-
 def confines(scopes: Iterable[str] | None) -> bool:
     """Return whether scopes, None for all, limit an agent to the workspace and the web.
 
     Otherwise it could read the server's own token, or write a file that runs later.
     """
     return scopes is not None and "execute" not in scopes
-
-
-def missing_scope(scope: str, scopes: Iterable[str]) -> str:
-    """Describe a refusal for lack of a scope."""
-    return (
-        f"The token allows {', '.join(scopes)}; this needs {scope!r}. The person can make another "
-        "token with: oh-jupyter token"
-    )
 
 
 class TokenFile:

@@ -79,7 +79,11 @@ class UnsavedDocuments:
         try:
             yield
         finally:
-            self._event_logger.emit(schema_id=DOCUMENTS_EVENT, data={"action": "changed"})
+            self.announce_changes()
+
+    def announce_changes(self) -> None:
+        """Have the tabs check their files, because an agent may have changed them."""
+        self._event_logger.emit(schema_id=DOCUMENTS_EVENT, data={"action": "changed"})
 
     async def save(self) -> None:
         """Have all windows save, except for what they must ask the person about."""

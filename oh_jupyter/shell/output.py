@@ -66,6 +66,8 @@ MAX_LINES = 11_000
 """Maximum number of lines: 10 000 of history and 1 000 of screen, as in the protocol."""
 MAX_BYTES = 8 * 1024 * 1024
 """Maximum size of the output."""
+HEAD_BYTES = 2000
+"""Size of the beginning that is kept although it is dropped from the output."""
 
 # The beginning of a short escape sequence whose end has not arrived yet.
 UNFINISHED_ESCAPE = re.compile(
@@ -79,6 +81,7 @@ class OutputSlice:
 
     data: bytes
     truncated: bool  # whether earlier output exceeded a limit and was dropped
+    head: bytes = b""  # first lines, if the output was truncated
 
 
 class OutputBuffer:
@@ -89,6 +92,7 @@ class OutputBuffer:
         self._bytes = 0
         self._lines = 0
         self._truncated = False
+        self._head = b""
 
     def __bool__(self) -> bool:
         return self._bytes > 0
@@ -98,6 +102,7 @@ class OutputBuffer:
         if not data:
             return
         lines = data.count(b"\n")
+        self._head += data[: HEAD_BYTES - len(self._head)]
         self._chunks.append((data, lines))
         self._bytes += len(data)
         self._lines += lines
@@ -140,12 +145,13 @@ class OutputBuffer:
             truncated = True
         self._chunks.clear()
         self._bytes = self._lines = 0
-        self._truncated = False
+        head = self._head[: self._head.rfind(b"\n") + 1] if truncated else b""
+        self._truncated, self._head = False, b""
         if not final:
             end = _complete_length(data)
             self.append(data[end:])
             data = data[:end]
-        return OutputSlice(data, truncated)
+        return OutputSlice(data, truncated, head)
 
 
 def _last_lines(data: bytes, drop: int) -> bytes:

@@ -8,6 +8,7 @@ import platform
 import re
 import shutil
 from functools import cache
+from typing import NamedTuple
 
 from oh_jupyter.control_messages import RUNNING_HINT
 from oh_jupyter.events import CmdOutputMetadata, CmdOutputObservation
@@ -128,16 +129,17 @@ def unfinished_reply(
     command: Command, displayed: str, suffix: str, hidden: bool
 ) -> CmdOutputObservation:
     """Report a running command with its output since the previous report."""
-    content, truncated = _take(command, final=False)
+    taken = _take(command, final=False)
     prefix = CONTINUED_PREFIX if command.replies else ""
-    if truncated:
-        prefix += _history_prefix(content)
+    if taken.truncated:
+        prefix += _history_prefix(taken.text)
     command.replies += 1
     return CmdOutputObservation(
-        content=_truncate(content),
+        content=_truncate(taken.text),
         command=displayed,
         metadata=CmdOutputMetadata(prefix=prefix, suffix=suffix),
         hidden=hidden,
+        head=taken.head,
     )
 
 
@@ -151,9 +153,9 @@ def completed_reply(
     hidden: bool,
 ) -> CmdOutputObservation:
     """Report a finished command with its output since the previous report."""
-    content, truncated = _take(command, final=True)
+    taken = _take(command, final=True)
     return CmdOutputObservation(
-        content=content if hidden else _truncate(content),
+        content=taken.text if hidden else _truncate(taken.text),
         command=displayed,
         metadata=CmdOutputMetadata(
             exit_code=report.exit_code,
@@ -162,16 +164,17 @@ def completed_reply(
             hostname=platform.node(),
             working_dir=report.cwd,
             py_interpreter_path=_interpreter(report.path, report.cwd),
-            prefix=_history_prefix(content) if truncated else "",
+            prefix=_history_prefix(taken.text) if taken.truncated else "",
             suffix=_completed_suffix(report.exit_code, key) + DROPPED_INPUT * command.dropped_input,
         ),
         hidden=hidden,
+        head=taken.head,
     )
 
 
 def leftover_prefix(command: Command) -> str:
     """Prepend output of an earlier command that arrived after its last report, or ""."""
-    content, _ = _take(command, final=True)
+    content = _take(command, final=True).text
     if not content or command.report is None:
         return ""
     return (
@@ -181,13 +184,24 @@ def leftover_prefix(command: Command) -> str:
     )
 
 
-def _take(command: Command, final: bool) -> tuple[str, bool]:
-    """Take a command's output as stripped text, and whether its beginning was dropped."""
+class _Taken(NamedTuple):
+    """Output as stripped text, and its first lines if these were dropped."""
+
+    text: str
+    truncated: bool
+    head: str
+
+
+def _take(command: Command, final: bool) -> _Taken:
     output = command.output.take(final)
-    data = output.data
+    text, head = _text(command, output.data), _text(command, output.head)
+    return _Taken(text, output.truncated, head)
+
+
+def _text(command: Command, data: bytes) -> str:
     if (token := command.token.encode()) in data:
         data = re.sub(rb"(?m)^.*" + token + rb".*\n?", b"", data)
-    return render(data).strip(), output.truncated
+    return render(data).strip()
 
 
 def _interpreter(search_path: str, cwd: str) -> str:

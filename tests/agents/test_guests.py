@@ -15,9 +15,7 @@ from acp.schema import PermissionOption, ToolCallStart, ToolCallUpdate
 from guest_runtime import BROKEN, SCRIPTED, Guests, command
 
 from oh_jupyter.agents.acp_client import AcpClient
-from oh_jupyter.agents.codex_tools import codex_tool_server
 from oh_jupyter.agents.commands import find_agent
-from oh_jupyter.agents.tool_server import ToolServer
 from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.errors import AgentError, AgentNotFoundError, ConfirmationError
 from oh_jupyter.events import (
@@ -565,24 +563,14 @@ def test_an_agent_that_is_not_installed(guests: Guests, monkeypatch) -> None:
         assert how in str(problem.value)
 
 
-def test_an_agent_whose_own_tools_are_off_needs_the_server(make_guests, monkeypatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda program: f"/bin/{program}")
-    with pytest.raises(AgentError, match="no running Jupyter server has this kernel"):
-        make_guests().prompt("x", "claude")
-
-
-def test_codex_waits_for_a_person_and_shows_no_token() -> None:
-    tools = ToolServer("http://localhost:1/kernels/2", "secret-token", "codex-1")
-    arguments, environment = codex_tool_server(tools)
+def test_codex_waits_for_a_person() -> None:
+    configure = find_agent("codex", None).configure_tools
+    assert configure is not None
+    arguments = configure(("python", "-S", 'a "b"'))
     options = tomllib.loads("\n".join(arguments[1::2]))["mcp_servers"]["oh"]
     assert set(arguments[::2]) == {"-c"}
-    assert options["url"] == "http://localhost:1/kernels/2/mcp"
+    assert (options["command"], options["args"]) == ("python", ["-S", 'a "b"'])
     assert options["tool_timeout_sec"] >= 3600
-    headers = {
-        name: environment[variable] for name, variable in options["env_http_headers"].items()
-    }
-    assert headers == tools.headers
-    assert "secret-token" not in str(arguments)
 
 
 def test_without_the_library_it_is_said_how_to_get_it(guests: Guests, monkeypatch) -> None:

@@ -97,7 +97,7 @@ def test_the_agent_is_told_where_it_is_once(kernel: LiveKernel) -> None:
     kernel.execute("temperatures = [1, 2]")
     said = kernel.execute("print(oh.agent('x', 'scripted', new=True).text)")
     assert "temperatures" in said
-    assert "No Jupyter server has this kernel" in kernel.execute("%oh_agent --new scripted x")
+    assert "You said" in kernel.execute("%oh_agent --new scripted x")
     assert "temperatures" not in kernel.execute("print(oh.agent('x').text)")
 
 

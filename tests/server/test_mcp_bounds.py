@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oh_jupyter.server.mcp.results import MAX_TEXT_CHARS, bounded, image, result, text
+from oh_jupyter.mcp_tools.results import MAX_TEXT_CHARS, bounded, image, result, text
 
 PICTURE = image("data:image/png;base64,AAAA")
 

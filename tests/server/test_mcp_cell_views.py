@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
-from oh_jupyter.server.mcp.cell_search import MAX_MATCHES, matching_lines, search
-from oh_jupyter.server.mcp.cell_views import cell_contents, fair_share, outline
+from oh_jupyter.mcp_tools.cell_search import MAX_MATCHES, matching_lines, search
+from oh_jupyter.mcp_tools.cell_views import cell_contents, fair_share, outline
 
 
 def code(source: str, text: str = "") -> dict:

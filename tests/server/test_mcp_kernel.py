@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 from oh_jupyter.server.state import state_of
 
@@ -108,6 +108,7 @@ async def test_a_table_and_a_figure_in_detail(mcp_connect, book, jp_root_dir) ->
         assert "499.5" in table
         assert len(table) < 1500
         saved = await session.call_tool("variables", {"name": "df", "save_to": "out/df.csv"})
+        assert not saved.is_error
         assert text_of(saved).startswith("Saved df to out/df.csv (")
         assert (jp_root_dir / "out" / "df.csv").read_text().startswith("city,sales\na,0\n")
         away = await session.call_tool("variables", {"name": "df", "save_to": "/etc/df.csv"})
@@ -196,6 +197,9 @@ async def test_a_tagged_cell_is_left_alone(mcp_connect, book, stored) -> None:
 
 async def test_a_notebook_is_created_with_a_kernel(mcp_connect, jp_root_dir) -> None:
     async with mcp_connect() as session:
+        missing = {"command": "start", "notebook": "new.ipynb", "kernel_name": "nothing"}
+        refused = text_of(await session.call_tool("kernel", missing))
+        assert refused.startswith("There is no kernel 'nothing'. Kernels: ")
         started = await session.call_tool("kernel", {"command": "start", "notebook": "new.ipynb"})
         assert text_of(started).startswith("Created new.ipynb with the kernel ")
         again = await session.call_tool("kernel", {"command": "start", "notebook": "new.ipynb"})
@@ -228,3 +232,97 @@ async def test_a_long_notebook_is_found_piece_by_piece(mcp_connect, book) -> Non
         assert "is not a regular expression" in text_of(wrong)
         part = text_of(await session.call_tool("read_cells", {"start": 10, "end": 12}))
         assert "x" * 300 in part
+
+
+async def test_texts_of_variables_are_contents(mcp_connect, book, stored, jp_root_dir) -> None:
+    kernel = await book(
+        "import pandas as pd\nreport = 'one\\ntwo\\n'\ndata = b'three\\n'\n"
+        "source = 'print(6 * 7)'\ndf = pd.DataFrame({'a': [1]})"
+    )
+    async with mcp_connect(kernel) as session:
+
+        async def call(tool: str, **arguments) -> str:
+            called = await session.call_tool(tool, arguments)
+            return text_of(called)
+
+        await call("run_cell", cell=0)
+        await call("write", path="report.txt", content="variable:report")
+        assert (jp_root_dir / "report.txt").read_text() == "one\ntwo\n"
+        await call("edit", command="create", path="data.txt", file_text="variable:data")
+        assert (jp_root_dir / "data.txt").read_text() == "three\n"
+        await call("insert_cell", source="variable:source")
+        assert stored()[1].source == "print(6 * 7)"
+        refused = await call("write", path="df.csv", content="variable:df")
+        assert refused == (
+            "df is no text but a DataFrame. Save it to a file with variables and save_to"
+        )
+        put_call = {"command": "put", "path": "tables/df.csv", "file": "variable:df"}
+        called = await session.call_tool("store", put_call)
+        assert not called.is_error
+        put = text_of(called)
+        assert put.startswith("Put df to tables/df.csv (")
+        await call("store", command="get", path="tables/df.csv", file="copy.csv")
+        assert (jp_root_dir / "copy.csv").read_text() == "a\n1\n"
+        assert "There is no variable" in await call("write", path="x", content="variable:nothing")
+
+
+async def test_long_outputs_are_files(mcp_connect, book, jp_serverapp) -> None:
+    kernel = await book("for n in range(40_000): print('line', n)")
+    async with mcp_connect(kernel) as session:
+
+        async def kept(tool: str, **arguments) -> str:
+            shown = text_of(await session.call_tool(tool, arguments))
+            (line,) = [line for line in shown.splitlines() if "The whole output is in" in line]
+            return line.split(" in ")[1].split(":")[0]
+
+        path = await kept("run_cell", cell=0)
+        part = await session.call_tool("read", {"path": path, "start": 30_000, "end": 30_002})
+        assert "line 30000" in text_of(part)
+        changed = text_of(await session.call_tool("changes", {"command": "files"}))
+        assert "book.ipynb" in changed
+        assert path not in changed
+        assert Path(await kept("read_cells")).read_text() == Path(path).read_text().rstrip("\n")
+        assert await kept("run_ipython", code="for n in range(40_000): print('line', n)") == path
+    await jp_serverapp.kernel_manager.shutdown_kernel(kernel)
+    assert not Path(path).exists()
+
+
+async def test_the_output_so_far_of_a_persons_cell_is_seen(
+    mcp_connect, book, jp_serverapp, stored
+) -> None:
+    kernel = await book("1 + 1", LOOP)
+    manager = jp_serverapp.kernel_manager.get_kernel(kernel)
+    client = manager.client()
+    client.start_channels()
+    try:
+        async with mcp_connect(kernel) as session:
+            await session.call_tool("run_ipython", {"code": "1"})
+            client.execute(LOOP)
+            async with asyncio.timeout(60):
+                shown = ""
+                while "step 3" not in shown:
+                    shown = text_of(await session.call_tool("read_cells", {}))
+            assert "[Running for" in shown
+            assert "step 0" in shown
+            assert shown.index("step 3") > shown.index("losses = []")
+            outline = text_of(await session.call_tool("read_cells", {"outline": True}))
+            assert "running" in outline.splitlines()[-1]
+            await session.call_tool("kernel", {"command": "interrupt"})
+            async with asyncio.timeout(60):
+                while "[Running for" in shown:
+                    shown = text_of(await session.call_tool("read_cells", {}))
+    finally:
+        client.stop_channels()
+
+
+async def test_cleared_outputs_come_back(mcp_connect, book, stored) -> None:
+    outputs = [new_output("stream", text="of the person\n")]
+    kernel = await book(new_code_cell("print(1)", outputs=outputs, execution_count=7))
+    async with mcp_connect(kernel) as session:
+        before = stored()
+        await session.call_tool("run_ipython", {"code": "1"})  # loads oh_jupyter
+        await session.call_tool("kernel", {"command": "clear_outputs"})
+        assert stored()[0].outputs == []
+        undone = await session.call_tool("changes", {"command": "rewind"})
+        assert not undone.is_error, text_of(undone)
+        assert stored() == before

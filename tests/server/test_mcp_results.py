@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oh_jupyter.server.mcp.results import fold_library_frames, of_observation
+from oh_jupyter.mcp_tools.results import fold_library_frames, of_observation
 
 LIBRARY = "/env/lib/python3.12/site-packages/pandas/core"
 TRACEBACK = f"""\
@@ -35,6 +35,17 @@ File {LIBRARY}/indexes/base.py:3812, in Index.get_loc(self, key)
 KeyError: 'tide'"""
 
 
+def test_the_first_lines_of_a_very_long_output_are_shown() -> None:
+    observation = {
+        "observation": "run",
+        "content": "8\n9",
+        "extras": {"metadata": {"exit_code": 0, "prefix": "[Only the last lines.]\n"}},
+        "oh_jupyter": {"head": "1\n2"},
+    }
+    (block,) = of_observation(observation)["content"]
+    assert block["text"].startswith("1\n2\n[...]\n[Only the last lines.]\n8\n9\n")
+
+
 def test_frames_of_libraries_are_folded() -> None:
     folded = fold_library_frames(TRACEBACK)
     assert 'Cell In[2], line 1\n----> 1 df["tide"]' in folded
@@ -61,3 +72,13 @@ def test_the_exit_code_is_told_once() -> None:
     metadata["suffix"] = ""
     (block,) = of_observation(observation)["content"]
     assert block["text"].count("exit code 3") == 1
+
+
+async def test_an_edit_is_shown_as_a_diff(mcp_connect, jp_root_dir) -> None:
+    path = jp_root_dir / "a.py"
+    path.write_text("".join(f"x{n} = {n}\n" for n in range(20)))
+    edit = {"command": "str_replace", "path": "a.py", "old_str": "x5 = 5", "new_str": "x5 = 6"}
+    async with mcp_connect() as session:
+        edited = await session.call_tool("edit", edit)
+    (block,) = edited.content
+    assert block.text == f"The file {path} has been edited.\n@@ -6 +6 @@\n-x5 = 5\n+x5 = 6"

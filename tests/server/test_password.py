@@ -10,7 +10,7 @@ import requests
 from jupyter_server.auth.security import passwd
 from nbformat.v4 import new_notebook
 
-from oh_jupyter.kernel.agent_context import find_tool_server
+from oh_jupyter.kernel.own_server import find_server as find_own_server
 from oh_jupyter.server.running import find_server
 from oh_jupyter.testing import LiveServer, run_server
 
@@ -47,7 +47,7 @@ def test_its_notebooks_are_found_with_the_key_that_it_leaves(
 
         found = find_server("book.ipynb")
         assert found.url.endswith(f"/oh_jupyter/kernels/{kernel_id}")
-        tools = find_tool_server(kernel_id)
+        tools = find_own_server(kernel_id)
         assert tools is not None
         assert (tools.url, tools.headers) == (found.url, found.headers)
         action = {"action": {"action": "run", "args": {"command": "echo here"}}}

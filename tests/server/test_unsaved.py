@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.agents import GuestAgents, ToolServer
+from oh_jupyter.agents import GuestAgents
 from oh_jupyter.config import Settings
+from oh_jupyter.kernel.own_server import OwnServer
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.server import unsaved
 from oh_jupyter.server.state import state_of
@@ -117,10 +118,21 @@ async def test_a_guest_of_the_kernel_reads_what_is_typed(
         )
     )
     token = jp_auth_header["Authorization"].removeprefix("token ")
-    server = ToolServer(f"{mcp_url}/kernels/{plain_kernel}", token)
+    server = OwnServer(f"{mcp_url}/kernels/{plain_kernel}", token)
+
+    class Tools:
+        instructions = ""
+        save_documents = staticmethod(server.save_tabs)
+
+        async def open(self) -> None: ...
+
+        async def close(self) -> None: ...
+
+        async def changed(self) -> None:
+            await asyncio.Event().wait()
 
     async def prompt() -> Any:
-        guests = GuestAgents(runtime.executor, find_tools=lambda: server)
+        guests = GuestAgents(runtime.executor, lambda guest: Tools())
         turn = await guests.prompt("read notes.txt", "scripted")
         await guests.stop()
         return turn

@@ -443,6 +443,9 @@ def test_history_overflow(run):
     )
     assert "Line 40000\n" in observation.content
     assert observation.content.endswith("Line 50000")
+    assert observation.head.startswith("Line 1\nLine 2\n")
+    assert len(observation.head) <= 2000
+    assert run("seq 12").head == ""
 
 
 def test_static_command(run, session):

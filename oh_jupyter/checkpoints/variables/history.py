@@ -278,7 +278,7 @@ class VariableHistory:
         """Store what the variables of a record were before it."""
         old = {name for name, each in record.bindings.items() if each.before is not MISSING}
         changed = {key for key, change in record.changes.items() if change.before is not None}
-        old |= {name for name, keys in record.reached.items() if keys & changed}
+        old |= {name for name, keys in record.reached.items() if keys & changed and name in names}
         state = [name for name in sorted(old) if walk.roots.get(name) in walk.states]
         unkept = dict.fromkeys(old, "its content is unknown") | record.reasons
         stored = StoredRecord(

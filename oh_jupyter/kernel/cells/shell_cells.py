@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from oh_jupyter.kernel.cells.agent_outputs import (
     without_output_history,
 )
 from oh_jupyter.kernel.cells.inline import next_number, run_inline
+from oh_jupyter.kernel.cells.live_output import LiveOutput
 from oh_jupyter.kernel.cells.main_thread import MainThreadWait, interrupt_main_thread
 from oh_jupyter.runtime.execution import current_execution
 
@@ -40,11 +41,15 @@ class RunningCell:
         code: Its code.
         started: When it started, on the monotonic clock.
         is_agents: Whether an agent runs it.
+        cell_id: Id of the notebook's cell, if the frontend names it, or "".
+        output: What a person's cell has printed.
     """
 
     code: str
     started: float
     is_agents: bool
+    cell_id: str = ""
+    output: LiveOutput = field(default_factory=LiveOutput)
 
     def summary(self) -> dict[str, Any]:
         """Return its first line, its age, and who runs it."""
@@ -186,12 +191,17 @@ class _ExecutionGuard:
         ours = parent["header"].get("username") == AGENT_USERNAME
         content = parent["content"]
         numbered = content.get("store_history") is True
+        running = None
         if not content.get("silent"):
-            self.running = RunningCell(content["code"], time.monotonic(), ours)
+            cell_id = str(parent["metadata"].get("cellId") or "")
+            running = RunningCell(content["code"], time.monotonic(), ours, cell_id)
+            self.running = running
         shell = self._kernel.shell
         shell.execution_count = max(shell.execution_count, next_number(shell))
         try:
             with ExitStack() as stack:
+                if running is not None and not ours:
+                    stack.enter_context(running.output.followed())
                 if ours:
                     self.is_agents = True
                     if not numbered:

@@ -173,6 +173,11 @@ async def _own_turns(request: Request) -> Reply:
 async def _own_rewind(request: Request) -> Reply:
     """Undo the requesting agent's turns since the one of ``id``; others' turns are not undone."""
     executor, id = request.runtime.executor, request.fields.get("id")
+    if executor.turns.is_announced and not request.flag("preview"):
+        raise CheckpointError(
+            "This would undo the turn of %oh_agent that is still running. Undo edits with edit and "
+            "undo_edit, or ask the person for %oh_rewind"
+        )
     own = [turn.id for turn in await executor.turns.own(request.fields.get("actor"))]
     if not own or id not in (None, *own):
         raise CheckpointError(

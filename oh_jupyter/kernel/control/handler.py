@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -39,40 +37,14 @@ from oh_jupyter.kernel.control.rpc import (
     failure,
     find_operation,
 )
+from oh_jupyter.kernel.control.switch_interval import (
+    RESTORE_DELAY_SECONDS,
+    short_switch_interval,
+)
 from oh_jupyter.runtime import Runtime
 
 if TYPE_CHECKING:
     from oh_jupyter.kernel.api import Oh
-
-SHORT_INTERVAL_SECONDS = 0.0001
-
-RESTORE_DELAY_SECONDS = 5.0
-"""How long a reply keeps the interval short: agents seldom send a single Action."""
-
-
-class ShortSwitchInterval:
-    """Reference count of pending replies; the interval is short while there are any."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._due = 0
-        self._usual_seconds = sys.getswitchinterval()
-
-    def acquire(self) -> None:
-        """Count one more, from any thread."""
-        with self._lock:
-            if self._due == 0:
-                self._usual_seconds = sys.getswitchinterval()
-                sys.setswitchinterval(min(SHORT_INTERVAL_SECONDS, self._usual_seconds))
-            self._due += 1
-
-    def release(self) -> None:
-        """Count one less; the last one restores the interval."""
-        with self._lock:
-            self._due -= 1
-            if self._due == 0:
-                sys.setswitchinterval(self._usual_seconds)
-
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +60,6 @@ class ControlHandler:
         self._oh = oh
         self._pending: dict[str, Future[None]] = {}
         self._replies = ReplyCache()
-        self._switch_interval = ShortSwitchInterval()
 
     def handle(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """Execute a request, whose reply is sent later."""
@@ -156,21 +127,21 @@ class ControlHandler:
         loop = self._kernel.control_thread.io_loop
         long_poll = bool(request.fields.get("wait"))
         if not long_poll:
-            self._switch_interval.acquire()
+            short_switch_interval.acquire()
 
         async def reply_later() -> None:
             loop.add_callback(send_reply, await _execute(operation, request))
 
         def send_reply(reply: Reply) -> None:
             if not long_poll:
-                loop.call_later(RESTORE_DELAY_SECONDS, self._switch_interval.release)
+                loop.call_later(RESTORE_DELAY_SECONDS, short_switch_interval.release)
             finish(reply)
 
         try:
             future = self._runtime.submit(reply_later())
         except RuntimeClosedError as error:
             if not long_poll:
-                self._switch_interval.release()
+                short_switch_interval.release()
             finish(failure(error))
             return
         self._pending[key] = future

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from oh_jupyter.control_messages import Reply
+from oh_jupyter.errors import InspectionError
 from oh_jupyter.events import (
     IPythonRunCellAction,
     IPythonRunCellObservation,
@@ -16,13 +18,10 @@ from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.cells.inspection import in_time
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.kernel.control.store_rpc import path_in_workspace
-from oh_jupyter.kernel.saving import encoded
+from oh_jupyter.kernel.saving import SAVE_SECONDS, encoded
 
 RESTART_CODE = "get_ipython().kernel.do_shutdown(restart=True)"
 """What a restart appears as in the log."""
-
-SAVE_SECONDS = 60.0
-"""Time that the encoding of a variable may take."""
 
 MAX_LISTED_NAMES = 20
 """Variables that the question before a restart names."""
@@ -37,6 +36,33 @@ async def _variables(request: Request) -> Reply:
         return Reply(body=encode_json(overview))
     text, images = await inspector.detail(request.text("name"))
     return Reply(body=encode_json({"text": text, "images": images}))
+
+
+@operation("running_cell")
+async def _running_cell(request: Request) -> Reply:
+    """Return the cell that the kernel executes, with the output so far of a person's."""
+    cell = request.oh.host.running_cell
+    if cell is None:
+        return Reply(body=encode_json(None))
+    fields = {"code": cell.code, "cell_id": cell.cell_id, "output": cell.output.text}
+    return Reply(body=encode_json({**cell.summary(), **fields}))
+
+
+@operation("variable_text")
+async def _variable_text(request: Request) -> Reply:
+    """Return the text of the variable ``name``, which is a str, or bytes in UTF-8."""
+    name = request.text("name")
+    value = request.oh.host.inspector.value(name)
+    if isinstance(value, str):
+        return Reply(body=value.encode("utf-8", "surrogatepass"))
+    with suppress(UnicodeDecodeError):
+        if isinstance(value, bytes | bytearray):
+            value.decode()
+            return Reply(body=bytes(value))
+    raise InspectionError(
+        f"{name} is no text but a {type(value).__name__}. Save it to a file with variables and "
+        "save_to"
+    )
 
 
 @operation("save_variable")

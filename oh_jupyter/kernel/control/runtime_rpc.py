@@ -49,13 +49,24 @@ async def _run_cell(request: Request) -> Reply:
     captured_outputs.set(outputs)
     stores_history.set(request.fields.get("store_history") is True)
     observation = await _observe(request, data.get("action") if isinstance(data, dict) else data)
+    whole, limit = outputs[-1].text if outputs else "", runtime.executor.settings.cell_output_limit
+    keep = runtime.executor.kept_texts.keep
     fields = {
         "observation": json.loads(runtime.events.encoded(observation)),
+        "file": await runtime.executor.in_thread(keep, whole) if len(whole) > limit else "",
         "outputs": outputs[-1].notebook_outputs if outputs else [],
         "execution_count": outputs[-1].execution_count if outputs else None,
     }
     tools = runtime.executor.tools.version
     return Reply({"tools": tools, **_notes(request)}, encode_json(fields))
+
+
+@operation("keep_text")
+async def _keep_text(request: Request) -> Reply:
+    """Keep a text in a file that agents can read; return its path."""
+    executor = request.runtime.executor
+    text = request.buffers[0].decode() if request.buffers else ""
+    return Reply({"path": await executor.in_thread(executor.kept_texts.keep, text)})
 
 
 @operation("undo_notes")

@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
-from oh_jupyter.control_messages import Reply
+from oh_jupyter.control_messages import VARIABLE_PREFIX, Reply
 from oh_jupyter.errors import StorePathError, TransferError, TransferNotFoundError, WireError
 from oh_jupyter.events import MCPAction, MCPObservation, Observation
 from oh_jupyter.events.json import encode_json
+from oh_jupyter.kernel.cells.inspection import in_time
 from oh_jupyter.kernel.control.rpc import Request, operation
+from oh_jupyter.kernel.saving import SAVE_SECONDS, encoded
 from oh_jupyter.storage import LocalFileStore, copy
 from oh_jupyter.storage.base import FileInfo
 from oh_jupyter.storage.paths import path_key
@@ -109,13 +111,19 @@ async def _delete_from_store(request: Request) -> Reply:
 
 @operation("copy_with_store")
 async def _copy_with_store(request: Request) -> Reply:
-    """Copy a file between the workspace and the store, as an Action of the agent."""
+    """Copy a file between the workspace and the store, as an Action of the agent.
+
+    A variable of the notebook can be put, too, in the format of the path's suffix.
+    """
     executor = request.runtime.executor
     direction, path = request.text("direction"), request.text("path")
     if direction not in ("put", "get"):
         raise WireError("'direction' must be 'put' or 'get'", "direction")
     _check_not_log(path)
-    name = path_in_workspace(request.text("file"), executor)
+    file = request.text("file")
+    if direction == "put" and file.startswith(VARIABLE_PREFIX):
+        return await _put_variable(request, file.removeprefix(VARIABLE_PREFIX), path)
+    name = path_in_workspace(file, executor)
     workspace = LocalFileStore(executor.workspace_dir)
 
     def copied() -> str:
@@ -131,6 +139,20 @@ async def _copy_with_store(request: Request) -> Reply:
         return MCPObservation(await executor.in_thread(copied), name="store")
 
     action = MCPAction("store", {"command": direction, "path": path, "file": name})
+    return await _observed(request, action, execute)
+
+
+async def _put_variable(request: Request, name: str, path: str) -> Reply:
+    executor = request.runtime.executor
+
+    async def execute() -> Observation:
+        value = request.oh.host.inspector.value(name)
+        contents = await in_time(lambda: encoded(value, path), SAVE_SECONDS)
+        await executor.in_thread(executor.file_store.write, path, contents)
+        return MCPObservation(f"Put {name} to {path} ({len(contents)} bytes).", name="store")
+
+    file = f"{VARIABLE_PREFIX}{name}"
+    action = MCPAction("store", {"command": "put", "path": path, "file": file})
     return await _observed(request, action, execute)
 
 

@@ -44,11 +44,12 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.events.json import parse_json
+from oh_jupyter.events.scopes import missing_scope
 from oh_jupyter.server.handlers.token_access import authorizer_of, identity_of, refusal
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.links import KernelLink, KernelTransfer
 from oh_jupyter.server.state import ServerState, state_of
-from oh_jupyter.server.tokens import PREFIX, ScopedToken, missing_scope
+from oh_jupyter.server.tokens import PREFIX, ScopedToken
 
 T = TypeVar("T")
 

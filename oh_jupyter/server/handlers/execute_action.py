@@ -6,7 +6,9 @@ import asyncio
 from typing import Any
 
 from oh_jupyter.errors import KernelTimeoutError, WireError
+from oh_jupyter.events.actor import current_actor
 from oh_jupyter.events.json import parse_json
+from oh_jupyter.events.scopes import scope_of_action
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.routes import (
     EXECUTE_ACTIONS,
@@ -15,9 +17,9 @@ from oh_jupyter.server.handlers.routes import (
     send_body,
     send_field,
 )
-from oh_jupyter.server.links import Reply, current_actor, is_confined
+from oh_jupyter.server.links import Reply, is_confined
 from oh_jupyter.server.result_store import ID_HEADER, StoredResult
-from oh_jupyter.server.tokens import confines, scope_of_action
+from oh_jupyter.server.tokens import confines
 
 MAX_WAIT_SECONDS = 300.0
 
@@ -136,8 +138,14 @@ def _wait_seconds(handler: OhHandler) -> float:
 
 @server_routes.add("POST /unsaved", EXECUTE_ACTIONS, "saveUnsaved")
 async def save_unsaved(handler: OhHandler) -> None:
-    """Have all windows save, as an agent needs before it reads files by other means than ours."""
-    await handler.state.unsaved.save()
+    """Have all windows save before an agent reads files, or ``check`` them after it changed some.
+
+    The kernel asks for that around the work of its guests.
+    """
+    if handler.flag("check"):
+        handler.state.unsaved.announce_changes()
+    else:
+        await handler.state.unsaved.save()
     handler.finish_empty()
 
 

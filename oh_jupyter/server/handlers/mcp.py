@@ -7,10 +7,11 @@ from typing import Any
 
 from tornado import web
 
+from oh_jupyter.mcp_tools.toolbox import listed_scopes
+from oh_jupyter.mcp_tools.tools_in_kernel import skills_listed
 from oh_jupyter.server.handlers.base import SESSION_KEY_HEADER, OhHandler
 from oh_jupyter.server.handlers.routes import EXECUTE_ACTIONS, RouteTable
 from oh_jupyter.server.mcp.asgi import Exchange
-from oh_jupyter.server.mcp.toolbox import listed_scopes, skills_listed
 
 _BEARER = "bearer "
 

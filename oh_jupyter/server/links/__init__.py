@@ -5,7 +5,6 @@ from oh_jupyter.server.links.gateway import GatewayLink
 from oh_jupyter.server.links.kernel_link import (
     KernelLink,
     KernelTransfer,
-    current_actor,
     is_confined,
 )
 from oh_jupyter.server.links.zmq import ZmqLink
@@ -16,6 +15,5 @@ __all__ = [
     "KernelTransfer",
     "Reply",
     "ZmqLink",
-    "current_actor",
     "is_confined",
 ]

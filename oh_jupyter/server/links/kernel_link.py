@@ -29,6 +29,7 @@ from oh_jupyter.errors import (
     RequestExpiredError,
     error_from_fields,
 )
+from oh_jupyter.events.actor import current_actor
 from oh_jupyter.server.limits import ConcurrencyLimit, is_input
 from oh_jupyter.server.links.pending import RECEIVED_GRACE_SECONDS, PendingReplies
 
@@ -41,9 +42,6 @@ INFO_REQUEST = "kernel_info_request"
 
 is_confined: ContextVar[bool] = ContextVar("is_confined", default=False)
 """Whether the actor may use only the workspace's files and pages of the web."""
-
-current_actor: ContextVar[Mapping[str, str] | None] = ContextVar("current_actor", default=None)
-"""Sender of the current request, as recorded in the event log."""
 
 ACTOR_OPERATIONS = frozenset(
     {

@@ -15,7 +15,7 @@ import anyio
 
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_sdk.offered import Elicit, form_content
-from oh_jupyter.server.mcp.kernel import CallActions, RunningAction
+from oh_jupyter.mcp_tools.kernel import CallActions, RunningAction
 
 T = TypeVar("T")
 

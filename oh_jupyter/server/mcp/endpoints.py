@@ -5,32 +5,33 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 import anyio
+from tornado import web
 
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
-from oh_jupyter.errors import LimitExceededError, OhJupyterError
+from oh_jupyter.errors import LimitExceededError, OhJupyterError, ServerError
+from oh_jupyter.events.actor import current_actor
 from oh_jupyter.mcp_sdk.offered import Retry, ToolRequest
-from oh_jupyter.server.links import current_actor, is_confined
+from oh_jupyter.mcp_tools.kernel import CallActions, current_actions
+from oh_jupyter.mcp_tools.notebooks import Notebooks
+from oh_jupyter.mcp_tools.progress import report_progress
+from oh_jupyter.mcp_tools.results import Result, failure
+from oh_jupyter.mcp_tools.toolbox import INSTRUCTIONS, Caller, Toolbox
+from oh_jupyter.mcp_tools.tools_in_kernel import ToolsInKernel
+from oh_jupyter.server.http_errors import reason_of
+from oh_jupyter.server.links import is_confined
 from oh_jupyter.server.mcp.approval import while_asking
 from oh_jupyter.server.mcp.asgi import Asgi, Exchange
-from oh_jupyter.server.mcp.kernel import (
-    CallActions,
-    Kernel,
-    KernelTools,
-    current_actions,
-)
-from oh_jupyter.server.mcp.notebooks import Notebooks
-from oh_jupyter.server.mcp.results import Result, failure
-from oh_jupyter.server.mcp.tasks import CallTasks, for_approval, look
-from oh_jupyter.server.mcp.toolbox import Caller, Toolbox
+from oh_jupyter.server.mcp.kernel import ServerKernel
+from oh_jupyter.server.mcp.tasks import CallTasks
 from oh_jupyter.server.router import KERNEL_EVENTS, Router
 from oh_jupyter.server.tokens import confines
 from oh_jupyter.server.unsaved import UnsavedDocuments
@@ -43,22 +44,13 @@ T = TypeVar("T")
 CALLER = "oh_jupyter.caller"
 EXCHANGE = "oh_jupyter.exchange"
 """Entries of an ASGI scope with the caller and the exchange of a tool call."""
-PROGRESS_INTERVAL_SECONDS = 1.0  # pause between two progress reports of a call
 CLOSE_TIMEOUT_SECONDS = 2.0  # time that sessions get to end by themselves
 MAX_CLIENT_CHARS = 100  # of a client's name
 MAX_BODY_BYTES = 64 * 1024**2  # largest message, such as a file to write
 MESSAGES_PATH = "/mcp/messages/"
 
 SDK = "oh_jupyter.mcp_sdk.server"  # takes half a second to import, so in a thread
-WARM_UP_SECONDS = 3.0  # delay after the server's start until the SDK is imported
-INSTRUCTIONS = (
-    "These tools work in a running Jupyter kernel that you share with a person, who sees what you "
-    "do. Cells run with run_ipython use the person's variables, the shell of run keeps its state, "
-    "edits can be undone. Begin with read_cells and variables. Experiment with run_ipython; insert "
-    "cells for what the person will keep. Work on copies of the person's variables, and restart "
-    "the kernel only if asked. Run long cells with wait, and look at them meanwhile. A pending "
-    "call may be waiting for the person's approval; if it is rejected, ask what the person wants."
-)
+WARM_UP_SECONDS = 1.0  # delay after the server's start until the SDK is imported
 
 
 class McpEndpoint:
@@ -254,19 +246,6 @@ def _session_of(call: ToolRequest) -> dict[str, str]:
     return {"session": hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]}
 
 
-async def _report_progress(
-    call: ToolRequest, report: Callable[[float, str], Awaitable[None]], actions: CallActions
-) -> None:
-    """Report the last lines of output, or why and for how long the call has been silent."""
-    started = time.monotonic()
-    while True:
-        seconds = time.monotonic() - started
-        state, lines = await look(actions)
-        silent = for_approval(call) if state == "waiting" else f"running for {seconds:.0f} s"
-        await report(seconds, lines or silent)
-        await asyncio.sleep(PROGRESS_INTERVAL_SECONDS)
-
-
 async def _while_connected(
     call: ToolRequest,
     work: Callable[[], Awaitable[T]],
@@ -281,7 +260,7 @@ async def _while_connected(
             group.cancel_scope.cancel()
 
         if call.report_progress is not None:
-            group.start_soon(_report_progress, call, call.report_progress, actions)
+            group.start_soon(report_progress, call, call.report_progress, actions)
         group.start_soon(gone)
         results.append(await work())
         group.cancel_scope.cancel()
@@ -330,33 +309,30 @@ class Endpoints:
 
     def toolbox(self, kernel_id: str | None) -> Toolbox:
         """Return the tools for a kernel, None for the default one."""
-        from oh_jupyter.server.mcp.action_tools import action_tools
-        from oh_jupyter.server.mcp.history_tools import history_tools
-        from oh_jupyter.server.mcp.kernel_tools import kernel_tools
-        from oh_jupyter.server.mcp.notebook_tools import notebook_tools
-        from oh_jupyter.server.mcp.store_tools import store_tool
+        from oh_jupyter.mcp_tools.tool_list import all_tools
 
-        kernel = Kernel(
+        kernel = ServerKernel(
             self._router,
+            self._serverapp.kernel_manager,
             kernel_id,
             self._touch,
             lambda: run_in_background(self.tools_changed(kernel_id)),
         )
-        fixed = [
-            *action_tools(kernel),
-            *history_tools(kernel),
-            *notebook_tools(self._notebooks, kernel),
-            *kernel_tools(
-                self._notebooks,
-                kernel,
-                self._serverapp.kernel_manager,
-                self._serverapp.session_manager,
-            ),
-            store_tool(kernel),
-        ]
+        fixed = all_tools(self._notebooks, kernel)
         kernel.has_listeners = lambda: self._has_listeners(kernel_id)
         taken = [tool.name for tool in fixed]
-        return Toolbox(fixed, KernelTools(kernel, taken), around_call=self._unsaved.shared)
+        return Toolbox(
+            fixed, ToolsInKernel(kernel, taken), self._around_call, on_close=kernel.close
+        )
+
+    @asynccontextmanager
+    async def _around_call(self, tool: str) -> AsyncIterator[None]:
+        """Save open documents before a call, and have them checked after it."""
+        async with self._unsaved.shared():
+            try:
+                yield
+            except web.HTTPError as error:  # of the server's contents manager
+                raise ServerError(f"{tool}: {reason_of(error)}") from error
 
     def _has_listeners(self, kernel_id: str | None) -> bool:
         endpoint = self._endpoints.get(kernel_id)

@@ -22,7 +22,6 @@ from typing import Any
 import httpx
 
 from oh_jupyter.background import start_thread
-from oh_jupyter.control_messages import GUEST_HEADER, GUEST_VARIABLE
 from oh_jupyter.errors import OhJupyterError, ServerError
 from oh_jupyter.server.running import RunningServer, describe_failure, is_local
 
@@ -249,14 +248,12 @@ class _Relay:
         raise ServerError(describe_failure(address, response.status_code, body))
 
     def _headers(self) -> dict[str, str]:
-        guest = os.environ.get(GUEST_VARIABLE)
         return {
             "Accept": "application/json, text/event-stream",
             "Content-Type": "application/json",
             "X-Session": self._id,  # a relay has one client, also where that has no session
             **self._server.headers,
             **self._session.headers,
-            **({GUEST_HEADER: guest} if guest else {}),
         }
 
     def _listen(self) -> None:

@@ -14,8 +14,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Literal
 
-from oh_jupyter.server.mcp.results import Result
-from oh_jupyter.server.mcp.toolbox import McpTool, Toolbox
+from oh_jupyter.mcp_tools.results import Result
+from oh_jupyter.mcp_tools.toolbox import McpTool, Toolbox
 from oh_jupyter.server.state import state_of
 
 PREFIX = "oh_"  # prefix of our names: other packages' tools are in the same list

@@ -7,21 +7,19 @@ import hashlib
 import json
 import uuid
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from oh_jupyter.errors import OhJupyterError, RequestNotFoundError
+from oh_jupyter.errors import RequestNotFoundError
 from oh_jupyter.mcp_sdk.offered import ToolRequest
+from oh_jupyter.mcp_tools.kernel import CallActions, current_actions
+from oh_jupyter.mcp_tools.progress import look
+from oh_jupyter.mcp_tools.results import Result, failure
 from oh_jupyter.server.links import Reply
 from oh_jupyter.server.mcp.approval import ClientQuestions, while_asking
-from oh_jupyter.server.mcp.kernel import CallActions, current_actions
-from oh_jupyter.server.mcp.results import Result, failure
 from oh_jupyter.server.result_store import RETENTION_SECONDS, ResultStore, StoredResult
 
 POLL_INTERVAL_MS = 1000  # suggested pause between two polls of a client
-MAX_STATUS_LINES = 3  # lines of output in a status message
-MAX_ARGUMENT_CHARS = 100  # characters of a waiting call's first argument in its progress message
 NEEDS_APPROVAL = "Waiting for a person to approve it in the notebook."
 
 
@@ -103,22 +101,6 @@ class CallTask:
                 "inputRequests": requests,
             }
         return {"status": "working", **({"statusMessage": lines} if lines else {})}
-
-
-async def look(actions: CallActions) -> tuple[str, str]:
-    """Return the state of a call's current Action, and its last lines of output."""
-    state = text = ""
-    if actions.current is not None:
-        with suppress(OhJupyterError):
-            state, text = await actions.current.look()
-    return state, "\n".join(text.splitlines()[-MAX_STATUS_LINES:])
-
-
-def for_approval(call: ToolRequest) -> str:
-    """Return the progress message of a call that waits for approval."""
-    argument = next((value for value in call.arguments.values() if isinstance(value, str)), "")
-    excerpt = argument[:MAX_ARGUMENT_CHARS]
-    return f"waiting for a person's approval in JupyterLab ({call.name} {excerpt})"
 
 
 class CallTasks:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any
 
-from oh_jupyter.server.mcp.kernel import Kernel
-from oh_jupyter.server.mcp.results import Result, failure, result, text
-from oh_jupyter.server.mcp.toolbox import Caller, McpTool, schema
+from oh_jupyter.mcp_tools.command_tool import Command, command_tool
+from oh_jupyter.mcp_tools.kernel import Kernel
+from oh_jupyter.mcp_tools.results import Result, failure, result, text
+from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
 
 DEFAULT_EVENT_COUNT = 20  # events listed by default
-_COMMANDS = ("turns", "files", "diff", "decisions", "preview", "rewind")
 
 
 def history_tools(kernel: Kernel) -> list[McpTool]:
@@ -30,20 +30,22 @@ def history_tools(kernel: Kernel) -> list[McpTool]:
             scope="read",
             listed=False,
         ),
-        McpTool(
+        command_tool(
             "changes",
             "What you changed. turns: yours that are not undone, with files, cells and variables. "
             "files: changed files. diff: of one. decisions: what the person undid and kept. "
             "preview, rewind: undo your turns since an id, by default the last.",
-            schema(
-                command={"type": "string", "enum": list(_COMMANDS), "default": "turns"},
-                id={"type": "integer", "description": "Of the first turn to undo."},
-                path={"type": "string", "description": "For diff: the file."},
-            ),
-            history.changes,
-            {"destructiveHint": True},
-            scope="read",
-            scope_of=lambda given: "execute" if given.get("command") == "rewind" else "read",
+            {
+                "turns": Command(history.turns, "read"),
+                "files": Command(history.files, "read"),
+                "diff": Command(history.diff, "read"),
+                "decisions": Command(history.decisions, "read"),
+                "preview": Command(history.preview, "read"),
+                "rewind": Command(history.rewind),
+            },
+            default="turns",
+            id={"type": "integer", "description": "First turn to undo."},
+            path={"type": "string", "description": "For diff: the file."},
         ),
         McpTool(
             "events",
@@ -86,32 +88,31 @@ class History:
         if start is None:
             reply = await self._kernel.request("status")
             start = max(0, int(reply.fields["runtime"]["events"]) - limit)
-        reply = await self._kernel.request("events", {"start_id": start, "limit": limit})
-        lines = [_event_line(event) for event in json.loads(reply.body or b"[]")]
+        events = await self._kernel.ask("events", start_id=start, limit=limit)
+        lines = [_event_line(event) for event in events]
         return result(text("\n".join(lines or ["No events yet."])))
 
-    async def changes(self, arguments: dict[str, Any], caller: Caller) -> Result:
-        """List turns, files or decisions, show a diff, or undo turns."""
-        command = arguments.get("command", "turns")
-        if command == "turns":
-            reply = await self._kernel.request("own_turns")
-            turns = [_turn_line(turn) for turn in json.loads(reply.body or b"[]")]
-            return result(text("\n".join(turns or ["You have no turns that can be undone."])))
-        if command == "files":
-            return await self._files()
-        if command == "decisions":
-            return await self._decisions()
-        if command == "diff":
-            return await self._diff(arguments.get("path"))
-        if command == "rewind" and not await caller.allowed("execute", "kernels"):
-            return failure("You may not undo anything in the kernels of this server.")
-        fields = {"id": arguments.get("id"), "preview": command == "preview"}
+    async def turns(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """List the agent's turns."""
+        turns = [_turn_line(turn) for turn in await self._kernel.ask("own_turns")]
+        return result(text("\n".join(turns or ["You have no turns that can be undone."])))
+
+    async def preview(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """Describe what undoing turns would change."""
+        return await self._undo("Undoing turn", arguments, preview=True)
+
+    async def rewind(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """Undo turns of the agent."""
+        return await self._undo("Undid turn", arguments, preview=False)
+
+    async def _undo(self, done: str, arguments: dict[str, Any], *, preview: bool) -> Result:
+        fields = {"id": arguments.get("id"), "preview": preview}
         reply = await self._kernel.request("own_rewind", fields)
-        done = "Undoing turn" if command == "preview" else "Undid turn"
         return result(text(f"{done} {reply.fields['id']}:\n{reply.fields['text']}"))
 
-    async def _files(self) -> Result:
-        body = json.loads((await self._kernel.request("changes")).body or b"{}")
+    async def files(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """List the files that have changed in this session."""
+        body = await self._kernel.ask("changes")
         lines = [
             f"{each['kind']:9} {each['path']} +{each['added']} -{each['removed']}"
             for each in body["files"]
@@ -120,22 +121,23 @@ class History:
             lines.append(f"[Changes by commands are unknown: {body['problem']}]")
         return result(text("\n".join(lines or ["No file has changed in this session."])))
 
-    async def _decisions(self) -> Result:
-        body = json.loads((await self._kernel.request("decisions")).body or b"{}")
+    async def decisions(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """List what the person undid and kept."""
+        body = await self._kernel.ask("decisions")
         notes = [f"{note['text']}\n{note['diff']}".strip() for note in body["decisions"]]
         none = "The person has not reviewed any change of an agent in this session."
         return result(text("\n\n".join(notes or [none])))
 
-    async def _diff(self, path: str | None) -> Result:
+    async def diff(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """Return the changes of a file in this session."""
+        path = arguments.get("path")
         if path is None:
             return failure("changes: diff needs the path of a changed file.")
-        body = json.loads((await self._kernel.request("changes")).body or b"{}")
-        matches = [each["path"] for each in body["files"] if each["path"].endswith(path)]
+        files = (await self._kernel.ask("changes"))["files"]
+        matches = [each["path"] for each in files if each["path"].endswith(path)]
         if not matches:
             return failure(f"{path} has not changed in this session. files lists the changed ones.")
-        change = json.loads(
-            (await self._kernel.request("change", {"path": matches[0]})).body or b"{}"
-        )
+        change = await self._kernel.ask("change", path=matches[0])
         if "cells" in change:
             cells = [f"{cell['old'] or ''}\n=>\n{cell['new'] or ''}" for cell in change["cells"]]
             return result(text("\n\n".join(cells)))

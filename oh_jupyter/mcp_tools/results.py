@@ -12,7 +12,7 @@ from typing import Any
 
 from oh_jupyter.ansi import strip_ansi
 from oh_jupyter.control_messages import RUNNING_HINT
-from oh_jupyter.server.mcp.notebooks import Cell
+from oh_jupyter.mcp_tools.cells import Cell, joined
 
 Result = dict[str, Any]  # A ``CallToolResult`` of the MCP specification, as JSON
 
@@ -81,6 +81,8 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
     kind = observation.get("observation")
     content = str(observation.get("content", ""))
     extras = dict(observation.get("extras") or {})
+    if isinstance(extras.get("metadata"), Mapping):
+        extras["metadata"] = dict(extras["metadata"])
     if kind == "mcp":
         return _of_tool(content)
     if kind == "read" and content.startswith("data:"):
@@ -89,6 +91,10 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
             return result(shown)
     images = [image(str(extras.get(name) or "")) for name in pictures]
     images += [image(url) for url in extras.get("image_urls") or []]
+    if kind == "run" and (head := (observation.get("oh_jupyter") or {}).get("head")):
+        content = f"{head}\n[...]\n{extras['metadata'].pop('prefix', '')}{content}"
+    if kind == "edit" and extras.get("diff"):
+        content = _with_diff(content, str(extras["diff"]))
     if kind == "run_ipython":
         content = fold_library_frames(content)
     return result(
@@ -96,6 +102,27 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
         *images,
         is_error=_failed(kind, content, extras),
     )
+
+
+_SNIPPET = re.compile(
+    r" ?Here's the result of running `cat -n` on a snippet of .*:\n(?:\s*\d+\t.*(?:\n|$))+"
+)
+_REVIEW = re.compile(r"Review the changes and make sure they are as expected.*if necessary\.\n?")
+MAX_DIFF_CHARS = 2000  # characters of the diff in the result of an edit
+
+
+def _with_diff(content: str, diff: str) -> str:
+    """Return the result of an edit with its diff instead of the lines around it."""
+    shown = f"\n{clipped_diff(diff)}\n"
+    return _REVIEW.sub("", _SNIPPET.sub(lambda _: shown, content)).strip()
+
+
+def clipped_diff(diff: str) -> str:
+    """Shorten a diff for an agent, which knows the name of the file."""
+    lines = "\n".join(line for line in diff.split("\n") if not line.startswith(("--- ", "+++ ")))
+    if len(lines) <= MAX_DIFF_CHARS:
+        return lines
+    return lines[:MAX_DIFF_CHARS].rpartition("\n")[0] + "\n[... more changed lines ...]"
 
 
 _LIBRARY_FRAME = re.compile(
@@ -148,6 +175,13 @@ def _failed(kind: Any, content: str, extras: Mapping[str, Any]) -> bool:
     return kind in ("error", "user_rejected") or (kind == "browse" and bool(extras.get("error")))
 
 
+def of_own_tool(observation: Mapping[str, Any]) -> Result:
+    """Return the Observation of a tool of ours, whose content is a text for the agent."""
+    if observation.get("observation") == "mcp":
+        return result(text(str(observation.get("content", ""))))
+    return of_observation(observation)
+
+
 def _of_tool(content: str) -> Result:
     """Return the result of a tool in the kernel from the JSON of its Observation."""
     try:
@@ -185,25 +219,27 @@ def bounded(whole: Result, rest: str, limit: int = MAX_TEXT_CHARS) -> Result:
     A note says what is omitted, and ``rest`` how to get it.
     """
     texts = [block["text"] for block in whole["content"] if block["type"] == "text"]
-    joined = "".join(texts)
-    if len(joined) <= limit:
+    whole_text = "".join(texts)
+    if len(whole_text) <= limit:
         return whole
-    start, end = _middle(joined, (limit - NOTE_CHARS) // 2)
+    start, end = _middle(whole_text, (limit - NOTE_CHARS) // 2)
     where = ""
-    if len(texts) == 1 and "\n" in joined[start:end]:
-        first = joined.count("\n", 0, start)
-        where = f", lines {first + 1} to {first + joined.count(chr(10), start, end)} of this text,"
-    note = f"[... {end - start} of {len(joined)} characters{where} are omitted. {rest} ...]\n"
-    if not joined[:start].endswith("\n"):
+    if len(texts) == 1 and "\n" in whole_text[start:end]:
+        first = whole_text.count("\n", 0, start)
+        where = (
+            f", lines {first + 1} to {first + whole_text.count(chr(10), start, end)} of this text,"
+        )
+    note = f"[... {end - start} of {len(whole_text)} characters{where} are omitted. {rest} ...]\n"
+    if not whole_text[:start].endswith("\n"):
         note = f"\n{note}"
     return {**whole, "content": _without(whole["content"], start, end, note)}
 
 
-def _middle(joined: str, half: int) -> tuple[int, int]:
+def _middle(whole_text: str, half: int) -> tuple[int, int]:
     """Return start and end of the omitted part: between lines, unless they are very long."""
-    start, end = half, len(joined) - half
-    line_end = joined.rfind("\n", start - WHOLE_LINES_CHARS, start)
-    line_start = joined.find("\n", end, end + WHOLE_LINES_CHARS)
+    start, end = half, len(whole_text) - half
+    line_end = whole_text.rfind("\n", start - WHOLE_LINES_CHARS, start)
+    line_start = whole_text.find("\n", end, end + WHOLE_LINES_CHARS)
     return (line_end + 1 or start), (line_start + 1 or end)
 
 
@@ -250,42 +286,52 @@ def cell_outputs(cell: Cell) -> tuple[list[str], list[dict[str, Any]]]:
     return texts, pictures
 
 
-def named(index: int, cell: Cell) -> str:
-    """Return the name of a cell: its position, and its id if it has one."""
-    return f"cell {index} (id {cell['id']})" if cell.get("id") else f"cell {index}"
-
-
 def raised(outputs: list[dict[str, Any]]) -> bool:
     """Return whether an exception is among the outputs of a cell."""
     return any(output.get("output_type") == "error" for output in outputs)
 
 
+def kept_in(file: str) -> dict[str, Any] | None:
+    """Return a content block that names the file of a shortened output, or None without one."""
+    return text(f"[The whole output is in {file}: open parts of it with read.]") if file else None
+
+
+def long_outputs(cell: Cell) -> str:
+    """Return the texts of a cell's outputs if one of them would be shortened, or ""."""
+    texts = [_unclipped(output)[0] for output in cell.get("outputs") or []]
+    return "\n".join(texts) if any(len(each) > MAX_OUTPUT_CHARS for each in texts) else ""
+
+
 def _output(output: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+    shown, images = _unclipped(output)
+    return _clipped(shown), images
+
+
+def _unclipped(output: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+    """Return the text of an output, and content blocks of its pictures."""
     kind = output.get("output_type")
     if kind == "stream":
-        return _clipped(joined(output.get("text", ""))), []
+        return _plain(output.get("text", "")), []
     if kind == "error":
         lines = "\n".join(output.get("traceback") or [str(output.get("evalue"))])
-        return _clipped(fold_library_frames(strip_ansi(lines))), []
+        return fold_library_frames(_plain(lines)), []
     data = output.get("data") or {}
     for name in _IMAGE_TYPES:
         if name in data:
             encoded = "".join(joined(data[name]).split())
             shown = image(f"data:{name};base64,{encoded}")
-            return _clipped(joined(data.get("text/plain", ""))), [shown] if shown else []
+            return _plain(data.get("text/plain", "")), [shown] if shown else []
     for name in _TEXT_TYPES:
         if name in data:
-            return _clipped(joined(data[name])), []
+            return _plain(data[name]), []
     return f"({', '.join(data)})" if data else "", []
 
 
-def joined(value: Any) -> str:
-    """Return a text of the notebook format, which may be a list of lines."""
-    return "".join(value) if isinstance(value, list) else str(value)
+def _plain(value: Any) -> str:
+    return strip_ansi(joined(value)).rstrip("\n")
 
 
 def _clipped(output: str) -> str:
-    output = strip_ansi(output).rstrip("\n")
     if len(output) <= MAX_OUTPUT_CHARS:
         return output
     half = MAX_OUTPUT_CHARS // 2

@@ -17,11 +17,12 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
 )
 from oh_jupyter.events.action import refuse_idle_cwd
+from oh_jupyter.events.scopes import scope_of_action
+from oh_jupyter.mcp_tools.kernel import Kernel
+from oh_jupyter.mcp_tools.results import Result, kept_in, of_observation, raised, result
+from oh_jupyter.mcp_tools.toolbox import Caller, McpTool
+from oh_jupyter.mcp_tools.variable_content import HINT, with_content
 from oh_jupyter.schema import Schema, fields_schema
-from oh_jupyter.server.mcp.kernel import Kernel
-from oh_jupyter.server.mcp.results import Result, of_observation, raised
-from oh_jupyter.server.mcp.toolbox import Caller, McpTool
-from oh_jupyter.server.tokens import scope_of_action
 
 _RISKS = {"low": 0, "medium": 1, "high": 2}
 
@@ -40,7 +41,7 @@ _SHARED: dict[str, Schema] = {
     "security_risk": {
         "type": "string",
         "enum": list(_RISKS),
-        "description": "Your estimate; a person may be asked.",
+        "description": "Your estimate.",
     },
 }
 """Arguments that are not fields of the Action, or have other values there."""
@@ -135,7 +136,10 @@ _TOOLS = (
         _CHANGES,
         "Write a file",
         _REST_OF_FILE,
-        {"path": {"description": "The file; missing parent directories are created."}},
+        {
+            "path": {"description": "The file; missing parent directories are created."},
+            "content": {"description": f"New text, {HINT}."},
+        },
     ),
     ActionTool(
         FileEditAction,
@@ -220,9 +224,11 @@ def _tool(kernel: Kernel, described: ActionTool) -> McpTool:
         if kind == IPythonRunCellAction.kind:
             done = await kernel.run_cell(args, timeout)
             shown = of_observation(done["observation"])
-            return {**shown, "isError": shown["isError"] or raised(done["outputs"])}
+            failed = shown["isError"] or raised(done["outputs"])
+            return result(*shown["content"], kept_in(done.get("file", "")), is_error=failed)
         if kind == CmdRunAction.kind:
             refuse_idle_cwd(args.get("cwd"), args.get("is_static", False))
+        args = await with_content(kernel, args, "content", "file_text", "new_str")
         name, args = _action(kind, args)
         observation: Mapping[str, Any] = await kernel.act(name, args, timeout)
         return of_observation(observation, () if picture == "none" else (picture,))

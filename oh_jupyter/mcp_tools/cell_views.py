@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from oh_jupyter.server.mcp.notebooks import Cell
-from oh_jupyter.server.mcp.results import cell_head, cell_outputs, joined, text
+from oh_jupyter.mcp_tools.cells import Cell, joined
+from oh_jupyter.mcp_tools.results import cell_head, cell_outputs, kept_in, text
 
 FIRST_LOOK_CHARS = 6_000
 """Characters of a look at a whole notebook."""
@@ -51,6 +51,7 @@ def cell_contents(
     *,
     outputs: bool,
     running: Mapping[int, str],
+    files: Mapping[int, str] | None = None,
     max_pictures: int | None = None,
 ) -> list[dict[str, Any]]:
     """Return content blocks of cells, shortened to a budget; each cell gets a fair share.
@@ -60,6 +61,7 @@ def cell_contents(
         budget: Maximum characters of the text.
         outputs: Whether to show outputs.
         running: What to say of running cells, by position.
+        files: Files with whole outputs that are too long, by position.
         max_pictures: Maximum number of pictures, None for all.
     """
     parts = [_parts(index, cell, outputs, running.get(index, "")) for index, cell in cells]
@@ -76,10 +78,12 @@ def cell_contents(
     output_limit = fair_share(output_lengths, room - used)
     blocks: list[dict[str, Any]] = []
     shortened, pictures = whole > room, 0
-    for part in parts:
+    for (index, _), part in zip(cells, parts, strict=True):
         shown = f"{part.head}\n{_first_lines(part.source, source_limit)}"
         shown += _both_ends(part.output, output_limit)
         blocks.append(text(shown))
+        if block := kept_in((files or {}).get(index, "")):
+            blocks.append(block)
         for picture in part.pictures:
             pictures += 1
             if max_pictures is None or pictures <= max_pictures:

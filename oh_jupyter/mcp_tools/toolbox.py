@@ -10,28 +10,31 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 
-from tornado import web
-
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.server.http_errors import reason_of
-from oh_jupyter.server.mcp.results import Result, bounded, failure, text
-from oh_jupyter.server.tokens import missing_scope
+from oh_jupyter.events.scopes import missing_scope
+from oh_jupyter.mcp_tools.kernel import current_notes
+from oh_jupyter.mcp_tools.results import Result, bounded, failure, text
 
 logger = logging.getLogger(__name__)
+
+INSTRUCTIONS = (
+    "These tools work in a running Jupyter kernel that you share with a person, who sees what you "
+    "do. Cells run with run_ipython use the person's variables, the shell of run keeps its state, "
+    "edits can be undone. Begin with read_cells and variables. Experiment with run_ipython; insert "
+    "cells for what the person will keep. A content, source or new_str of variable:NAME is the "
+    "text of that variable. Work on copies of the person's variables, and restart the kernel only "
+    "if asked. Run long cells with wait, and look at them meanwhile. A pending "
+    "call may be waiting for the person's approval; if it is rejected, ask what the person wants."
+)
+"""Sent to each client, for its model."""
 
 _META = {"anthropic/alwaysLoad": True}
 """Makes Claude Code show its model the whole tools; otherwise it must search for them by name."""
 
 _SHOWN_KEYWORDS = ("type", "properties", "required")
 
-skills_listed: ContextVar[bool] = ContextVar("skills_listed", default=False)
-"""Whether agent skills are listed; a session runs in the context of its first request."""
-
 listed_scopes: ContextVar[tuple[str, ...] | None] = ContextVar("listed_scopes", default=None)
-"""Scopes of the tools that are listed, None for all; see ``oh_jupyter.server.tokens``."""
-
-current_notes: ContextVar[list[str] | None] = ContextVar("current_notes", default=None)
-"""Collects notes of the kernel for the agent, which follow the result of the current call."""
+"""Scopes of the tools that are listed, None for all; see ``oh_jupyter.events.scopes``."""
 
 
 class Caller(Protocol):
@@ -104,10 +107,6 @@ class Source(Protocol):
         """List the current tools; ``start`` what is needed to know them."""
         ...
 
-    def close(self) -> None:
-        """Stop background work."""
-        ...
-
 
 def schema(*required: str, **properties: dict[str, Any]) -> dict[str, Any]:
     """Return a JSON schema of arguments from the required names and the schemas by name."""
@@ -126,16 +125,14 @@ class Toolbox:
         self,
         fixed: Iterable[McpTool],
         source: Source,
-        around_call: Callable[[], AbstractAsyncContextManager[None]],
+        around_call: Callable[[str], AbstractAsyncContextManager[None]],
+        on_close: Callable[[], None] = lambda: None,
     ) -> None:
-        """Collect tools; each call runs inside ``around_call``."""
+        """Collect tools; each call runs inside ``around_call`` of the tool's name."""
         self.fixed = {tool.name: tool for tool in fixed}
         self._source = source
         self._around_call = around_call
-
-    def close(self) -> None:
-        """Stop background work."""
-        self._source.close()
+        self.close = on_close
 
     async def tools(self, start: bool = False) -> list[McpTool]:
         """Return all tools, fixed ones first; ``start`` what is needed to know them all."""
@@ -160,39 +157,38 @@ class Toolbox:
                 if caller.scopes is not None and needed not in caller.scopes:
                     return failure(f"{name}: {missing_scope(needed, caller.scopes)}")
             if caller.only_notebook and "notebook" in tool.schema.get("properties", ()):
-                arguments = _in_notebook(arguments, caller.only_notebook)
+                if not _is_notebook(arguments.get("notebook"), caller.only_notebook):
+                    reason = f"The token allows only the notebook {caller.only_notebook}"
+                    return failure(f"{name}: {reason}")
+                arguments = {**arguments, "notebook": caller.only_notebook}
             if fault := _argument_fault(arguments, tool.schema):
                 return failure(f"{name}: {fault}")
             notes: list[str] = []
             current_notes.set(notes)
-            async with self._around_call():
+            async with self._around_call(name):
                 result = await tool.call(arguments, caller)
             shown = bounded(result, tool.rest) if tool.rest else result
             return {**shown, "content": [*shown["content"], *(text(f"[{each}]") for each in notes)]}
         except OhJupyterError as error:
             return failure(str(error))
-        except web.HTTPError as error:  # of the server's contents manager
-            return failure(f"{name}: {reason_of(error)}")
         except Exception as error:
             logger.exception("The tool %s failed", name)
             return failure(
-                f"Internal error in {name!r}: {type(error).__name__}: {error}. The server still "
-                "runs; its log has the details."
+                f"Internal error in {name!r}: {type(error).__name__}: {error}. The log of "
+                "the server or kernel has the details."
             )
 
 
-def _in_notebook(arguments: dict[str, Any], notebook: str) -> dict[str, Any]:
-    """Return arguments with a token's only notebook; raise 403 if they name another one."""
-    name = str(arguments.get("notebook", notebook)).strip("/")
-    if not name or not PurePosixPath(notebook).match(name):
-        raise web.HTTPError(403, f"The token allows only the notebook {notebook}")
-    return {**arguments, "notebook": notebook}
+def _is_notebook(name: object, path: str) -> bool:
+    """Return whether a name, None for the default, means the notebook of a path."""
+    end = str(path if name is None else name).strip("/")
+    return bool(end) and PurePosixPath(path).match(end)
 
 
 def _argument_fault(arguments: dict[str, Any], expected: dict[str, Any]) -> str:
     """Describe the worst fault of the arguments, "" if there is none."""
-    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-    from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
 
     error = best_match(Draft202012Validator(expected).iter_errors(arguments))
     if error is None:

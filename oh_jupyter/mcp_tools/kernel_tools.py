@@ -3,60 +3,54 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from jupyter_core.utils import ensure_async
-from tornado import web
-
-from oh_jupyter.errors import ExtensionMissingError, OhJupyterError
-from oh_jupyter.server.mcp.kernel import Kernel
-from oh_jupyter.server.mcp.notebook_tools import NOTEBOOK, keep_out_fault
-from oh_jupyter.server.mcp.notebooks import Notebooks, OpenNotebook
-from oh_jupyter.server.mcp.results import Result, failure, image, of_observation, result, text
-from oh_jupyter.server.mcp.toolbox import Caller, McpTool, schema
-
-_COMMANDS = ("status", "interrupt", "restart", "clear_outputs", "start")
-
-
-def _scope_of_command(arguments: dict[str, Any]) -> str:
-    return "read" if arguments.get("command") == "status" else "execute"
+from oh_jupyter.errors import ExtensionMissingError, KernelNotFoundError, OhJupyterError
+from oh_jupyter.mcp_tools.cells import keep_out_fault
+from oh_jupyter.mcp_tools.command_tool import Command, command_tool
+from oh_jupyter.mcp_tools.kernel import Kernel
+from oh_jupyter.mcp_tools.notebook_calls import NOTEBOOK
+from oh_jupyter.mcp_tools.notebooks import Notebooks, OpenNotebook
+from oh_jupyter.mcp_tools.results import (
+    Result,
+    failure,
+    image,
+    of_observation,
+    of_own_tool,
+    result,
+    text,
+)
+from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
 
 
 def _scope_of_look(arguments: dict[str, Any]) -> str:
     return "execute" if arguments.keys() & {"expression", "save_to"} else "read"
 
 
-def kernel_tools(
-    notebooks: Notebooks, kernel: Kernel, kernels: Any, sessions: Any
-) -> list[McpTool]:
-    """Return the tools on a notebook's kernel.
-
-    Args:
-        notebooks: The open notebooks.
-        kernel: The agent's kernel, whose notebook is the default.
-        kernels: The server's kernel manager.
-        sessions: The server's session manager.
-    """
-    tools = KernelCommands(notebooks, kernel, kernels, sessions)
+def kernel_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
+    """Return the tools on a notebook's kernel, by default the agent's."""
+    tools = KernelCommands(notebooks, kernel)
     return [
-        McpTool(
+        command_tool(
             "kernel",
             "Control a notebook's kernel. status: state, running cell and its seconds, running "
             "commands. interrupt: stop the running cell. restart: a person may be asked, since "
             "all variables are lost. clear_outputs: of all cells. start: open or create the "
             "notebook with a kernel.",
-            schema(
-                "command",
-                command={"type": "string", "enum": list(_COMMANDS), "description": "The command."},
-                notebook=NOTEBOOK,
-            ),
-            tools.call,
-            {"destructiveHint": True},
-            scope="read",
-            scope_of=_scope_of_command,
+            {
+                "status": Command(tools.status, "read"),
+                "interrupt": Command(tools.interrupt),
+                "restart": Command(tools.restart),
+                "clear_outputs": Command(tools.clear_outputs),
+                "start": Command(tools.start),
+            },
+            notebook=NOTEBOOK,
+            kernel_name={
+                "type": "string",
+                "description": "For start: the kernel, such as python3.",
+            },
         ),
         McpTool(
             "variables",
@@ -91,23 +85,6 @@ class KernelCommands:
 
     _notebooks: Notebooks
     _kernel: Kernel
-    _kernels: Any
-    _sessions: Any
-
-    async def call(self, arguments: dict[str, Any], caller: Caller) -> Result:
-        """Execute a command."""
-        command = arguments["command"]
-        allowed = _scope_of_command(arguments)
-        if not await caller.allowed(allowed, "kernels"):
-            return failure(f"You may not {allowed} kernels of this server.")
-        commands: dict[str, Callable[[dict[str, Any], Caller], Awaitable[Result]]] = {
-            "status": self._status,
-            "interrupt": self._interrupt,
-            "restart": self._restart,
-            "clear_outputs": self._clear_outputs,
-            "start": self._start,
-        }
-        return await commands[command](arguments, caller)
 
     async def _of(self, arguments: dict[str, Any]) -> tuple[OpenNotebook | None, Kernel]:
         """Return the notebook, None if it is not open, and its kernel."""
@@ -125,7 +102,7 @@ class KernelCommands:
             return (ours[0] if ours else None), self._kernel
         notebook = await self._notebooks.find(name, self._kernel.kernel_id)
         if notebook.kernel_id is None:
-            raise web.HTTPError(404, f"{notebook.path} has no kernel; command=start starts one")
+            raise KernelNotFoundError(f"{notebook.path} has no kernel; command=start starts one")
         return notebook, self._kernel.other(notebook.kernel_id)
 
     async def variables(self, arguments: dict[str, Any], caller: Caller) -> Result:
@@ -136,53 +113,55 @@ class KernelCommands:
         if _scope_of_look(arguments) == "execute":
             if not await caller.allowed("execute", "kernels"):
                 return failure("You may not run code in the kernels of this server.")
-            reply = await (
-                kernel.request("evaluate", {"expression": arguments["expression"]})
-                if "expression" in arguments
-                else kernel.request(
-                    "save_variable", {"name": arguments.get("name"), "path": arguments["save_to"]}
-                )
-            )
-            return of_observation(json.loads(reply.body or b"{}"))
+            if "expression" in arguments:
+                asked = kernel.ask("evaluate", expression=arguments["expression"])
+            else:
+                name, path = arguments["name"], arguments["save_to"]
+                asked = kernel.ask("save_variable", name=name, path=path)
+            return of_own_tool(await asked)
         fields: dict[str, Any] = {
             name: arguments[name] for name in ("name", "pattern") if name in arguments
         }
-        body = json.loads((await kernel.request("variables", fields)).body or b"{}")
+        body = await kernel.ask("variables", **fields)
         if "text" in body:
             return result(text(body["text"]), *map(image, body["images"]))
         return result(text(_overview(body)))
 
-    async def _status(self, arguments: dict[str, Any], caller: Caller) -> Result:
+    async def status(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """Return the state of the kernel."""
         notebook, kernel = await self._of(arguments)
         reply = await kernel.request("status")
         state = {} if notebook is None else {"notebook": notebook.path, "state": notebook.state}
         return result(text(json.dumps({**state, **reply.fields["runtime"]}, indent=1)))
 
-    async def _interrupt(self, arguments: dict[str, Any], caller: Caller) -> Result:
+    async def interrupt(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """Interrupt the running cell."""
         _, kernel = await self._of(arguments)
-        kernel_id = (await kernel.link()).kernel_id
         try:
             cell = (await kernel.request("status", load=False)).fields["runtime"].get("cell")
         except ExtensionMissingError:
-            await ensure_async(self._kernels.interrupt_kernel(kernel_id))
+            await kernel.interrupt()
             return result(text("Interrupted whatever ran in the kernel, which lacks oh_jupyter."))
         if cell is None:
             return result(text("No cell is running; nothing was interrupted."))
-        await ensure_async(self._kernels.interrupt_kernel(kernel_id))
+        await kernel.interrupt()
         seconds, line = cell["seconds"], cell["first_line"]
         return result(text(f"Interrupted the cell that had been running for {seconds} s: {line}"))
 
-    async def _restart(self, arguments: dict[str, Any], caller: Caller) -> Result:
+    async def restart(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """Restart the kernel, if the person allows it."""
         notebook, kernel = await self._of(arguments)
-        reply = await kernel.request("ask_restart")
-        decision = json.loads(reply.body or b"{}")
+        if kernel.restart_fault:
+            return failure(kernel.restart_fault)
+        decision = await kernel.ask("ask_restart")
         if decision.get("observation") != "run_ipython":
             return of_observation(decision)
-        await ensure_async(self._kernels.restart_kernel((await kernel.link()).kernel_id))
+        await kernel.restart()
         of_notebook = "" if notebook is None else f" of {notebook.path}"
         return result(text(f"Restarted the kernel{of_notebook}. All variables are gone."))
 
-    async def _clear_outputs(self, arguments: dict[str, Any], caller: Caller) -> Result:
+    async def clear_outputs(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """Clear the outputs of all cells."""
         if not await caller.allowed("write", "contents"):
             return failure("You may not write the files of this server.")
         notebook = await self._notebooks.find(arguments.get("notebook"), self._kernel.kernel_id)
@@ -201,7 +180,8 @@ class KernelCommands:
                 cleared += 1
         return result(text(f"Cleared the outputs of {cleared} cells of {notebook.path}."))
 
-    async def _start(self, arguments: dict[str, Any], caller: Caller) -> Result:
+    async def start(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """Open or create a notebook with a kernel."""
         if not (
             await caller.allowed("write", "sessions") and await caller.allowed("write", "contents")
         ):
@@ -212,12 +192,7 @@ class KernelCommands:
         known = [each for each in await self._notebooks.open_ones() if each.path == path]
         if known and known[0].kernel_id:
             return result(text(f"{path} is open already, with the kernel {known[0].kernel_id}."))
-        is_new = await self._notebooks.create(path)
-        session = await self._sessions.create_session(
-            path=path, name=path.rpartition("/")[2], type="notebook", kernel_name=None
-        )
-        made = "Created" if is_new else "Opened"
-        return result(text(f"{made} {path} with the kernel {session['kernel']['id']}."))
+        return result(text(await self._notebooks.start(path, arguments.get("kernel_name"))))
 
 
 def _overview(body: dict[str, Any]) -> str:

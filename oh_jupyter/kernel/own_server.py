@@ -1,0 +1,66 @@
+"""The Jupyter server that has this kernel, if there is one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from oh_jupyter.server_notes import server_notes
+
+FIND_TIMEOUT_SECONDS = 5.0
+TABS_TIMEOUT_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class OwnServer:
+    """Address of this kernel on a server of this user.
+
+    Attributes:
+        url: Address of the kernel below the extension.
+        token: Token of the server, or "".
+    """
+
+    url: str
+    token: str = field(repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """HTTP headers of a request."""
+        return {"Authorization": f"token {self.token}"} if self.token else {}
+
+    def save_tabs(self) -> None:
+        """Make JupyterLab's tabs save their changes; ignore failures."""
+        self._post_to_tabs({})
+
+    def check_tabs(self) -> None:
+        """Make JupyterLab's tabs look at their files, which an agent may have changed."""
+        self._post_to_tabs({"check": "true"})
+
+    def _post_to_tabs(self, parameters: Mapping[str, str]) -> None:
+        import requests
+
+        address = f"{self.url.rpartition('/kernels/')[0]}/unsaved"
+        with suppress(requests.RequestException):
+            requests.post(
+                address, params=parameters, headers=self.headers, timeout=TABS_TIMEOUT_SECONDS
+            )
+
+
+def find_server(kernel_id: str) -> OwnServer | None:
+    """Return the server of this user that has a kernel, or None; its parent comes first."""
+    import requests
+
+    parent = f"jpserver-{os.environ.get('JPY_PARENT_PID', '')}.json"
+    for note in sorted(server_notes(), key=lambda note: note.file != parent):
+        server = OwnServer(f"{note.url}/oh_jupyter/kernels/{kernel_id}", note.token)
+        try:
+            response = requests.get(
+                f"{server.url}/alive", headers=server.headers, timeout=FIND_TIMEOUT_SECONDS
+            )
+        except requests.RequestException:
+            continue
+        if response.ok:
+            return server
+    return None

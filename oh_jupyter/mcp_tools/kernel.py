@@ -1,0 +1,185 @@
+"""The kernel behind a set of tools, and the Actions of a call."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from oh_jupyter.control_messages import Reply
+
+current_actions: ContextVar[CallActions | None] = ContextVar("current_actions", default=None)
+"""Collects the Actions of the current tool call."""
+
+current_notes: ContextVar[list[str] | None] = ContextVar("current_notes", default=None)
+"""Collects notes of the kernel for the agent, which follow the result of the current call."""
+
+
+class RunningAction:
+    """An Action of a tool call, by the key of its request."""
+
+    def __init__(self, kernel: Kernel, key: str) -> None:
+        self._kernel = kernel
+        self._key = key
+
+    async def look(self) -> tuple[str, str]:
+        """Return its state, such as waiting, and its last lines of output."""
+        reply = await self._kernel.send("peek", {"of": self._key})
+        return str(reply.fields["state"]), str(reply.fields["text"])
+
+    async def question(self, wait_seconds: float) -> dict[str, Any] | None:
+        """Wait until it needs a person's decision; return the question, or None by then."""
+        fields = {"of": self._key, "wait": wait_seconds}
+        reply = await self._kernel.send("confirmations", fields, cancellable=True)
+        return next(iter(reply.fields["waiting"]), None)
+
+    async def decide(self, id: int, *, approve: bool, why: str, by: str) -> None:
+        """Pass on a person's decision; raise ConfirmationError if it no longer waits."""
+        await self._kernel.send("confirm", {"id": id, "approve": approve, "why": why, "by": by})
+
+
+class CallActions:
+    """The Actions of one tool call; the last one is current."""
+
+    def __init__(self) -> None:
+        self._actions: list[RunningAction] = []
+        self._added = asyncio.Event()
+
+    @property
+    def current(self) -> RunningAction | None:
+        """The Action that started last, or None."""
+        return self._actions[-1] if self._actions else None
+
+    def add(self, action: RunningAction) -> None:
+        """Add an Action that starts."""
+        self._actions.append(action)
+        self._added.set()
+
+    async def started(self) -> AsyncIterator[RunningAction]:
+        """Yield each Action as it starts."""
+        number = 0
+        while True:
+            self._added.clear()
+            while number < len(self._actions):
+                yield self._actions[number]
+                number += 1
+            await self._added.wait()
+
+
+class Kernel(ABC):
+    """A kernel by its id, None for a server's default one."""
+
+    def __init__(self, kernel_id: str | None) -> None:
+        self.kernel_id = kernel_id
+
+    @property
+    def restart_fault(self) -> str:
+        """Why it cannot be restarted, or ""."""
+        return ""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether a request need not start it."""
+        return True
+
+    def note_incomplete_list(self) -> None:
+        """Remember that a list of tools lacks those in the kernel."""
+        return
+
+    @abstractmethod
+    def other(self, kernel_id: str) -> Kernel:
+        """Return another kernel of the same server."""
+
+    @abstractmethod
+    async def send(
+        self,
+        operation: str,
+        fields: Mapping[str, Any] | None = None,
+        body: bytes | None = None,
+        *,
+        load: bool = False,
+        cancellable: bool = False,
+    ) -> Reply:
+        """Send the runtime a request for an operation, with fields and a body of JSON.
+
+        ``load`` loads oh_jupyter into the kernel first if necessary. Cancelling this call cancels
+        a ``cancellable`` request in the kernel. Raises the runtime's error if it rejects it.
+        """
+
+    @abstractmethod
+    async def interrupt(self) -> None:
+        """Interrupt the running cell."""
+
+    @abstractmethod
+    async def restart(self) -> None:
+        """Restart the kernel; all variables are lost."""
+
+    def note_activity(self) -> None:
+        """Note that the kernel gets something to do."""
+        return
+
+    async def request(
+        self,
+        operation: str,
+        fields: Mapping[str, Any] | None = None,
+        body: bytes | None = None,
+        *,
+        load: bool = True,
+    ) -> Reply:
+        """Send a request of the current call, and collect the notes for its agent."""
+        notes = current_notes.get()
+        if notes is not None:
+            fields = {**(fields or {}), "notes": True}
+        reply = await self.send(operation, fields, body, load=load, cancellable=True)
+        if notes is not None:
+            notes += reply.fields.get("notes", ())
+        return reply
+
+    async def ask(self, operation: str, *, load: bool = True, **fields: Any) -> Any:
+        """Send a request of the current call; return the JSON of the reply."""
+        return json.loads((await self.request(operation, fields, load=load)).body or b"{}")
+
+    async def _execute(
+        self,
+        operation: str,
+        kind: str,
+        args: Mapping[str, Any],
+        timeout: float | None,
+        **fields: Any,
+    ) -> Any:
+        """Execute an Action with a new key for progress polling; return the JSON of the reply."""
+        self.note_activity()
+        key = uuid.uuid4().hex
+        actions = current_actions.get()
+        if actions is not None:
+            actions.add(RunningAction(self, key))
+        action: dict[str, Any] = {"action": kind, "args": dict(args)}
+        if timeout is not None:
+            action["timeout"] = timeout
+        body = json.dumps({"action": action}).encode()
+        reply = await self.request(operation, {"key": key, **fields}, body)
+        return json.loads(reply.body or b"{}")
+
+    async def act(self, kind: str, args: Mapping[str, Any], timeout: float | None = None) -> Any:
+        """Execute an Action with a hard timeout in seconds; return its Observation's wire form."""
+        # Paths are relative to the shell's directory, as in an agent's other tools.
+        return await self._execute("execute_action", kind, args, timeout, relative_paths=True)
+
+    async def run_cell(
+        self,
+        args: Mapping[str, Any],
+        timeout: float | None = None,
+        *,
+        store_history: bool = False,
+    ) -> Any:
+        """Run a cell; return its Observation's wire form, notebook outputs and execution count.
+
+        It is interrupted after ``timeout`` seconds. ``store_history`` numbers it like a person's.
+        """
+        return await self._execute(
+            "run_cell", "run_ipython", args, timeout, store_history=store_history
+        )
