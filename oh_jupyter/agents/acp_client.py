@@ -108,8 +108,8 @@ class AcpClient:
         self.turn: AgentTurn | None = None
         self.last_update = 0.0
         self.on_change: Callable[[AgentTurn], None] = lambda turn: None
-        self.costs: tuple[float, str] | None = None
         self.save_documents: Callable[[], None] = lambda: None
+        self._costs = ("", 0.0)
         self._executor = executor
         self._environment = environment
         self._workspace = os.path.realpath(executor.workspace_dir)
@@ -348,10 +348,10 @@ class AcpClient:
             case AgentPlanUpdate(entries=entries):
                 turn.plan = [PlanEntry(entry.content, entry.status) for entry in entries]
             case UsageUpdate(cost=cost) if cost is not None:
-                before = self.costs[0] if self.costs is not None else 0.0
+                before = self._costs[1] if self._costs[0] == session_id else 0.0
                 turn.cost = (turn.cost or 0.0) + cost.amount - before
                 turn.currency = cost.currency
-                self.costs = (cost.amount, cost.currency)
+                self._costs = (session_id, cost.amount)
             case _:
                 return
         self.on_change(turn)

@@ -8,7 +8,6 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,10 +21,8 @@ from acp.schema import (
     HttpHeader,
     HttpMcpServer,
     Implementation,
-    InitializeResponse,
     McpServerStdio,
     PromptResponse,
-    SessionCapabilities,
 )
 from pydantic import ValidationError
 
@@ -33,11 +30,11 @@ from oh_jupyter._version import __version__
 from oh_jupyter.agents.acp_client import AcpClient
 from oh_jupyter.agents.children import END_GRACE_SECONDS, end_child, start_child
 from oh_jupyter.agents.commands import AgentCommand
+from oh_jupyter.agents.conversation import Conversation
 from oh_jupyter.agents.failures import advice, failure_message, trouble
 from oh_jupyter.agents.tool_server import TOOL_SERVER, ToolServer, save_open_documents
 from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.agents.turn import AgentTurn
-from oh_jupyter.agents.undone import UndoneTurns
 from oh_jupyter.config import environment_without_secrets
 from oh_jupyter.control_messages import GUEST_VARIABLE
 from oh_jupyter.errors import AgentError
@@ -72,7 +69,6 @@ class AgentSession:
 
     def __init__(self, executor: ActionExecutor, command: AgentCommand) -> None:
         self.command = command
-        self.session_id = ""
         self.turns = 0
         self.problem = ""
         self._executor = executor
@@ -81,22 +77,23 @@ class AgentSession:
         self._client = AcpClient(executor, environment, command.name.capitalize())
         self._environment = environment
         self._busy = asyncio.Lock()
-        self._undone = UndoneTurns()
-        self._before = ""
-        self._is_resumed = False
-        self._servers: list[HttpMcpServer | McpServerStdio] = []
         self._cancelling: asyncio.Task[None] | None = None
         self._request: asyncio.Task[PromptResponse] | None = None
         self._watcher: asyncio.Task[None] | None = None
-        self._info: InitializeResponse | None = None
         self._child: Child
         self._transport: ChildTransport
         self._connection: acp.ClientSideConnection
+        self._conversation: Conversation
 
     @property
     def is_busy(self) -> bool:
         """Whether a turn is running."""
         return self._busy.locked()
+
+    @property
+    def resumable_id(self) -> str:
+        """The agent's id of the session that a later kernel can resume."""
+        return self._conversation.resumable_id
 
     @property
     def pid(self) -> int:
@@ -125,6 +122,12 @@ class AgentSession:
         self._transport = ChildTransport(self._child)
         self._transport.on_stderr = self._report_trouble
         self._connection = connect(self._client, self._transport)
+        self._conversation = Conversation(
+            self.command.name,
+            self._connection,
+            self._ask,
+            lambda: self._executor.settings.agent_start_timeout,
+        )
         self._watcher = asyncio.create_task(self._watch())
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -156,78 +159,31 @@ class AgentSession:
                 f"{self.command.name} speaks version {info.protocol_version} of the Agent Client "
                 f"Protocol, and oh_jupyter version {acp.PROTOCOL_VERSION}. Update the older one"
             )
-        self._info = info
         if info.agent_info is not None:
             self._client.name = info.agent_info.title or info.agent_info.name
+        capabilities = info.agent_capabilities or AgentCapabilities()
+        servers = []
         if tools is not None and self.command.configure_tools is None:
-            self._servers = [self._mcp_server(tools)]
-        if resume is None:
-            self.session_id = await self._new_session()
-            return
-        if not (info.agent_capabilities and info.agent_capabilities.load_session):
-            raise AgentError(f"{self.command.name} cannot resume an earlier conversation")
-        await self._ask(
-            self._connection.load_session(
-                cwd=self._executor.workspace_dir,
-                session_id=resume,
-                mcp_servers=self._servers,
-                **dict(self.command.session_options),
-            )
-        )
-        self.session_id, self._is_resumed = resume, True
-
-    async def _new_session(self) -> str:
-        created = await self._ask(
-            self._connection.new_session(
-                cwd=self._executor.workspace_dir,
-                mcp_servers=self._servers,
-                **dict(self.command.session_options),
-            )
-        )
-        return str(created.session_id)
+            servers = [self._mcp_server(tools, capabilities)]
+        parameters = {
+            "cwd": self._executor.workspace_dir,
+            "mcp_servers": servers,
+            **self.command.session_options,
+        }
+        await self._conversation.open(capabilities, parameters, resume)
 
     async def forget_undone(self) -> bool:
-        """Continue in a session without the turns that were undone; return whether it is new.
-
-        That needs an agent with several sessions. The protocol's fork copies a session as it is
-        now, so the new one starts with what was said in the turns that stand.
-        """
-        can_start_over = self._has_several_sessions and not self._is_resumed
-        if self.is_busy or self.problem or not can_start_over or not self._undone.has_news:
+        """Continue without the undone turns; return whether the agent then remembers nothing."""
+        if self.is_busy or self.problem:
             return False
         async with self._busy:
-            try:
-                async with asyncio.timeout(self._executor.settings.agent_start_timeout):
-                    session_id = await self._new_session()
-            except (AgentError, TimeoutError) as error:  # the next prompt says what was undone
-                logger.warning("%s started no new session: %s", self.command.name, error)
-                return False
-            old, self.session_id = self.session_id, session_id
-            self._before = self._undone.start_over()
-            self._client.costs = None
-            if self._session_capabilities.close is not None:
-                with suppress(AgentError):
-                    await self._ask(self._connection.close_session(session_id=old))
-        return True
+            return await self._conversation.forget_undone()
 
-    @property
-    def _capabilities(self) -> AgentCapabilities:
-        known = None if self._info is None else self._info.agent_capabilities
-        return known or AgentCapabilities()
-
-    @property
-    def _session_capabilities(self) -> SessionCapabilities:
-        return self._capabilities.session_capabilities or SessionCapabilities()
-
-    @property
-    def _has_several_sessions(self) -> bool:
-        has_fork = self._session_capabilities.fork is not None
-        return has_fork or bool(self._capabilities.load_session)
-
-    def _mcp_server(self, tools: ToolServer) -> HttpMcpServer | McpServerStdio:
+    def _mcp_server(
+        self, tools: ToolServer, capabilities: AgentCapabilities
+    ) -> HttpMcpServer | McpServerStdio:
         """Return our MCP server by HTTP, or by a relay if the agent only starts programs."""
-        capabilities = self._info.agent_capabilities if self._info is not None else None
-        mcp = capabilities.mcp_capabilities if capabilities is not None else None
+        mcp = capabilities.mcp_capabilities
         if mcp is not None and mcp.http:
             headers = [HttpHeader(name=name, value=value) for name, value in tools.headers.items()]
             return HttpMcpServer(
@@ -319,19 +275,18 @@ class AgentSession:
             self._executor.events.add_event(MessageAction(text), source)
             last_id = self._executor.events.latest_id
             on_begin()
-            self._undone.add(turn)
+            earlier = self._conversation.begin(turn)
             turn.checkpoint = await self._executor.turns.begin(text, self.command.name)
             self._client.begin(turn, on_change)
             self._executor.interrupted_guests.discard(self._guest)
             try:
-                notice, before = self._undone.notice(), self._before
-                self._before = ""
-                parts = (context, before, notice, text)
-                await self._take_turn(turn, "\n\n".join(filter(None, parts)))
+                await self._take_turn(turn, "\n\n".join(filter(None, (context, earlier, text))))
             finally:
                 self._client.end()
                 self._record(turn)
                 ended = self._executor.turns.end(turn.checkpoint)
+                if not self.problem:
+                    self._conversation.keep_for_return(self._cancelling)
             if ended is not None:
                 await asyncio.wait({ended})
             changes = await self._executor.in_thread(
@@ -348,7 +303,9 @@ class AgentSession:
     async def _take_turn(self, turn: AgentTurn, text: str) -> None:
         blocks: list[Any] = [acp.text_block(text)]
         request = asyncio.create_task(
-            self._ask(self._connection.prompt(session_id=self.session_id, prompt=blocks))
+            self._ask(
+                self._connection.prompt(session_id=self._conversation.session_id, prompt=blocks)
+            )
         )
         self._request = request
         try:
@@ -393,7 +350,7 @@ class AgentSession:
             # Codex does not forward a cancel to its MCP servers, and a call may be in transit.
             self._executor.interrupt_guest(self._guest)
             if not self.problem:
-                await self._connection.cancel(session_id=self.session_id)
+                await self._connection.cancel(session_id=self._conversation.session_id)
             done, _ = await asyncio.wait({request}, timeout=CANCEL_TIMEOUT_SECONDS)
             self._client.cancel()  # Actions that started in between
             if not done:
@@ -418,6 +375,7 @@ class AgentSession:
         if self._watcher is not None:
             self._watcher.cancel()
             await asyncio.wait({self._watcher})
+        self._conversation.close()
         await self._connection.close()
         await self._transport.close()
         await self._executor.in_thread(self._child.terminate, END_GRACE_SECONDS)
