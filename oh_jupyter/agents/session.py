@@ -39,6 +39,7 @@ from oh_jupyter.config import environment_without_secrets
 from oh_jupyter.control_messages import GUEST_VARIABLE
 from oh_jupyter.errors import AgentError
 from oh_jupyter.events import EventSource, MessageAction
+from oh_jupyter.events.actor import agent_name
 from oh_jupyter.process import PIPE, Child
 from oh_jupyter.runtime.session_changes import turn_changes
 
@@ -74,7 +75,7 @@ class AgentSession:
         self._executor = executor
         self._guest = f"{command.name}-{secrets.token_hex(4)}"
         environment = environment_without_secrets()
-        self._client = AcpClient(executor, environment, command.name.capitalize())
+        self._client = AcpClient(executor, environment, self._guest)
         self._environment = environment
         self._busy = asyncio.Lock()
         self._cancelling: asyncio.Task[None] | None = None
@@ -159,8 +160,6 @@ class AgentSession:
                 f"{self.command.name} speaks version {info.protocol_version} of the Agent Client "
                 f"Protocol, and oh_jupyter version {acp.PROTOCOL_VERSION}. Update the older one"
             )
-        if info.agent_info is not None:
-            self._client.name = info.agent_info.title or info.agent_info.name
         capabilities = info.agent_capabilities or AgentCapabilities()
         servers = []
         if tools is not None and self.command.configure_tools is None:
@@ -276,7 +275,8 @@ class AgentSession:
             last_id = self._executor.events.latest_id
             on_begin()
             earlier = self._conversation.begin(turn)
-            turn.checkpoint = await self._executor.turns.begin(text, self.command.name)
+            who = agent_name({"guest": self._guest})
+            turn.checkpoint = await self._executor.turns.begin(text, who)
             self._client.begin(turn, on_change)
             self._executor.interrupted_guests.discard(self._guest)
             try:
@@ -368,7 +368,9 @@ class AgentSession:
 
     def _record(self, turn: AgentTurn) -> None:
         if turn.text:
-            self._executor.events.add_event(MessageAction(turn.text), "agent")
+            message = MessageAction(turn.text)
+            message.actor = {"guest": self._guest}
+            self._executor.events.add_event(message, "agent")
 
     async def close(self) -> None:
         """End the agent and all of its processes."""

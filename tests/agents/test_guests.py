@@ -123,7 +123,7 @@ def test_a_turn_begins_at_a_checkpoint(guests: Guests) -> None:
     turn = guests.prompt("write a.txt: x\nwrite b.txt: y\nrun echo x > made-by-the-shell.txt")
     turns = guests.runtime.executor.turns
     (entry,) = turns.checkpoints.entries()
-    assert (entry.id, entry.who, entry.kind) == (turn.checkpoint, turn.agent, "turn")
+    assert (entry.id, entry.who, entry.kind) == (turn.checkpoint, "Scripted", "turn")
     guests.call(turns.rewind(entry.id, Scope(), preview=False))
     assert [path.name for path in guests.folder.iterdir()] == ["a.txt"]
     assert (guests.folder / "a.txt").read_text() == "before\n"
@@ -499,7 +499,7 @@ def test_what_an_agents_error_says_and_what_to_do_is_told(make_guests: MakeGuest
 
 
 def test_a_question_does_not_overwrite_the_call_that_it_is_about(guests: Guests) -> None:
-    client = AcpClient(guests.runtime.executor, {}, "Scripted")
+    client = AcpClient(guests.runtime.executor, {}, "scripted-0a1b2c3d")
     turn = AgentTurn("codex", "x")
     client.begin(turn, lambda turn: None)
     options = [PermissionOption(kind="allow_once", name="Yes", option_id="yes")]
