@@ -10,11 +10,12 @@ It needs no model: each line of the prompt is one step. ::
     run wc -l notes.txt
     ask run rm notes.txt
     tool run_ipython {"code": "total = 1 + 1"}
+    recall
 
 ``run`` is a terminal of the client, ``read`` and ``write`` are its files, ``ask run`` and ``ask
-write`` request permission first, and ``tool`` calls a tool of the first MCP server that the client
-gave. Lines that begin with none of these words are answered by what they say. Try it in a notebook
-with::
+write`` request permission first, ``tool`` calls a tool of the first MCP server that the client
+gave, and ``recall`` repeats the earlier prompts of the conversation. Lines that begin with none of
+these words are answered by what they say. Try it in a notebook with::
 
     %env OH_JUPYTER_AGENTS={"scripted": "python examples/scripted_agent.py"}
     %load_ext oh_jupyter
@@ -34,12 +35,15 @@ import acp
 from acp.schema import (
     AgentCapabilities,
     Cost,
+    ForkSessionResponse,
     InitializeResponse,
     LoadSessionResponse,
     NewSessionResponse,
     PermissionOption,
     PlanEntry,
     PromptResponse,
+    SessionCapabilities,
+    SessionForkCapabilities,
     TextContentBlock,
     ToolCallUpdate,
     UsageUpdate,
@@ -101,14 +105,16 @@ class ToolProgram:
 class ScriptedAgent:
     """Carries out the lines of a prompt."""
 
-    def __init__(self, has_sessions: bool = True) -> None:
-        """Declare that earlier conversations can be loaded, or not."""
+    def __init__(self, has_sessions: bool = True, has_forks: bool = False) -> None:
+        """Declare that earlier conversations can be loaded, or forked, or not."""
         self._has_sessions = has_sessions
+        self._has_forks = has_forks
         self._ids = count(1)
         self._turns: dict[str, asyncio.Task[None]] = {}
         self._folders: dict[str, str] = {}
         self._servers: dict[str, list[Any]] = {}
-        self._prompts: dict[str, int] = {}
+        self._prompts: dict[str, list[str]] = {}
+        self._costs: dict[str, float] = {}
         self._tools = ToolProgram()
 
     def on_connect(self, connection: acp.Client) -> None:
@@ -117,9 +123,13 @@ class ScriptedAgent:
 
     async def initialize(self, protocol_version: int, **kwargs: Any) -> InitializeResponse:
         """Say what this agent can."""
+        fork = SessionForkCapabilities() if self._has_forks else None
         return InitializeResponse(
             protocol_version=acp.PROTOCOL_VERSION,
-            agent_capabilities=AgentCapabilities(load_session=self._has_sessions),
+            agent_capabilities=AgentCapabilities(
+                load_session=self._has_sessions,
+                session_capabilities=SessionCapabilities(fork=fork),
+            ),
         )
 
     async def new_session(
@@ -133,21 +143,33 @@ class ScriptedAgent:
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: list[Any] | None = None, **kwargs: Any
     ) -> LoadSessionResponse:
-        """Go on with a conversation, of which this agent remembers nothing."""
+        """Go on with a conversation, of which only this process remembers anything."""
         self._begin(session_id, cwd, mcp_servers)
         text = acp.update_agent_message_text("What was said before is told again.")
         await self._client.session_update(session_id=session_id, update=text)
         return LoadSessionResponse()
 
+    async def fork_session(
+        self, session_id: str, cwd: str, mcp_servers: list[Any] | None = None, **kwargs: Any
+    ) -> ForkSessionResponse:
+        """Begin a conversation that remembers another."""
+        if session_id not in self._prompts:
+            raise acp.RequestError.resource_not_found(session_id)
+        forked = await self.new_session(cwd, mcp_servers)
+        self._prompts[forked.session_id] += self._prompts[session_id]
+        return ForkSessionResponse(session_id=forked.session_id)
+
     def _begin(self, session_id: str, cwd: str, servers: list[Any] | None) -> None:
         self._folders[session_id] = cwd
         self._servers[session_id] = servers or []
-        self._prompts[session_id] = 0
+        self._prompts.setdefault(session_id, [])
+        self._costs.setdefault(session_id, 0.0)
 
     async def prompt(self, session_id: str, prompt: list[Any], **kwargs: Any) -> PromptResponse:
         """Carry out the lines of a prompt."""
         text = "\n".join(block.text for block in prompt if isinstance(block, TextContentBlock))
-        self._prompts[session_id] += 1
+        self._prompts[session_id].append(text)
+        self._costs[session_id] += 0.01
         self._turns[session_id] = turn = asyncio.create_task(self._carry_out(session_id, text))
         try:
             await turn
@@ -157,7 +179,7 @@ class ScriptedAgent:
             session_update="usage_update",
             size=1000,
             used=len(text),
-            cost=Cost(amount=self._prompts[session_id] / 100, currency="USD"),
+            cost=Cost(amount=self._costs[session_id], currency="USD"),
         )
         await self._client.session_update(session_id=session_id, update=usage)
         return PromptResponse(stop_reason="end_turn")
@@ -190,7 +212,11 @@ class ScriptedAgent:
         await self._say(session_id, "\n\n")
 
     async def _do_prompts(self, session_id: str, text: str) -> None:
-        await self._say(session_id, f"That was prompt {self._prompts[session_id]}.\n\n")
+        await self._say(session_id, f"That was prompt {len(self._prompts[session_id])}.\n\n")
+
+    async def _do_recall(self, session_id: str, text: str) -> None:
+        for prompt in self._prompts[session_id][:-1]:
+            await self._say(session_id, f"You said before: {prompt}\n\n")
 
     async def _do_think(self, session_id: str, text: str) -> None:
         update = acp.update_agent_thought_text(text)
@@ -301,4 +327,5 @@ class ScriptedAgent:
 
 
 if __name__ == "__main__":
-    asyncio.run(acp.run_agent(ScriptedAgent("--no-sessions" not in sys.argv)))
+    agent = ScriptedAgent("--no-sessions" not in sys.argv, "--forks" in sys.argv)
+    asyncio.run(acp.run_agent(agent, use_unstable_protocol=True))

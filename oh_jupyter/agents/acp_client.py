@@ -102,16 +102,16 @@ _READ_ONLY_KINDS = ("read", "search", "think", "fetch")
 class AcpClient:
     """Client of one agent, on the runtime's loop; drops updates outside of a turn."""
 
-    def __init__(self, executor: ActionExecutor, environment: dict[str, str], name: str) -> None:
-        """Take the agent's ``name`` for people, which may change when it says its own."""
-        self.name = name
+    def __init__(self, executor: ActionExecutor, environment: dict[str, str], guest: str) -> None:
+        """Take the name of the agent's conversation, which identifies its Actions."""
         self.turn: AgentTurn | None = None
         self.last_update = 0.0
         self.on_change: Callable[[AgentTurn], None] = lambda turn: None
-        self.costs: tuple[float, str] | None = None
         self.save_documents: Callable[[], None] = lambda: None
+        self._costs = ("", 0.0)
         self._executor = executor
         self._environment = environment
+        self._guest = guest
         self._workspace = os.path.realpath(executor.workspace_dir)
         self._terminals: dict[str, AgentTerminal] = {}
         self._terminal_count = 0
@@ -149,7 +149,7 @@ class AcpClient:
     ) -> Observation:
         """Execute an Action of the agent; return an error if it was cancelled."""
         principal: EventSource = "user" if approved else "agent"
-        action.actor = {"client": self.name}
+        action.actor = {"guest": self._guest}
         task = asyncio.create_task(
             self._executor.run_action(
                 action, "agent", principal=principal, execute=execute, only_asks=only_asks
@@ -348,10 +348,10 @@ class AcpClient:
             case AgentPlanUpdate(entries=entries):
                 turn.plan = [PlanEntry(entry.content, entry.status) for entry in entries]
             case UsageUpdate(cost=cost) if cost is not None:
-                before = self.costs[0] if self.costs is not None else 0.0
+                before = self._costs[1] if self._costs[0] == session_id else 0.0
                 turn.cost = (turn.cost or 0.0) + cost.amount - before
                 turn.currency = cost.currency
-                self.costs = (cost.amount, cost.currency)
+                self._costs = (session_id, cost.amount)
             case _:
                 return
         self.on_change(turn)

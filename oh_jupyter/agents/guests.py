@@ -125,11 +125,8 @@ class GuestAgents:
                 session = await self._start(command, resume)
             self.current = name
         await self._mark_undone()
-        is_new = session.turns == 0 and not resume
-        if await session.forget_undone():
-            is_new = True
-            await self._save_session(name, session.session_id)
-        introduction = context() if is_new else ""
+        knows_nothing = await session.forget_undone() or (session.turns == 0 and not resume)
+        introduction = context() if knows_nothing else ""
         turn = AgentTurn(name, text, notices=list(notices))
 
         def begin() -> None:
@@ -149,6 +146,7 @@ class GuestAgents:
                 turn.notices.append(NO_TOOLS.format(name=name))
             if turn.began:
                 self._on_turn(turn)
+                await self._save_session(name, session.resumable_id)
 
     def _mark_undone_later(self) -> None:
         run_in_background(self._mark_undone())
@@ -183,7 +181,7 @@ class GuestAgents:
         session = AgentSession(self._executor, command, self._offer)
         await session.start(session_id)
         self._sessions[command.name] = session
-        await self._save_session(command.name, session.session_id)
+        await self._save_session(command.name, session.resumable_id)
         return session
 
     def interrupt(self, name: str) -> None:
@@ -240,7 +238,10 @@ class GuestAgents:
         return session_id if isinstance(session_id, str) else None
 
     async def _save_session(self, name: str, session_id: str) -> None:
-        contents = json.dumps({**await self._saved(), name: session_id})
+        saved = await self._saved()
+        if saved.get(name) == session_id:
+            return
+        contents = json.dumps({**saved, name: session_id})
         with suppress(StorageError):  # the conversation continues, it just cannot be resumed later
             await self._executor.in_thread(
                 self._executor.file_store.write, self._saved_path, contents

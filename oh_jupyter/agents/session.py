@@ -7,7 +7,6 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import acp
@@ -16,10 +15,8 @@ from acp.schema import (
     ClientCapabilities,
     FileSystemCapabilities,
     Implementation,
-    InitializeResponse,
     McpServerStdio,
     PromptResponse,
-    SessionCapabilities,
 )
 from pydantic import ValidationError
 
@@ -27,14 +24,15 @@ from oh_jupyter._version import __version__
 from oh_jupyter.agents.acp_client import AcpClient
 from oh_jupyter.agents.children import END_GRACE_SECONDS, end_child, start_child
 from oh_jupyter.agents.commands import TOOL_SERVER, AgentCommand
+from oh_jupyter.agents.conversation import Conversation
 from oh_jupyter.agents.failures import advice, failure_message, trouble
 from oh_jupyter.agents.tool_socket import GuestTools, ToolSocket
 from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.agents.turn import AgentTurn
-from oh_jupyter.agents.undone import UndoneTurns
 from oh_jupyter.config import environment_without_secrets
 from oh_jupyter.errors import AgentError
 from oh_jupyter.events import EventSource, MessageAction
+from oh_jupyter.events.actor import agent_name
 from oh_jupyter.process import PIPE, Child
 from oh_jupyter.runtime.session_changes import turn_changes
 
@@ -69,18 +67,14 @@ class AgentSession:
     ) -> None:
         """Prepare; ``offer`` makes the tools of a guest, by the name of its conversation."""
         self.command = command
-        self.session_id = ""
         self.turns = 0
         self.problem = ""
         self._executor = executor
         self._guest = f"{command.name}-{secrets.token_hex(4)}"
         environment = environment_without_secrets()
-        self._client = AcpClient(executor, environment, command.name.capitalize())
+        self._client = AcpClient(executor, environment, self._guest)
         self._environment = environment
         self._busy = asyncio.Lock()
-        self._undone = UndoneTurns()
-        self._before = ""
-        self._is_resumed = False
         self.tools: ToolSocket | None = None
         if offer is not None:
             tools = offer(self._guest)
@@ -89,15 +83,20 @@ class AgentSession:
         self._cancelling: asyncio.Task[None] | None = None
         self._request: asyncio.Task[PromptResponse] | None = None
         self._watcher: asyncio.Task[None] | None = None
-        self._info: InitializeResponse | None = None
         self._child: Child
         self._transport: ChildTransport
         self._connection: acp.ClientSideConnection
+        self._conversation: Conversation
 
     @property
     def is_busy(self) -> bool:
         """Whether a turn is running."""
         return self._busy.locked()
+
+    @property
+    def resumable_id(self) -> str:
+        """The agent's id of the session that a later kernel can resume."""
+        return self._conversation.resumable_id
 
     @property
     def pid(self) -> int:
@@ -126,6 +125,12 @@ class AgentSession:
         self._transport = ChildTransport(self._child)
         self._transport.on_stderr = self._report_trouble
         self._connection = connect(self._client, self._transport)
+        self._conversation = Conversation(
+            self.command.name,
+            self._connection,
+            self._ask,
+            lambda: self._executor.settings.agent_start_timeout,
+        )
         self._watcher = asyncio.create_task(self._watch())
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -157,71 +162,20 @@ class AgentSession:
                 f"{self.command.name} speaks version {info.protocol_version} of the Agent Client "
                 f"Protocol, and oh_jupyter version {acp.PROTOCOL_VERSION}. Update the older one"
             )
-        self._info = info
-        if info.agent_info is not None:
-            self._client.name = info.agent_info.title or info.agent_info.name
-        if resume is None:
-            self.session_id = await self._new_session()
-            return
-        if not (info.agent_capabilities and info.agent_capabilities.load_session):
-            raise AgentError(f"{self.command.name} cannot resume an earlier conversation")
-        await self._ask(
-            self._connection.load_session(
-                cwd=self._executor.workspace_dir,
-                session_id=resume,
-                mcp_servers=self._mcp_servers,
-                **dict(self.command.session_options),
-            )
-        )
-        self.session_id, self._is_resumed = resume, True
-
-    async def _new_session(self) -> str:
-        created = await self._ask(
-            self._connection.new_session(
-                cwd=self._executor.workspace_dir,
-                mcp_servers=self._mcp_servers,
-                **dict(self.command.session_options),
-            )
-        )
-        return str(created.session_id)
+        capabilities = info.agent_capabilities or AgentCapabilities()
+        parameters = {
+            "cwd": self._executor.workspace_dir,
+            "mcp_servers": self._mcp_servers,
+            **self.command.session_options,
+        }
+        await self._conversation.open(capabilities, parameters, resume)
 
     async def forget_undone(self) -> bool:
-        """Continue in a session without the turns that were undone; return whether it is new.
-
-        That needs an agent with several sessions. The protocol's fork copies a session as it is
-        now, so the new one starts with what was said in the turns that stand.
-        """
-        can_start_over = self._has_several_sessions and not self._is_resumed
-        if self.is_busy or self.problem or not can_start_over or not self._undone.has_news:
+        """Continue without the undone turns; return whether the agent then remembers nothing."""
+        if self.is_busy or self.problem:
             return False
         async with self._busy:
-            try:
-                async with asyncio.timeout(self._executor.settings.agent_start_timeout):
-                    session_id = await self._new_session()
-            except (AgentError, TimeoutError) as error:  # the next prompt says what was undone
-                logger.warning("%s started no new session: %s", self.command.name, error)
-                return False
-            old, self.session_id = self.session_id, session_id
-            self._before = self._undone.start_over()
-            self._client.costs = None
-            if self._session_capabilities.close is not None:
-                with suppress(AgentError):
-                    await self._ask(self._connection.close_session(session_id=old))
-        return True
-
-    @property
-    def _capabilities(self) -> AgentCapabilities:
-        known = None if self._info is None else self._info.agent_capabilities
-        return known or AgentCapabilities()
-
-    @property
-    def _session_capabilities(self) -> SessionCapabilities:
-        return self._capabilities.session_capabilities or SessionCapabilities()
-
-    @property
-    def _has_several_sessions(self) -> bool:
-        has_fork = self._session_capabilities.fork is not None
-        return has_fork or bool(self._capabilities.load_session)
+            return await self._conversation.forget_undone()
 
     @property
     def _mcp_servers(self) -> list[McpServerStdio]:
@@ -307,21 +261,19 @@ class AgentSession:
             self._executor.events.add_event(MessageAction(text), source)
             last_id = self._executor.events.latest_id
             on_begin()
-            self._undone.add(turn)
-            turn.checkpoint = await self._executor.turns.begin(
-                text, self.command.name, {"guest": self._guest}
-            )
+            earlier = self._conversation.begin(turn)
+            who = agent_name({"guest": self._guest})
+            turn.checkpoint = await self._executor.turns.begin(text, who, {"guest": self._guest})
             self._client.begin(turn, on_change)
             self._executor.interrupted_guests.discard(self._guest)
             try:
-                notice, before = self._undone.notice(), self._before
-                self._before = ""
-                parts = (context, before, notice, text)
-                await self._take_turn(turn, "\n\n".join(filter(None, parts)))
+                await self._take_turn(turn, "\n\n".join(filter(None, (context, earlier, text))))
             finally:
                 self._client.end()
                 self._record(turn)
                 ended = self._executor.turns.end(turn.checkpoint)
+                if not self.problem:
+                    self._conversation.keep_for_return(self._cancelling)
             if ended is not None:
                 await asyncio.wait({ended})
             changes = await self._executor.in_thread(
@@ -338,7 +290,9 @@ class AgentSession:
     async def _take_turn(self, turn: AgentTurn, text: str) -> None:
         blocks: list[Any] = [acp.text_block(text)]
         request = asyncio.create_task(
-            self._ask(self._connection.prompt(session_id=self.session_id, prompt=blocks))
+            self._ask(
+                self._connection.prompt(session_id=self._conversation.session_id, prompt=blocks)
+            )
         )
         self._request = request
         try:
@@ -383,7 +337,7 @@ class AgentSession:
             # Codex does not forward a cancel to its MCP servers, and a call may be in transit.
             self._executor.interrupt_guest(self._guest)
             if not self.problem:
-                await self._connection.cancel(session_id=self.session_id)
+                await self._connection.cancel(session_id=self._conversation.session_id)
             done, _ = await asyncio.wait({request}, timeout=CANCEL_TIMEOUT_SECONDS)
             self._client.cancel()  # Actions that started in between
             if not done:
@@ -401,13 +355,16 @@ class AgentSession:
 
     def _record(self, turn: AgentTurn) -> None:
         if turn.text:
-            self._executor.events.add_event(MessageAction(turn.text), "agent")
+            message = MessageAction(turn.text)
+            message.actor = {"guest": self._guest}
+            self._executor.events.add_event(message, "agent")
 
     async def close(self) -> None:
         """End the agent and all of its processes."""
         if self._watcher is not None:
             self._watcher.cancel()
             await asyncio.wait({self._watcher})
+        self._conversation.close()
         await self._connection.close()
         await self._transport.close()
         if self.tools is not None:

@@ -36,22 +36,29 @@ class UndoneTurns:
         self._turns: list[AgentTurn] = []
         self._reported: set[int] = set()
 
-    def add(self, turn: AgentTurn) -> None:
-        """Add a turn that starts."""
+    def add(self, turn: AgentTurn) -> int:
+        """Add a turn that starts; return its number."""
         self._turns.append(turn)
+        return len(self._turns) - 1
+
+    @property
+    def standing(self) -> tuple[int, ...]:
+        """Numbers of the turns that are not undone."""
+        return tuple(number for number, turn in enumerate(self._turns) if not turn.undone)
 
     @property
     def has_news(self) -> bool:
         """Whether turns were undone or restored that the agent knows otherwise."""
         return any(turn.undone != (n in self._reported) for n, turn in enumerate(self._turns))
 
-    def start_over(self) -> str:
-        """Return what an agent without a memory needs to continue, or "" if that is nothing.
-
-        The agent then knows the turns that stand, and no other.
-        """
+    def mark_reported(self) -> None:
+        """Record that the agent knows the turns that stand, and no other."""
         self._reported = {n for n, turn in enumerate(self._turns) if turn.undone}
-        standing = [_said(turn) for turn in self._turns if not turn.undone]
+
+    def start_over(self) -> str:
+        """Return what an agent without a memory needs to continue, or "" if that is nothing."""
+        self.mark_reported()
+        standing = [_said(self._turns[number]) for number in self.standing]
         size, first = 0, len(standing)
         while first > 0 and size + len(standing[first - 1]) <= MAX_BEFORE_CHARS:
             first -= 1

@@ -117,15 +117,19 @@ class Git:
 
     def _write_ignored(self) -> None:
         ignored = [*_IGNORED]
-        if self.work_tree == Path.home().resolve():
-            ignored.append("/.*")  # keys, caches, and the state of programs
-        for own in map(Path, self._own_folders):
-            name = own.relative_to(self.work_tree).as_posix()
-            ignored.append(f"/{_PATTERN.sub(_escaped, name)}/")
+        home = Path.home().resolve()
+        if home.is_relative_to(self.work_tree):
+            ignored.append(f"{self._pattern(home)}.*")  # keys, caches, and the state of programs
+        ignored += [self._pattern(Path(own)) for own in self._own_folders]
         text = "".join(f"{line}\n" for line in ignored)
         exclude = self.directory / "info" / "exclude"
         if not exclude.exists() or exclude.read_text() != text:
             exclude.write_text(text)
+
+    def _pattern(self, folder: Path) -> str:
+        """Return a folder of the work tree as a pattern of git."""
+        name = folder.relative_to(self.work_tree).as_posix()
+        return "/" if name == "." else f"/{_PATTERN.sub(_escaped, name)}/"
 
     def __call__(
         self,

@@ -15,15 +15,15 @@ current_actor: ContextVar[Mapping[str, str] | None] = ContextVar("current_actor"
 def agent_name(actor: Mapping[str, Any] | None) -> str:
     """Return an agent's name for people, or "" if unknown.
 
-    That is a persona's name, the name that a client gives itself, or that of the command that
-    started the agent.
+    That is a persona's name, the name by which a person started a guest, or the name that a client
+    gives itself. A guest has one name however it reaches us: its MCP client has another one.
     """
     known = actor or {}
     if persona := str(known.get("persona") or ""):
         return re.split("::|/", persona)[-1]
-    if client := str(known.get("client") or ""):
-        return client
-    return re.sub(r"-[0-9a-f]{8}$", "", str(known.get("guest") or "")).capitalize()
+    if guest := str(known.get("guest") or ""):
+        return re.sub(r"-[0-9a-f]{8}$", "", guest).capitalize()
+    return str(known.get("client") or "")
 
 
 def session_of(actor: Mapping[str, Any] | None) -> str:

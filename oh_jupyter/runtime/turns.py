@@ -23,7 +23,7 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
     MCPAction,
 )
-from oh_jupyter.events.actor import session_of, turn_owner
+from oh_jupyter.events.actor import agent_name, session_of, turn_owner
 from oh_jupyter.runtime.agent_work import AgentWork
 from oh_jupyter.runtime.shell_states import ShellStates
 
@@ -160,8 +160,9 @@ class Turns:
                         self._part_of = None
                         await self._end()
                     elif not await self._continues(session_of(action.actor)):
-                        by = turn_owner(action.actor)
-                        await self._begin(title_of(action), "agent", session_of(action.actor), by)
+                        who = agent_name(action.actor) or "agent"
+                        session, by = session_of(action.actor), turn_owner(action.actor)
+                        await self._begin(title_of(action), who, session, by)
                 except CheckpointError as error:
                     self._give_up(error)
         if principal != "user":

@@ -86,10 +86,18 @@ for line in sys.stdin:
     if method == "initialize":
         version = 99 if HOW == "other-version" else 1
         result: Any = {"protocolVersion": version}
+        if HOW == "cannot-fork":
+            capabilities = {"sessionCapabilities": {"fork": {}}}
+            result["agentCapabilities"] = capabilities
         if HOW == "nonsense":
             result = {"protocolVersion": "one"}
         send({"id": message["id"], "result": result})
     elif method == "session/new":
         send({"id": message["id"], "result": {"sessionId": "s"}})
+    elif method == "session/fork":
+        send({"id": message["id"], "error": {"code": -32002, "message": "Resource not found"}})
+    elif method == "session/prompt" and HOW == "cannot-fork":
+        say(f"You said: {message['params']['prompt'][0]['text']}")
+        turn(message["id"])
     elif method == "session/prompt":
         turn(message["id"])

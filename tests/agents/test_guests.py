@@ -121,7 +121,7 @@ def test_a_turn_begins_at_a_checkpoint(guests: Guests) -> None:
     turn = guests.prompt("write a.txt: x\nwrite b.txt: y\nrun echo x > made-by-the-shell.txt")
     turns = guests.runtime.executor.turns
     (entry,) = turns.checkpoints.entries()
-    assert (entry.id, entry.who, entry.kind) == (turn.checkpoint, turn.agent, "turn")
+    assert (entry.id, entry.who, entry.kind) == (turn.checkpoint, "Scripted", "turn")
     guests.call(turns.rewind(entry.id, Scope(), preview=False))
     assert [path.name for path in guests.folder.iterdir()] == ["a.txt"]
     assert (guests.folder / "a.txt").read_text() == "before\n"
@@ -132,10 +132,10 @@ def test_a_turn_that_is_undone_leaves_the_agents_memory(guests: Guests) -> None:
     turns = guests.runtime.executor.turns
     guests.prompt("say remember this")
     undone = guests.prompt("write a.txt: x")
-    session_id = guests.agents.at_work["scripted"].session_id
+    session_id = guests.agents.at_work["scripted"].resumable_id
     guests.call(turns.rewind(undone.checkpoint, Scope(), preview=False))
     said = guests.prompt("hello", context=lambda: "Introduction.").text
-    assert guests.agents.at_work["scripted"].session_id != session_id
+    assert guests.agents.at_work["scripted"].resumable_id != session_id
     assert said.startswith("You said: Introduction.\n\nNote from oh_jupyter: the user undid turns")
     assert "User: say remember this\nYou: remember this" in said
     assert "a.txt" not in said
@@ -145,9 +145,86 @@ def test_a_turn_that_is_undone_leaves_the_agents_memory(guests: Guests) -> None:
     assert guests.call(guests.agents._saved_session("scripted")) != session_id
     rewind = next(each for each in turns.checkpoints.entries() if each.kind == "rewind")
     guests.call(turns.rewind(rewind.id, Scope(), preview=False))
-    restored = guests.prompt("again").text
-    assert "User: write a.txt: x" in restored
-    assert "User: hello" not in restored, "the rewind was undone, and with it what came since"
+    assert recalled(guests, "scripted") == ["say remember this", "write a.txt: x"], (
+        "the rewind was undone, and with it what came since"
+    )
+
+
+def recalled(guests: Guests, agent: str) -> list[str]:
+    """The prompts that an agent remembers, of which none has an introduction or a note."""
+    lines = guests.prompt("recall", agent).text.splitlines()
+    return [line.removeprefix("You said before: ").strip() for line in lines if line]
+
+
+@pytest.fixture
+def forking(make_guests: MakeGuests) -> Guests:
+    agents = {"forking": command(SCRIPTED, "--forks", "--no-sessions")}
+    return make_guests(agents=agents, confirmation="never")
+
+
+@pytest.mark.thorough
+def test_a_rewind_returns_to_the_conversation_before_the_turn(forking: Guests) -> None:
+    turns = forking.runtime.executor.turns
+    first, second, third = (
+        forking.prompt(f"write {name}.txt: x", "forking") for name in ("a", "b", "c")
+    )
+    assert [turn.cost for turn in (first, second, third)] == [pytest.approx(0.01)] * 3
+    forking.call(turns.rewind(second.checkpoint, Scope(), preview=False))
+    assert recalled(forking, "forking") == ["write a.txt: x"]
+    assert recalled(forking, "forking") == ["write a.txt: x", "recall"]
+    rewind = next(each for each in turns.checkpoints.entries() if each.kind == "rewind")
+    forking.call(turns.rewind(rewind.id, Scope(), preview=False))
+    assert recalled(forking, "forking") == [f"write {name}.txt: x" for name in "abc"]
+    forking.call(turns.rewind(third.checkpoint, Scope(), preview=False))
+    assert recalled(forking, "forking") == ["write a.txt: x", "write b.txt: x"]
+    forking.call(turns.rewind(first.checkpoint, Scope(), preview=False))
+    said = forking.prompt("hello", "forking", context=lambda: "Introduction.").text
+    assert said == "You said: Introduction.\n\nhello"
+
+
+@pytest.mark.thorough
+def test_an_interrupted_turn_is_forgotten_like_others(forking: Guests) -> None:
+    forking.prompt("first", "forking")
+    prompting = forking.start("run sleep 1000", "forking")
+    wait_for(forking, lambda event: isinstance(event, CmdRunAction))
+    prompting.cancel()
+    with pytest.raises(CancelledError):
+        prompting.result(60)
+    interrupted = forking.agents.turns[-1]
+    assert recalled(forking, "forking") == ["first", "run sleep 1000"]
+    forking.call(
+        forking.runtime.executor.turns.rewind(interrupted.checkpoint, Scope(), preview=False)
+    )
+    assert recalled(forking, "forking") == ["first"]
+
+
+@pytest.mark.thorough
+def test_without_its_fork_a_conversation_starts_with_what_was_said(
+    make_guests: MakeGuests,
+) -> None:
+    guests = make_guests(agents={"broken": command(BROKEN, "cannot-fork")}, confirmation="never")
+    guests.prompt("remember this", "broken")
+    undone = guests.prompt("forget that", "broken")
+    guests.call(guests.runtime.executor.turns.rewind(undone.checkpoint, Scope(), preview=False))
+    said = guests.prompt("hello", "broken").text
+    assert "User: remember this\nYou: You said: remember this" in said
+    assert "forget" not in said
+
+
+@pytest.mark.thorough
+def test_a_resumed_conversation_returns_to_where_it_was_resumed(make_guests: MakeGuests) -> None:
+    settings: dict[str, Any] = {
+        "agents": {"forking": command(SCRIPTED, "--forks")},
+        "confirmation": "never",
+    }
+    first = make_guests(**settings)
+    first.prompt("long ago", "forking")
+    (saved,) = first.runtime.file_store.list("agents")
+    later = make_guests(**settings)
+    later.runtime.file_store.write(saved, first.runtime.file_store.read(saved))
+    undone = later.prompt("write a.txt: x", "forking", resume=True)
+    later.call(later.runtime.executor.turns.rewind(undone.checkpoint, Scope(), preview=False))
+    assert recalled(later, "forking") == []
 
 
 @pytest.mark.thorough
@@ -420,7 +497,7 @@ def test_what_an_agents_error_says_and_what_to_do_is_told(make_guests: MakeGuest
 
 
 def test_a_question_does_not_overwrite_the_call_that_it_is_about(guests: Guests) -> None:
-    client = AcpClient(guests.runtime.executor, {}, "Scripted")
+    client = AcpClient(guests.runtime.executor, {}, "scripted-0a1b2c3d")
     turn = AgentTurn("codex", "x")
     client.begin(turn, lambda turn: None)
     options = [PermissionOption(kind="allow_once", name="Yes", option_id="yes")]
@@ -608,6 +685,6 @@ def test_a_conversation_is_resumed_by_a_later_runtime(tmp_path, make_guests: Mak
     later = make_guests()
     later.runtime.file_store.write(first.runtime.file_store.list("agents")[0], saved)
     turn = later.prompt("prompts", resume=True, context=lambda: "never told")
-    assert later.agents.at_work["scripted"].session_id == session_id
+    assert later.agents.at_work["scripted"].resumable_id == session_id
     assert "prompt 1." in turn.text
     assert "told again" not in turn.text

@@ -176,6 +176,40 @@ def test_the_story(notebook: Notebook, agent: str) -> None:
     assert not Path(path).exists()
 
 
+def test_an_undone_turn_is_absent_from_what_its_model_receives(
+    notebook: Notebook, agent: str
+) -> None:
+    """Claude Code returns to its fork of the conversation; Codex starts with what was said."""
+    model, name = notebook.model, f"undone_by_{agent}"
+
+    def received(prompt: str) -> str:
+        model.requests.clear()
+        model.replies[prompt] = f"I read: {prompt}"
+        assert f"I read: {prompt}" in notebook.execute(f'%oh_agent {agent} "{prompt}"')
+        return notebook.told()
+
+    notebook.execute(f'%oh_agent --new {agent} "Remember the number 17."')
+    model.steps += [("mcp__oh__run_ipython", {"code": f"{name} = 1 + 1"}), "Undone text."]
+    notebook.execute(f'%oh_agent {agent} "Undone question?"')
+    notebook.execute("%oh_rewind last --yes")
+    told = received("Question after it?")
+    assert "Remember the number 17." in told
+    for undone in ("Undone question?", name, "Undone text."):
+        assert undone not in told
+    assert ("What was said before" in told) == (agent == "codex")
+    listed = notebook.execute(
+        "from oh_jupyter.kernel.extension import loaded\n"
+        "print([e.id for e in loaded().runtime.executor.turns.checkpoints.entries()"
+        " if e.kind == 'rewind'][-1])"
+    )
+    notebook.execute(f"%oh_rewind {listed.split()[-1]} --yes")
+    told = received("And what now?")
+    for restored in ("Remember the number 17.", "Undone question?", name, "Undone text."):
+        assert restored in told
+    assert "Question after it?" not in told
+    assert "What was said before" not in told
+
+
 def test_its_own_tools_are_off(notebook: Notebook, agent: str) -> None:
     notebook.model.steps += ["Hello."]
     notebook.execute(f"%oh_agent --new {agent} hello")

@@ -242,16 +242,19 @@ def test_what_is_ignored_or_too_large_is_left_alone(root, tmp_path):
     assert (root / "grows").stat().st_size == 2000
 
 
-def test_of_a_home_directory_the_hidden_part_is_left_alone(root, checkpoints, monkeypatch):
-    monkeypatch.setenv("HOME", str(root))
-    (root / ".ssh").mkdir()
-    (root / ".ssh" / "key").write_text("secret")
-    (root / "work").mkdir()
-    (root / "work" / ".env").write_text("1")
+@pytest.mark.parametrize("name", [".", "a user"])
+def test_of_a_home_directory_the_hidden_part_is_left_alone(root, checkpoints, monkeypatch, name):
+    home = root / name
+    monkeypatch.setenv("HOME", str(home))
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh" / "key").write_text("secret")
+    (home / "work").mkdir()
+    (home / "work" / ".env").write_text("1")
     turn = checkpoints.begin("turn")
-    (root / "work" / ".env").write_text("2")
-    (root / ".ssh" / "key").unlink()
-    assert str(checkpoints.preview(turn.id, everything=True)) == "restore     work/.env"
+    (home / "work" / ".env").write_text("2")
+    (home / ".ssh" / "key").unlink()
+    env = (home / "work" / ".env").relative_to(root)
+    assert str(checkpoints.preview(turn.id, everything=True)) == f"restore     {env}"
 
 
 def test_nobody_else_can_read_what_is_kept(root, checkpoints):

@@ -65,6 +65,10 @@ def test_a_conversation_with_steps_and_costs(lab, open_notebook, write_notebook)
     expect(turns.last.locator(".oh-Turn-facts")).to_contain_text("stopped")
     wait_until(lambda: not runs(), what="the agent's command ending")
     expect(panel.get_by_role("button", name="Send")).to_be_visible()
+    page.evaluate("jupyterapp.shell.activateById('oh-jupyter-log')")
+    names = page.locator("#oh-jupyter-log .oh-Badge.oh-mod-agent")
+    expect(names.first).to_have_text("Scripted")
+    assert set(names.all_inner_texts()) == {"Scripted"}
 
 
 @pytest.mark.thorough

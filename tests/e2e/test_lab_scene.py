@@ -71,10 +71,13 @@ def test_a_turn_is_seen_and_taken_back(lab, open_notebook, write_notebook) -> No
     expect(review.panel.locator(".cm-deletedChunk").first).to_contain_text("rate = 2")
     expect(review.panel.locator(".oh-mod-stale")).to_have_count(2)  # the cells that did not run
     assert not data.exists()
+    names = page.locator("#oh-jupyter-log .oh-Badge.oh-mod-agent")
+    assert {name for name in names.all_inner_texts() if name} == {"Claude"}
     take_pictures(page, "scene-review")
 
     page.locator("#oh-jupyter-log .oh-Rewind").click()
     dialog = page.locator(".jp-Dialog")
+    expect(dialog).to_contain_text("Claude, ")
     plan = dialog.locator(".oh-RewindDialog-plan")
     expect(plan).to_contain_text("recreateddata.csv")
     expect(plan).to_contain_text(f"restored{NAME}")

@@ -13,8 +13,8 @@ from oh_jupyter.events.actor import agent_name
         (None, ""),
         ({"user": "ada", "session": "0a1b2c3d4e5f"}, ""),
         ({"persona": "jupyter-ai::personas::Claude", "client": "claude-code"}, "Claude"),
-        ({"client": "Claude Code", "guest": "claude-0a1b2c3d"}, "Claude Code"),
-        ({"guest": "claude-0a1b2c3d"}, "Claude"),
+        ({"client": "Claude Code", "guest": "claude-0a1b2c3d"}, "Claude"),
+        ({"client": "Claude Code"}, "Claude Code"),
         ({"client": "REST (nightly)"}, "REST (nightly)"),
     ],
 )

@@ -19,19 +19,6 @@ describe('AgentActivity', () => {
     assert.deepEqual([agents.signs, agents.isWorking], [1, false]);
   });
 
-  it('calls an agent as its client, or else its command, does', () => {
-    const nameOf = (actor: Record<string, string>): string => {
-      const agents = new AgentActivity();
-      const event = action(0, 'run', {}, { options: { actor } });
-      agents.observe({ event, generation: 'g', seq: 0 });
-      return agents.name;
-    };
-    const guest = 'claude-0a1b2c3d';
-    assert.equal(nameOf({ guest, client: 'Claude Code' }), 'Claude Code');
-    assert.equal(nameOf({ guest }), 'Claude');
-    assert.equal(nameOf({ user: 'ada' }), '');
-  });
-
   it('knows of tools that save, until their request has ended', () => {
     const agents = new AgentActivity();
     agents.beginSaving('Claude');

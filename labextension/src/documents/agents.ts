@@ -1,11 +1,7 @@
 import { Signal } from '@lumino/signaling';
 
-import {
-  isAction,
-  isRecord,
-  text,
-  type IEventMessage
-} from '../events/wire.js';
+import { agentName } from '../events/actor.js';
+import { isAction, type IEventMessage } from '../events/wire.js';
 
 /** Signs that agents work, which tell their changes of files from those of others. */
 export class AgentActivity {
@@ -44,7 +40,7 @@ export class AgentActivity {
   observe({ event, generation }: IEventMessage): void {
     if (isAction(event)) {
       if (event.source === 'agent') {
-        this.name = nameOf(event.options?.actor);
+        this.name = agentName(event);
         this._running.add(`${generation}/${event.id}`);
         this.acted.emit();
       }
@@ -58,18 +54,4 @@ export class AgentActivity {
 
   private _isSaving = false;
   private readonly _running = new Set<string>();
-}
-
-/** Return an agent's name as the kernel does: its persona's, its client's, or its command's. */
-function nameOf(actor: unknown): string {
-  if (!isRecord(actor)) {
-    return '';
-  }
-  const persona = text(actor, 'persona').split(/::|\//).at(-1) ?? '';
-  const command = text(actor, 'guest').replace(/-[0-9a-f]{8}$/, '');
-  return (
-    persona ||
-    text(actor, 'client') ||
-    command.charAt(0).toUpperCase() + command.slice(1)
-  );
 }

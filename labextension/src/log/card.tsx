@@ -2,6 +2,7 @@ import * as React from 'react';
 
 import { isCell } from '../cells/cell.js';
 import { ConfirmBar } from '../confirm/bar.js';
+import { agentName } from '../events/actor.js';
 import type { IVerdict } from '../events/api.js';
 import { isLive, type ICard } from '../events/card.js';
 import { progressOf, type IProgress } from '../events/progress.js';
@@ -200,7 +201,7 @@ function Facts(props: {
       )}
       {event?.source && (
         <span className={`oh-Badge oh-mod-${event.source}`}>
-          {sourceLabel(event.source)}
+          {sourceLabel(event.source, card.action ? agentName(card.action) : '')}
         </span>
       )}
       {state.outcome !== 'ok' && state.outcome !== 'none' && (

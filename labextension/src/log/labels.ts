@@ -23,9 +23,10 @@ export function kindLabel(kind: Kind): string {
   return labels[kind];
 }
 
-export function sourceLabel(source: EventSource): string {
+/** Name who acted: an agent by its own name. */
+export function sourceLabel(source: EventSource, agent: string): string {
   const labels: Record<EventSource, string> = {
-    agent: trans.__('Agent'),
+    agent: agent || trans.__('Agent'),
     user: trans.__('Person'),
     environment: trans.__('Runtime')
   };

@@ -1,0 +1,227 @@
+"""An agent's conversation: its session, and earlier sessions to which a rewind returns."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import acp
+from acp.schema import AgentCapabilities, SessionCapabilities
+
+from oh_jupyter.agents.turn import AgentTurn
+from oh_jupyter.agents.undone import UndoneTurns
+from oh_jupyter.background import run_in_background
+from oh_jupyter.errors import AgentError
+
+logger = logging.getLogger(__name__)
+
+MAX_PAST_SESSIONS = 50
+"""Maximum number of earlier sessions to which a rewind can return."""
+
+T = TypeVar("T")
+
+
+class Ask(Protocol):
+    """Sends a request to the agent, and raises AgentError for an error or a missing response."""
+
+    async def __call__(self, request: Coroutine[Any, Any, T]) -> T:
+        """Return the response."""
+
+
+@dataclass(frozen=True)
+class PastSession:
+    """A session that is not prompted any more, so that it stays as it is.
+
+    Attributes:
+        id: The agent's id of the session.
+        turns: Numbers of the turns that it remembers.
+    """
+
+    id: str
+    turns: tuple[int, ...]
+
+
+class Conversation:
+    """The conversation with one agent, over one or more of its sessions.
+
+    An agent that forks sessions gets each prompt in a new fork, so that the session before it
+    remembers exactly the turns before it. After a rewind, the conversation continues from there.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        connection: acp.ClientSideConnection,
+        ask: Ask,
+        find_timeout_seconds: Callable[[], float],
+    ) -> None:
+        """Start without a session.
+
+        Args:
+            name: The agent's name.
+            connection: The connection to it.
+            ask: Sends a request over the connection.
+            find_timeout_seconds: Returns how long a new session may take.
+        """
+        self.session_id = ""
+        self.resumable_id = ""
+        """The latest session with a prompt, which a later kernel can resume."""
+        self._name = name
+        self._connection = connection
+        self._ask = ask
+        self._find_timeout_seconds = find_timeout_seconds
+        self._can_load = self._can_fork = self._can_resume = self._can_close = False
+        self._parameters: dict[str, Any] = {}
+        self._undone = UndoneTurns()
+        self._remembered: tuple[int, ...] = ()
+        self._past: deque[PastSession] = deque(maxlen=MAX_PAST_SESSIONS)
+        self._is_prompted = False
+        self._is_resumed = False
+        self._before = ""
+        self._forking: asyncio.Task[None] | None = None
+
+    async def open(
+        self, capabilities: AgentCapabilities, parameters: dict[str, Any], resume: str | None
+    ) -> None:
+        """Start a new session, or continue an earlier one; raise AgentError on failure.
+
+        Args:
+            capabilities: What the agent declares.
+            parameters: Parameters of each session.
+            resume: Id of the earlier session; None for a new one.
+        """
+        offered = capabilities.session_capabilities or SessionCapabilities()
+        self._can_load = bool(capabilities.load_session)
+        self._can_fork = offered.fork is not None
+        self._can_resume = offered.resume is not None
+        self._can_close = offered.close is not None
+        self._parameters = parameters
+        if resume is None:
+            self.session_id = self.resumable_id = await self._new_session()
+            return
+        if not self._can_load:
+            raise AgentError(f"{self._name} cannot resume an earlier conversation")
+        await self._ask(self._connection.load_session(session_id=resume, **parameters))
+        self.session_id = self.resumable_id = resume
+        self._is_resumed = self._is_prompted = True
+        self.keep_for_return()
+
+    def close(self) -> None:
+        """Make no more sessions."""
+        if self._forking is not None:
+            self._forking.cancel()
+
+    async def _new_session(self) -> str:
+        created = await self._ask(self._connection.new_session(**self._parameters))
+        return str(created.session_id)
+
+    def begin(self, turn: AgentTurn) -> str:
+        """Add a turn that starts, and return what the agent must read before its prompt."""
+        notice, before = self._undone.notice(), self._before
+        self._before = ""
+        self._remembered = (*self._remembered, self._undone.add(turn))
+        self._is_prompted = True
+        self.resumable_id = self.session_id
+        return "\n\n".join(filter(None, (before, notice)))
+
+    def keep_for_return(self, cancelling: asyncio.Task[None] | None = None) -> None:
+        """Fork the session in the background once its turn is over, and leave it as it is then."""
+        if self._can_fork and self._is_prompted:
+            self._forking = run_in_background(self._continue_in_fork(cancelling))
+
+    async def wait_for_fork(self) -> None:
+        """Wait until the session for the next prompt exists."""
+        if self._forking is not None:
+            await asyncio.wait({self._forking})
+
+    async def _continue_in_fork(self, cancelling: asyncio.Task[None] | None) -> None:
+        if cancelling is not None:
+            await asyncio.wait({cancelling})
+        session_id = await self._attempt(self._fork(self.session_id))
+        if session_id is not None:
+            self._switch(session_id, self._remembered)
+
+    async def forget_undone(self) -> bool:
+        """Continue without the undone turns; return whether the agent then remembers nothing.
+
+        The conversation returns to the session that remembers exactly the turns that stand. Without
+        one, a new session starts with what was said in them. Without sessions, the next prompt
+        reports what was undone.
+        """
+        await self.wait_for_fork()
+        standing = self._undone.standing
+        if not self._undone.has_news or standing == self._remembered:
+            return False
+        if await self._return_to(standing):
+            self._undone.mark_reported()
+            return False
+        if self._is_resumed or not (self._can_fork or self._can_load):
+            return False
+        session_id = await self._attempt(self._new_session())
+        if session_id is None:
+            return False
+        self._switch(session_id, standing)
+        self._before = self._undone.start_over()
+        return True
+
+    async def _return_to(self, turns: tuple[int, ...]) -> bool:
+        """Continue from a past session that remembers these turns, if there is one."""
+        past = next((past for past in reversed(self._past) if past.turns == turns), None)
+        if past is None:
+            return False
+        is_fork = self._can_fork
+        session_id = await self._attempt((self._fork if is_fork else self._reopen)(past.id))
+        if session_id is None or not is_fork:  # it is gone, or will be prompted
+            self._past.remove(past)
+        if session_id is None:
+            return False
+        self._switch(session_id, turns)
+        self._is_prompted = not is_fork
+        return True
+
+    async def _fork(self, session_id: str) -> str:
+        forked = await self._ask(
+            self._connection.fork_session(session_id=session_id, **self._parameters)
+        )
+        return str(forked.session_id)
+
+    async def _reopen(self, session_id: str) -> str:
+        """Open a closed session again; raise AgentError if it is gone."""
+        parameters = {"session_id": session_id, **self._parameters}
+        if self._can_resume:
+            await self._ask(self._connection.resume_session(**parameters))
+        elif self._can_load:
+            await self._ask(self._connection.load_session(**parameters))
+        else:
+            raise AgentError(f"{self._name} cannot open {session_id} again")
+        return session_id
+
+    def _switch(self, session_id: str, turns: tuple[int, ...]) -> None:
+        """Continue in a new session; keep the current one for a return if it was prompted."""
+        old = self.session_id
+        if self._is_prompted:
+            self._past.append(PastSession(old, self._remembered))
+        self.session_id, self._remembered, self._is_prompted = session_id, turns, False
+        if self._can_close:
+            run_in_background(self._close_session(old))
+
+    async def _close_session(self, session_id: str) -> None:
+        with suppress(AgentError):
+            await self._ask(self._connection.close_session(session_id=session_id))
+
+    async def _attempt(self, request: Coroutine[Any, Any, str]) -> str | None:
+        """Return the id of another session, or None if the agent does not make it available."""
+        try:
+            async with asyncio.timeout(self._find_timeout_seconds()):
+                return await request
+        except AgentError as error:
+            logger.warning("%s offers no other session: %s", self._name, error)
+        except TimeoutError:
+            self._can_fork = False  # the next prompt must not wait for that again
+            logger.warning("%s did not respond to a request for another session", self._name)
+        return None
