@@ -72,7 +72,8 @@ class Notebook:
 
         def collect(message: dict[str, Any]) -> None:
             texts.append(message["content"].get("text", ""))
-            self.printed.set()
+            if message["msg_type"] == "stream":
+                self.printed.set()
 
         reply = await self.client.execute_interactive(code, timeout=60, output_hook=collect)
         content = reply["content"]

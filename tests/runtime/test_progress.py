@@ -1,10 +1,11 @@
-"""What an Observation tells of the time before its Action began."""
+"""Facts of an Observation about the time before its Action began."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,9 @@ from oh_jupyter.runtime.progress import ActionProgress
 
 
 @pytest.mark.parametrize(
-    ("steps", "told"),
+    ("steps", "handling"),
     [
-        ([ActionProgress.begin], None),
+        ([ActionProgress.begin], {}),
         ([ActionProgress.queue, ActionProgress.begin], {"queued_seconds": 2.0}),
         (
             [lambda it: it.decide("JupyterLab"), ActionProgress.queue, ActionProgress.begin],
@@ -25,15 +26,15 @@ from oh_jupyter.runtime.progress import ActionProgress
     ],
 )
 def test_each_wait_is_counted_apart(
-    monkeypatch, steps: list[Callable[[ActionProgress], None]], told: dict | None
+    monkeypatch, steps: list[Callable[[ActionProgress], None]], handling: dict[str, Any]
 ) -> None:
     clock = iter(range(0, 100, 2))
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
 
     async def scenario() -> None:
-        going_on = ActionProgress(CmdRunAction("true"))
+        state = ActionProgress(CmdRunAction("true"))
         for step in steps:
-            step(going_on)
-        assert going_on.handling() == told
+            step(state)
+        assert state.handling() == handling
 
     asyncio.run(scenario())
