@@ -135,9 +135,16 @@ class ToolSocket:
             writer.close()
 
     async def _announce_changes(self) -> None:
-        while True:
-            await self._tools.changed()
-            await self._served.announce_change()
+        try:
+            while True:
+                await self._tools.changed()
+                await self._served.announce_change()
+        finally:  # also when the runtime closes
+            self._remove_folder()
+
+    def _remove_folder(self) -> None:
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     async def close(self) -> None:
         """End all connections, and stop listening."""
@@ -149,8 +156,7 @@ class ToolSocket:
         if self._tasks:
             await asyncio.wait(set(self._tasks))
         await self._tools.close()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        self._remove_folder()
 
 
 def _make_folder() -> str:

@@ -269,6 +269,17 @@ def test_a_kernel_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
         other.close()
 
 
+def test_a_kernel_that_ends_leaves_no_folder(tmp_path: Path) -> None:
+    live = start_kernel(tmp_path)
+    prompted(live, call("list_notebooks"))
+    (bridge,) = bridges(kernel_pid(live))
+    folder = Path(address_of(bridge)).parent
+    assert folder.exists()
+    live.manager.shutdown_kernel()
+    live.close()
+    assert not folder.exists()
+
+
 def test_in_a_notebook_that_nbclient_executes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
