@@ -205,6 +205,28 @@ def test_an_interrupt_ends_its_cell_and_it_goes_on(kernel: LiveKernel) -> None:
     assert "still here" in steps[1][1]
 
 
+def test_it_interrupts_cells_but_not_its_own_prompt(kernel: LiveKernel) -> None:
+    loop = "import time\nwhile True: time.sleep(0.05)"
+    steps = prompted(
+        kernel,
+        call("kernel", command="interrupt"),
+        call("kernel", command="start", notebook="loop.ipynb"),
+        call("insert_cell", notebook="loop.ipynb", source=loop),
+        call("run_cell", notebook="loop.ipynb", cell=0, wait=2),
+        call("kernel", command="status"),
+        call("read_cells", notebook="loop.ipynb"),
+        call("kernel", command="interrupt"),
+        call("run_ipython", code="print('free again')"),
+    )
+    outputs = [output for _, output in steps]
+    assert outputs[0] == "No cell is running; nothing was interrupted."
+    assert "It continues" in outputs[3]
+    assert '"first_line": "import time"' in outputs[4]
+    assert "[Running for" in outputs[5]
+    assert outputs[6].startswith("Interrupted the cell that had been running for")
+    assert "free again" in outputs[7]
+
+
 def bridges(pid: int) -> list[psutil.Process]:
     return [
         process
