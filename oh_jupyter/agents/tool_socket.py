@@ -15,6 +15,7 @@ import socket
 import struct
 import sys
 import tempfile
+from collections.abc import Coroutine
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from oh_jupyter._version import __version__
 from oh_jupyter.agents.children import InThread
+from oh_jupyter.background import run_in_background
 from oh_jupyter.mcp_sdk.offered import OfferedTools
 
 if TYPE_CHECKING:
@@ -112,15 +114,16 @@ class ToolSocket:
         """Program and arguments that the agent starts as its MCP server."""
         return (sys.executable, "-I", "-S", str(BRIDGE), self._address)
 
-    def _start(self, work: Any) -> None:
-        task = asyncio.create_task(work)
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = run_in_background(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Not a coroutine function: asyncio would log the end of its task as an error.
+        self._start(self._serve(reader, writer))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             connection = writer.get_extra_info("socket")
             if not await self._in_thread(_is_descendant, connection, self.agent_pid):
@@ -129,13 +132,19 @@ class ToolSocket:
             self.connections += 1
             await self._served.serve(reader, writer)
         finally:
-            self._tasks.discard(task)
             writer.close()
 
     async def _announce_changes(self) -> None:
-        while True:
-            await self._tools.changed()
-            await self._served.announce_change()
+        try:
+            while True:
+                await self._tools.changed()
+                await self._served.announce_change()
+        finally:  # also when the runtime closes
+            self._remove_folder()
+
+    def _remove_folder(self) -> None:
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     async def close(self) -> None:
         """End all connections, and stop listening."""
@@ -147,8 +156,7 @@ class ToolSocket:
         if self._tasks:
             await asyncio.wait(set(self._tasks))
         await self._tools.close()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        self._remove_folder()
 
 
 def _make_folder() -> str:

@@ -138,11 +138,13 @@ class KernelCommands:
         """Interrupt the running cell."""
         _, kernel = await self._of(arguments)
         try:
-            cell = (await kernel.request("status", load=False)).fields["runtime"].get("cell")
+            status = (await kernel.request("status", load=False)).fields["runtime"]
         except ExtensionMissingError:
             await kernel.interrupt()
             return result(text("Interrupted whatever ran in the kernel, which lacks oh_jupyter."))
-        if cell is None:
+        cell = status.get("cell")
+        # The prompt of an agent is a cell that waits, perhaps for the caller.
+        if cell is None or (cell.get("waits") and "busy" in status["agents"].values()):
             return result(text("No cell is running; nothing was interrupted."))
         await kernel.interrupt()
         seconds, line = cell["seconds"], cell["first_line"]

@@ -205,6 +205,28 @@ def test_an_interrupt_ends_its_cell_and_it_goes_on(kernel: LiveKernel) -> None:
     assert "still here" in steps[1][1]
 
 
+def test_it_interrupts_cells_but_not_its_own_prompt(kernel: LiveKernel) -> None:
+    loop = "import time\nwhile True: time.sleep(0.05)"
+    steps = prompted(
+        kernel,
+        call("kernel", command="interrupt"),
+        call("kernel", command="start", notebook="loop.ipynb"),
+        call("insert_cell", notebook="loop.ipynb", source=loop),
+        call("run_cell", notebook="loop.ipynb", cell=0, wait=2),
+        call("kernel", command="status"),
+        call("read_cells", notebook="loop.ipynb"),
+        call("kernel", command="interrupt"),
+        call("run_ipython", code="print('free again')"),
+    )
+    outputs = [output for _, output in steps]
+    assert outputs[0] == "No cell is running; nothing was interrupted."
+    assert "It continues" in outputs[3]
+    assert '"first_line": "import time"' in outputs[4]
+    assert "[Running for" in outputs[5]
+    assert outputs[6].startswith("Interrupted the cell that had been running for")
+    assert "free again" in outputs[7]
+
+
 def bridges(pid: int) -> list[psutil.Process]:
     return [
         process
@@ -267,6 +289,17 @@ def test_a_kernel_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
         assert not folder.exists()
     finally:
         other.close()
+
+
+def test_a_kernel_that_ends_leaves_no_folder(tmp_path: Path) -> None:
+    live = start_kernel(tmp_path)
+    prompted(live, call("list_notebooks"))
+    (bridge,) = bridges(kernel_pid(live))
+    folder = Path(address_of(bridge)).parent
+    assert folder.exists()
+    live.manager.shutdown_kernel()
+    live.close()
+    assert not folder.exists()
 
 
 def test_in_a_notebook_that_nbclient_executes(

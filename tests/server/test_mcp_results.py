@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from oh_jupyter.mcp_tools.results import fold_library_frames, of_observation
+from oh_jupyter.mcp_tools.results import fold_library_frames, of_observation, result, text
+from oh_jupyter.mcp_tools.seen_lines import SeenLines
 
 LIBRARY = "/env/lib/python3.12/site-packages/pandas/core"
 TRACEBACK = f"""\
@@ -82,3 +83,15 @@ async def test_an_edit_is_shown_as_a_diff(mcp_connect, jp_root_dir) -> None:
         edited = await session.call_tool("edit", edit)
     (block,) = edited.content
     assert block.text == f"The file {path} has been edited.\n@@ -6 +6 @@\n-x5 = 5\n+x5 = 6"
+
+
+def test_a_conversation_sees_the_directory_when_it_changes() -> None:
+    seen = SeenLines()
+
+    def shown(directory: str) -> str:
+        footer = f"[Current working directory: {directory}]\n[Python interpreter: /bin/python]"
+        return seen.without(result(text(f"done\n{footer}")))["content"][0]["text"]
+
+    assert shown("/a").endswith("/a]\n[Python interpreter: /bin/python]")
+    assert shown("/a") == "done"
+    assert shown("/b") == "done\n[Current working directory: /b]"

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -43,6 +43,7 @@ class RunningCell:
         is_agents: Whether an agent runs it.
         cell_id: Id of the notebook's cell, if the frontend names it, or "".
         output: What a person's cell has printed.
+        waits: Whether it waits for an Action or an agent, and computes nothing.
     """
 
     code: str
@@ -50,6 +51,7 @@ class RunningCell:
     is_agents: bool
     cell_id: str = ""
     output: LiveOutput = field(default_factory=LiveOutput)
+    waits: bool = False
 
     def summary(self) -> dict[str, Any]:
         """Return its first line, its age, and who runs it."""
@@ -59,6 +61,7 @@ class RunningCell:
             "lines": len(lines),
             "seconds": round(time.monotonic() - self.started, 1),
             "by": "agent" if self.is_agents else "person",
+            **({"waits": True} if self.waits else {}),
         }
 
 
@@ -75,6 +78,7 @@ class ShellCells:
         self._guard = _ExecutionGuard(self._kernel, self) if self._kernel is not None else None
         self._inline_agents = 0
         self._inline: list[OutputCollector] = []
+        self._inline_cells: list[RunningCell] = []
 
     @property
     def is_agents(self) -> bool:
@@ -87,8 +91,13 @@ class ShellCells:
 
     @property
     def running_cell(self) -> RunningCell | None:
-        """The cell that the kernel executes, or None."""
-        return None if self._guard is None else self._guard.running
+        """The cell that the kernel executes, the one inside a waiting cell first, or None."""
+        if self._inline_cells:
+            return self._inline_cells[-1]
+        running = None if self._guard is None else self._guard.running
+        if running is None or MainThreadWait.current() is None:
+            return running
+        return replace(running, waits=True)
 
     async def run_cell(
         self, code: str, *, timeout: float | None = None, silent: bool = False
@@ -102,7 +111,7 @@ class ShellCells:
             run = partial(run_inline, self._shell, code, timeout, silent, outputs=OutputCollector())
             around = partial(self.around, code) if is_agents and not silent else nullcontext
             call = wait.call(
-                partial(self._run_inline, run, is_agents, around, numbered, report_start)
+                partial(self._run_inline, code, run, is_agents, around, numbered, report_start)
             )
             try:
                 return await asyncio.wrap_future(call.future)
@@ -124,6 +133,7 @@ class ShellCells:
 
     def _run_inline(
         self,
+        code: str,
         run: partial[CellOutput],
         is_agents: bool,
         around: Callable[[], AbstractContextManager[None]],
@@ -134,10 +144,12 @@ class ShellCells:
         report_start()
         self._inline_agents += is_agents
         self._inline.append(run.keywords["outputs"])
+        self._inline_cells.append(RunningCell(code, time.monotonic(), is_agents))
         try:
             with around():
                 return run(number=next_number(self._shell) if numbered else None)
         finally:
+            self._inline_cells.pop()
             self._inline.pop()
             self._inline_agents -= is_agents
 

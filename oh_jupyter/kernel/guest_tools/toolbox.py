@@ -24,6 +24,7 @@ from oh_jupyter.mcp_sdk.offered import ToolRequest
 from oh_jupyter.mcp_tools.kernel import CallActions, current_actions
 from oh_jupyter.mcp_tools.progress import report_progress
 from oh_jupyter.mcp_tools.results import Result, result, text
+from oh_jupyter.mcp_tools.seen_lines import SeenLines
 from oh_jupyter.mcp_tools.tool_list import all_tools
 from oh_jupyter.mcp_tools.toolbox import INSTRUCTIONS, Caller, McpTool, Toolbox, schema
 from oh_jupyter.mcp_tools.tools_in_kernel import ToolsInKernel
@@ -91,6 +92,7 @@ class GuestToolbox:
         self._executor = oh.host.runtime.executor
         self._caller = Guest(guest)
         self._find_server = find_server
+        self._seen = SeenLines()
         self._server: OwnServer | None = None
         self._server_tools: ServerTools | None = None
         kernel = OwnKernel(kernel_id, oh)
@@ -174,7 +176,7 @@ class GuestToolbox:
                     group.start_soon(report_progress, call, call.report_progress, actions)
                 outcome = await self._toolbox.call(call.name, call.arguments, self._caller)
                 group.cancel_scope.cancel()
-            return outcome
+            return outcome if call.name == EXECUTE_ACTION else self._seen.without(outcome)
         finally:
             short_switch_interval.release()
 

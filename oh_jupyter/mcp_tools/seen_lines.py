@@ -1,0 +1,35 @@
+"""Lines about the kernel, which a conversation is shown when they change."""
+
+from __future__ import annotations
+
+import re
+
+from oh_jupyter.mcp_tools.results import Result
+
+_LINE = re.compile(
+    r"\n?\[(?P<name>(?:Jupyter c|C)urrent working directory|(?:Jupyter )?Python interpreter): "
+    r"(?P<value>.*)\]$",
+    re.MULTILINE,
+)
+
+
+class SeenLines:
+    """What the last results of one conversation said of directories and interpreters."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}
+
+    def without(self, result: Result) -> Result:
+        """Return a result without the lines that the conversation knows."""
+
+        def shown(match: re.Match[str]) -> str:
+            name, value = match["name"], match["value"]
+            is_known = self._values.get(name) == value
+            self._values[name] = value
+            return "" if is_known else match[0]
+
+        blocks = [
+            {**block, "text": _LINE.sub(shown, block["text"])} if block["type"] == "text" else block
+            for block in result["content"]
+        ]
+        return {**result, "content": blocks}
