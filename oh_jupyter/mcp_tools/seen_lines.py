@@ -14,7 +14,7 @@ _LINE = re.compile(
 
 
 class SeenLines:
-    """What the last results of one conversation said of directories and interpreters."""
+    """Directories and interpreters in the last results of one conversation."""
 
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
