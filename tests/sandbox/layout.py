@@ -14,9 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from oh_jupyter.background import start_thread
 from oh_jupyter.sandbox import Box, allowed_environment, find_engine, make_profile
 from oh_jupyter.shell import BashSession
+from oh_jupyter.testing import wait_until
 
 SECRET = "outside-secret"
 HIDDEN = (
@@ -168,3 +171,34 @@ def make_layout() -> Iterator[Layout]:
         shared.unlink()
         temporary.unlink()
         shutil.rmtree(root)
+
+
+def kill_owner(script: str, workspace: Path, marker: str) -> tuple[str, int, list[psutil.Process]]:
+    """Kill a script that has opened a box, once a process with ``marker`` runs in it.
+
+    The script prints a folder of the box and the pid of its shell. Return both, and the processes
+    of the box. They have ended then, and the folder is gone.
+    """
+    owner = subprocess.Popen(
+        [sys.executable, "-c", script, str(workspace)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with owner:
+        assert owner.stdout is not None
+        folder, pid = owner.stdout.readline().split()
+        started = psutil.Process(owner.pid)
+
+        def runs() -> bool:
+            with contextlib.suppress(psutil.Error):  # a child has just ended
+                children = started.children(recursive=True)
+                return any(marker in " ".join(each.cmdline()) for each in children)
+            return False
+
+        wait_until(runs)
+        processes = started.children(recursive=True)
+        owner.kill()
+    wait_until(lambda: not any(each.is_running() for each in processes))
+    wait_until(lambda: not os.path.exists(folder))
+    return folder, int(pid), processes

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +20,7 @@ from oh_jupyter.sandbox.mounts import Mount, resolve
 from oh_jupyter.sandbox.seatbelt import seatbelt_profile
 from oh_jupyter.shell import BashSession
 from oh_jupyter.testing import wait_until
-from tests.sandbox.layout import Layout, make_layout
+from tests.sandbox.layout import Layout, kill_owner, make_layout
 
 needs_engine = pytest.mark.skipif(
     find_engine().program is None or sys.platform != "linux",
@@ -104,31 +101,8 @@ sys.stdin.read()
 
 @needs_engine
 def test_a_kill_of_the_owner_leaves_nothing(layout: Layout) -> None:
-    owner = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(layout.workspace)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert owner.stdout is not None
-    assert owner.stdin is not None
-    temporary_dir, pid = owner.stdout.readline().split()
-    started = psutil.Process(owner.pid)
-
-    def is_sleeping() -> bool:
-        with contextlib.suppress(psutil.Error):  # a child has just ended
-            return any("1000" in each.cmdline() for each in started.children(recursive=True))
-        return False
-
-    wait_until(is_sleeping)
-    processes = started.children(recursive=True)
-    assert psutil.Process(int(pid)) in processes
-    owner.send_signal(signal.SIGKILL)
-    owner.wait()
-    owner.stdin.close()
-    owner.stdout.close()
-    wait_until(lambda: not any(each.is_running() for each in processes))
-    wait_until(lambda: not os.path.exists(temporary_dir))
+    temporary_dir, pid, processes = kill_owner(KILLED, layout.workspace, "1000")
+    assert pid in [each.pid for each in processes]
     assert temporary_dir not in Path("/proc/self/mountinfo").read_text()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from oh_jupyter.sandbox import Box, allowed_environment, find_engine, make_profi
 from oh_jupyter.sandbox._relay import PORT
 from oh_jupyter.shell import BashSession
 from oh_jupyter.testing import wait_until
-from tests.sandbox.layout import Layout, make_layout
+from tests.sandbox.layout import Layout, kill_owner, make_layout
 from tests.sandbox.proxied import RunningProxy, listening, read_all, website
 
 pytestmark = pytest.mark.skipif(
@@ -318,25 +317,9 @@ sys.stdin.read()
 """
 
 
-def test_a_kill_of_the_owner_leaves_nothing(tmp_path: Path) -> None:
+def test_a_kill_of_the_owner_leaves_nothing() -> None:
     with make_layout() as layout:
-        owner = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(layout.workspace)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert owner.stdin is not None
-        assert owner.stdout is not None
-        folder, _ = owner.stdout.readline().split()
-        processes = psutil.Process(owner.pid).children(recursive=True)
-        assert any("_relay.py" in " ".join(each.cmdline()) for each in processes)
-        owner.send_signal(signal.SIGKILL)
-        owner.wait()
-        owner.stdin.close()
-        owner.stdout.close()
-        wait_until(lambda: not any(each.is_running() for each in processes))
-        wait_until(lambda: not os.path.exists(folder))
+        kill_owner(KILLED, layout.workspace, "_relay.py")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root changes users")
