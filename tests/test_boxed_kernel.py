@@ -30,6 +30,7 @@ from tests.sandbox.test_box import needs_engine
 
 pytestmark = needs_engine
 
+SCRIPTED_AGENT = Path(__file__).parents[1] / "examples" / "scripted_agent.py"
 STATUS_LISTED = "sandboxed: the whole kernel, listed hosts"
 STATUS = "%load_ext oh_jupyter\nprint(oh.run('echo hi').handling, oh.status()['sandbox'])"
 
@@ -205,6 +206,25 @@ def test_its_browser_uses_the_proxy(home: Path) -> None:
     # Between its requests, nbclient's own loop stands still.
     NotebookClient(book, kernel_name=KERNEL_NAME, resources=resources, timeout=120).execute()
     assert "it is not listed" in book.cells[0].outputs[-1].data["text/plain"]
+
+
+@pytest.mark.thorough
+def test_a_guest_uses_its_tools_in_it(home: Path) -> None:
+    pytest.importorskip("acp")
+    shutil.copy(SCRIPTED_AGENT, home / "work" / "agent.py")
+    sources = [
+        "import sys\nget_ipython().config.OhJupyter.agents = {'scripted': f'{sys.executable} "
+        "agent.py'}\n%load_ext oh_jupyter",
+        '%%oh_agent scripted\ntool run_ipython {"code": "total = 40 + 2"}\n'
+        'tool run {"command": "cat /proc/1/comm"}\nrun cat /proc/1/comm',
+        "print(total, [step.output.strip() for step in oh.agents.turns[-1].steps][1:])",
+    ]
+    book = new_notebook(cells=[new_code_cell(source) for source in sources])
+    resources = {"metadata": {"path": str(home / "work")}}
+    NotebookClient(book, kernel_name=KERNEL_NAME, resources=resources, timeout=120).execute()
+    text = book.cells[2].outputs[0].text
+    assert text.startswith("42 ")
+    assert text.count("bwrap") == 2
 
 
 def test_invalid_hosts_are_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
