@@ -88,7 +88,7 @@ def _try_engine(user: str | None) -> Engine:
         error = trial_error(program, [], user)
         if not error:
             return Engine(program, nested_namespaces=True)
-    return Engine(None, problem=f"bubblewrap does not work ({error})", mend=remedy(program))
+    return Engine(None, problem=f"bubblewrap does not work ({error})", mend=remedy(program, error))
 
 
 def trial_error(program: str, options: list[str], user: str | None) -> str:
@@ -122,8 +122,8 @@ def _group(user: str) -> int:
     return pwd.getpwnam(user).pw_gid
 
 
-def remedy(program: str, proc: str = "/proc", root: str = "/") -> str:
-    """Return what helps where bubblewrap is installed and does not work."""
+def remedy(program: str, error: str = "", proc: str = "/proc", root: str = "/") -> str:
+    """Return what helps where bubblewrap is installed and fails with an error."""
 
     def switch(name: str) -> str:
         try:
@@ -145,12 +145,21 @@ def remedy(program: str, proc: str = "/proc", root: str = "/") -> str:
     if any(Path(root, name).exists() for name in (".dockerenv", "run/.containerenv")) or (
         os.environ.get("KUBERNETES_SERVICE_HOST")
     ):
-        return (
-            "this container forbids user namespaces. Start it with --security-opt "
-            "seccomp=unconfined --security-opt apparmor=unconfined --security-opt "
-            "systempaths=unconfined, or let the container be the sandbox: sandbox = 'off'"
-        )
+        return _container_remedy(error)
     return "allow unprivileged user namespaces, or set sandbox = 'off'"
+
+
+def _container_remedy(error: str) -> str:
+    if "mount proc" in error:
+        reason, docker, podman = "masks parts of /proc", "", "--security-opt unmask=ALL"
+    else:
+        reason = "forbids user namespaces"
+        docker = "--security-opt seccomp=unconfined --security-opt apparmor=unconfined "
+        podman = "--security-opt seccomp=unconfined --security-opt unmask=ALL"
+    return (
+        f"this container {reason}. Start it with {docker}--security-opt systempaths=unconfined "
+        f"(Docker) or {podman} (Podman), or let the container be the sandbox: sandbox = 'off'"
+    )
 
 
 def install_command(read: Callable[[], str] | None = None) -> str:

@@ -384,7 +384,29 @@ def test_a_bubblewrap_that_differs(
 def test_the_remedy_fits_the_machine(tmp_path: Path, file: str, value: str, expected: str) -> None:
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text(f"{value}\n")
-    assert expected in availability.remedy("/usr/bin/x", proc=str(tmp_path), root=str(tmp_path))
+    places = {"proc": str(tmp_path), "root": str(tmp_path)}
+    assert expected in availability.remedy("/usr/bin/x", **places)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "option"),
+    [
+        (
+            "bwrap: Can't mount proc on /newroot/proc",
+            "masks parts of /proc",
+            "with --security-opt s",
+        ),
+        ("bwrap: No permissions to create new namespace", "forbids user", "seccomp=unconfined"),
+    ],
+)
+def test_the_remedy_fits_the_container(
+    tmp_path: Path, error: str, reason: str, option: str
+) -> None:
+    (tmp_path / ".dockerenv").touch()
+    places = {"proc": str(tmp_path), "root": str(tmp_path)}
+    sentence = availability.remedy("/usr/bin/x", error, **places)
+    assert reason in sentence
+    assert option in sentence
 
 
 @pytest.mark.parametrize(
