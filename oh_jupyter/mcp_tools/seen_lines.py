@@ -14,7 +14,7 @@ _LINE = re.compile(
 
 
 class SeenLines:
-    """Directories and interpreters in the last results of one conversation."""
+    """Directories and interpreters that the last results of one conversation named."""
 
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
@@ -22,14 +22,16 @@ class SeenLines:
     def without(self, result: Result) -> Result:
         """Return a result without the lines that the conversation knows."""
 
-        def shown(match: re.Match[str]) -> str:
+        def new_lines(match: re.Match[str]) -> str:
             name, value = match["name"], match["value"]
             is_known = self._values.get(name) == value
             self._values[name] = value
             return "" if is_known else match[0]
 
         blocks = [
-            {**block, "text": _LINE.sub(shown, block["text"])} if block["type"] == "text" else block
+            {**block, "text": _LINE.sub(new_lines, block["text"])}
+            if block["type"] == "text"
+            else block
             for block in result["content"]
         ]
         return {**result, "content": blocks}

@@ -126,12 +126,17 @@ class Toolbox:
         fixed: Iterable[McpTool],
         source: Source,
         around_call: Callable[[str], AbstractAsyncContextManager[None]],
+        place: str,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
-        """Collect tools; each call runs inside ``around_call`` of the tool's name."""
+        """Collect tools; each call runs inside ``around_call`` of the tool's name.
+
+        ``place`` is where they are executed, such as "server".
+        """
         self.fixed = {tool.name: tool for tool in fixed}
         self._source = source
         self._around_call = around_call
+        self._place = place
         self.close = on_close
 
     async def tools(self, start: bool = False) -> list[McpTool]:
@@ -174,8 +179,8 @@ class Toolbox:
         except Exception as error:
             logger.exception("The tool %s failed", name)
             return failure(
-                f"Internal error in {name!r}: {type(error).__name__}: {error}. The log of "
-                "the server or kernel has the details."
+                f"Internal error in {name!r}: {type(error).__name__}: {error}. The "
+                f"{self._place} still runs; its log has the details."
             )
 
 

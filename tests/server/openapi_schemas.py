@@ -149,14 +149,17 @@ def _action(cls: type[Action]) -> Schema:
 
 
 def _observation(cls: type[Observation]) -> Schema:
-    extras = [name for name in _names(cls) if name not in {*_ENVELOPE, "content", "handling"}]
+    own = {f.name: f for f in fields(cls)}
+    extensions = [name for name in _names(cls) if "extension" in own[name].metadata]
+    extras = [n for n in _names(cls) if n not in {*_ENVELOPE, "content", *extensions}]
+    shared = {"$ref": "#/components/schemas/ObservationExtension"}
     success = cls.success is not Observation.success
     properties = {
         "observation": {"type": "string", "const": cls.kind},
         "content": {"type": "string", "description": _description(cls, "content")},
         "extras": _object(cls, extras, complete=True),
         **({"success": {"type": "boolean"}} if success else {}),
-        EXTENSION_KEY: {"$ref": "#/components/schemas/ObservationExtension"},
+        EXTENSION_KEY: shared if len(extensions) == 1 else _object(cls, extensions),
     }
     return {
         "type": "object",

@@ -105,7 +105,7 @@ class GuestToolbox:
         fixed = [self._placed(tool) for tool in all_tools(notebooks, kernel)]
         fixed.append(self._placed(_action_tool(kernel)))
         source = ToolsInKernel(kernel, [tool.name for tool in fixed])
-        self._toolbox = Toolbox(fixed, source, _nothing_around)
+        self._toolbox = Toolbox(fixed, source, _nothing_around, "kernel")
 
     async def open(self) -> None:
         """Find the server that has this kernel."""

@@ -321,9 +321,8 @@ class Endpoints:
         fixed = all_tools(self._notebooks, kernel)
         kernel.has_listeners = lambda: self._has_listeners(kernel_id)
         taken = [tool.name for tool in fixed]
-        return Toolbox(
-            fixed, ToolsInKernel(kernel, taken), self._around_call, on_close=kernel.close
-        )
+        source = ToolsInKernel(kernel, taken)
+        return Toolbox(fixed, source, self._around_call, "server", on_close=kernel.close)
 
     @asynccontextmanager
     async def _around_call(self, tool: str) -> AsyncIterator[None]:
