@@ -14,7 +14,7 @@ from tornado import web
 
 from oh_jupyter.errors import FileChangedError, KernelNotFoundError, WireError
 from oh_jupyter.events.actor import agent_name
-from oh_jupyter.server.collaboration import SharedDocuments
+from oh_jupyter.server.collaboration import SharedDocuments, sign
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.links.kernel_link import current_actor
 from oh_jupyter.server.mcp.running_cells import RunningCells
@@ -291,6 +291,7 @@ class LiveDocument:
             return
         text = self._shared.ycells[index_now]["source"]
         with self._shared.ydoc.transaction():
+            sign(self._shared)
             text.clear()
             text += source
 
@@ -313,7 +314,9 @@ class LiveDocument:
 
     async def delete(self, reference: Reference) -> None:
         """Delete a cell."""
-        del self._shared.ycells[position(self._cells(), reference)]
+        with self._shared.ydoc.transaction():
+            sign(self._shared)
+            del self._shared.ycells[position(self._cells(), reference)]
 
     async def move(self, reference: Reference, index: int) -> None:
         """Move a cell to its new index."""
