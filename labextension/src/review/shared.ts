@@ -24,7 +24,7 @@ const FIELD = 'ohJupyterKept';
 /** Number of decisions that each window shows the others. */
 const MAX_SHOWN = 50;
 
-/** Changes that people keep in a shared document: as no edit tells the others, they are told here. */
+/** Changes that people keep in a shared document: as no edit tells the others, they are shown here. */
 export class SharedKeeps {
   constructor(
     private readonly _awareness: IAwareness,
