@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -137,6 +138,7 @@ class MergedDocument:
         shown = _with_outputs(content, self._content, self._in_file)
         as_file.set(shown)
         self._in_file, self._is_saved = content, shown == content
+        sign(as_file)
         self._content, self._as_file = as_file.get(), fork.get_update()
         ydoc.apply_update(fork.get_update(ydoc.get_state()))
 
@@ -237,6 +239,11 @@ class WatchedRoom(MergedDocument):
     async def _show_hash(self) -> None:
         # Tabs with a different hash ask whether to overwrite the file.
         self.document.hash = (await self._file(self._file_api._last_path))["hash"]
+
+
+def sign(document: Any) -> None:
+    """Show in a change that it is the server's: a deletion alone does not tell tabs whose it is."""
+    document.ystate["oh_jupyter_change"] = secrets.token_hex(4)
 
 
 def _with_outputs(content: Any, shown: Any, before: Any) -> Any:

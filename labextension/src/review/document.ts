@@ -4,6 +4,7 @@ import { Signal } from '@lumino/signaling';
 import type { AgentActivity } from '../documents/agents.js';
 import { unifiedDiff } from './diff.js';
 import { FILE_ID, type IReviewCell, type Review } from './model.js';
+import { SharedKeeps } from './shared.js';
 import type { ReviewStore } from './store.js';
 import { applied, type Hunk } from './text.js';
 import type { FileTracker, NotebookTracker } from './tracker.js';
@@ -46,6 +47,7 @@ export class ReviewedDocument {
       this._agent = stored.agent ?? '';
     }
     this._count = this.review.count;
+    this._shared = new SharedKeeps(tracker.awareness, this.review);
     this.review.changed.connect(this._onChanged, this);
     this._agents.acted.connect(this._onActed, this);
     context.pathChanged.connect(this._onPathChanged, this);
@@ -68,17 +70,20 @@ export class ReviewedDocument {
   }
 
   dispose(): void {
+    this._shared.dispose();
     this.tracker.dispose();
     Signal.clearData(this.review);
     Signal.clearData(this);
   }
 
   keepHunk(id: string, hunk: Hunk): void {
+    this._shared.tellHunk(id, hunk);
     this._kept(() => this.review.keepHunk(id, hunk));
   }
 
   /** Keep all changes of a cell, or of the document. */
   keep(id: string | null): void {
+    this._shared.tell(id);
     this._kept(() => this.review.keep(id));
   }
 
@@ -171,6 +176,7 @@ export class ReviewedDocument {
     this._save();
   }
 
+  private readonly _shared: SharedKeeps;
   private _path: string;
   private _agent = '';
   private _count: number;

@@ -187,6 +187,21 @@ describe('NotebookTracker', () => {
     assert.ok(tab.tracker.review.cell('1')?.deleted);
   });
 
+  it('follows what others undo in a shared document', () => {
+    const tab = new Tab('one\n\n\n\ntwo', 'b');
+    tab.write(code('0', 'ONE\n\n\n\nTWO'), code('1', 'b'), code('2', 'added'));
+    assert.equal(tab.count, 3);
+    const remote = new YNotebook({ disableDocumentWideUndoRedo: true });
+    open.push(remote);
+    applyUpdate(remote.ydoc, encodeStateAsUpdate(tab.notebook.ydoc));
+    remote.cells[0]!.updateSource(0, 3, 'one');
+    remote.deleteCell(2);
+    applyUpdate(tab.notebook.ydoc, encodeStateAsUpdate(remote.ydoc));
+    assert.equal(tab.text, 'one\n\n\n\nTWO|b');
+    assert.equal(tab.count, 1);
+    assert.equal(tab.tracker.review.cell('0')!.text!.hunks.length, 1);
+  });
+
   it('is run when a cell gets another number', () => {
     const tab = new Tab('a');
     tab.write(code('0', 'A'));

@@ -5,6 +5,7 @@ import type { AgentActivity } from '../documents/agents.js';
 import { applyMerge, setText } from '../documents/live.js';
 import type { INotebookMerge } from '../documents/cells.js';
 import { FILE_ID, Review, type Author, type IReviewCell } from './model.js';
+import type { IAwareness } from './shared.js';
 import { changesOf, type IDelta } from './text.js';
 
 /** Change of a shared type, as Yjs reports it. */
@@ -48,6 +49,11 @@ export abstract class Tracker {
 
   readonly review: Review;
 
+  /** State of each window with this document. */
+  get awareness(): IAwareness {
+    return this.shared.awareness as unknown as IAwareness;
+  }
+
   dispose(): void {
     this._root.unobserveDeep(this._onChange);
   }
@@ -86,7 +92,8 @@ export abstract class Tracker {
     if (transaction.local) {
       return isUndoManager(transaction.origin) ? 'undo' : 'person';
     }
-    return this._isPeople(transaction) ? 'person' : 'agent';
+    // Other people may undo an agent's change in their windows.
+    return this._isPeople(transaction) ? 'undo' : 'agent';
   }
 
   /** In a shared document, everybody whose tab is connected has a name. */

@@ -13,7 +13,7 @@ from oh_jupyter.errors import FileChangedError, KernelNotFoundError
 from oh_jupyter.events.actor import agent_name, current_actor
 from oh_jupyter.mcp_tools.cells import Cell, Reference, converted, position, same_cell
 from oh_jupyter.mcp_tools.notebooks import Change, Document, FileDocument, Notebooks, OpenNotebook
-from oh_jupyter.server.collaboration import SharedDocuments
+from oh_jupyter.server.collaboration import SharedDocuments, sign
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.saves import OrderedSaves
 from oh_jupyter.server.unsaved import DOCUMENTS_EVENT
@@ -160,6 +160,7 @@ class LiveDocument:
             return
         text = self._shared.ycells[index_now]["source"]
         with self._shared.ydoc.transaction():
+            sign(self._shared)
             text.clear()
             text += source
 
@@ -182,7 +183,9 @@ class LiveDocument:
 
     async def delete(self, reference: Reference) -> None:
         """Delete a cell."""
-        del self._shared.ycells[position(self._cells(), reference)]
+        with self._shared.ydoc.transaction():
+            sign(self._shared)
+            del self._shared.ycells[position(self._cells(), reference)]
 
     async def move(self, reference: Reference, index: int) -> None:
         """Move a cell to its new index."""
