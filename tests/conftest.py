@@ -28,7 +28,7 @@ FOLDERS_WITH_LONG_FILES = (
 NEEDS_BROWSER = "needs a Chromium, Chrome or Edge"
 
 # What a run finds, the next one finds, too; "--hypothesis-profile default" looks elsewhere.
-hypothesis.settings.register_profile("repeatable", derandomize=True)
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
 

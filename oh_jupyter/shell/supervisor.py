@@ -9,7 +9,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Literal, TypeVar
 
-from oh_jupyter.errors import ChildStartError, ShellError
+from oh_jupyter.errors import ChildStartError, SandboxError, ShellError
 from oh_jupyter.process import Child
 from oh_jupyter.shell.driver import (
     INTERRUPT,
@@ -85,7 +85,7 @@ START_TIMEOUT_SECONDS = 15.0
 LAST_START_TIMEOUT_SECONDS = 60.0
 """Time limit without these files; a busy machine needs long for a bash alone."""
 MAX_BOX_STARTS = 3
-"""Attempts to start a sandbox; one fails if a file that it hides vanishes meanwhile."""
+"""Attempts to start a sandbox; one fails if a file that it hides, or a mount, changes meanwhile."""
 
 
 class ShellSupervisor:
@@ -135,8 +135,13 @@ class ShellSupervisor:
         for argv in command_lines:
             is_last = argv is command_lines[-1]
             limit = LAST_START_TIMEOUT_SECONDS if is_last else START_TIMEOUT_SECONDS
-            for _ in range(1 if self._enclosure is None else MAX_BOX_STARTS):
-                outcome = await self._start(argv, limit)
+            for attempt in range(1 if self._enclosure is None else MAX_BOX_STARTS):
+                try:
+                    outcome = await self._start(argv, limit)
+                except SandboxError:  # mounts or links have changed meanwhile
+                    if attempt == MAX_BOX_STARTS - 1:
+                        raise
+                    continue
                 if outcome == "done":
                     return
                 if outcome != "ended":

@@ -251,7 +251,7 @@ def shown(lines: list[str], context: int) -> int:
 
 
 @pytest.mark.thorough
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(edits())
 def test_a_merge_is_exact_or_refused(case):
     original, edited, draft = case
@@ -261,7 +261,7 @@ def test_a_merge_is_exact_or_refused(case):
 
 
 @pytest.mark.thorough
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     st.lists(st.integers(0, 10**6), min_size=6, max_size=60, unique=True),
     st.data(),

@@ -14,7 +14,7 @@ LINES = st.lists(st.sampled_from("abc"), max_size=25)
 
 
 @given(LINES, LINES)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_what_is_between_the_changes_is_the_same(old, new):
     i = j = 0
     for i1, i2, j1, j2 in [*changed_ranges(old, new), (len(old), len(old), len(new), len(new))]:
@@ -24,7 +24,7 @@ def test_what_is_between_the_changes_is_the_same(old, new):
 
 @pytest.mark.thorough
 @given(st.integers(0, 2**32), st.sampled_from([0.001, 0.03, 0.3]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_large_files_that_are_compared_in_step_give_a_right_diff(seed, share):
     draw = random.Random(seed)
     old = [str(draw.randrange(9)) for _ in range(25_000)]
@@ -61,13 +61,13 @@ def longest(a, b):
 
 
 @given(LINES, LINES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_common_subsequence_is_the_longest(old, new):
     assert common_lengths([old], new) == [longest(old, new)]
 
 
 @given(LINES, LINES, LINES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_changes_that_do_not_touch_can_change_places(first, second, third):
     a, b, c = ("".join(f"{line}\n" for line in lines).encode() for lines in (first, second, third))
     one, two = compare(a, b, lines=True), compare(b, c, lines=True)

@@ -103,7 +103,7 @@ def test_any_edits_keep_it_valid_and_undo_gives_every_byte_back(
         editor(command="undo_edit", path=path)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(content=documents(), index=st.integers(0, 4), source=SOURCES)
 def test_every_byte_outside_the_edited_cell_stays(tmp_path_factory, content, index, source):
     folder = tmp_path_factory.mktemp("property")

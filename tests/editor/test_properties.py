@@ -141,7 +141,7 @@ def test_undo_and_redo_restore_every_state_exactly(tmp_path_factory, first, seco
     st.text("ab\n", max_size=40),
     st.sampled_from([1, 2, 3]),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_diff_makes_of_the_old_text_the_new_one(old, new, context):
     diff = diff_of(old, new, context)
     if not diff or old == "":
@@ -156,7 +156,7 @@ def test_any_diff_makes_of_the_old_text_the_new_one(old, new, context):
 
 @pytest.mark.thorough
 @given(contents(), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_lines_that_a_patch_does_not_change_keep_their_bytes(data, draw):
     file = TextFile.parse(data)
     lines = file.text.split("\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oh_jupyter.editor import FileEditor
@@ -200,7 +200,6 @@ def test_near_changes_are_shown_together(edit: Editing) -> None:
     ]  # fmt: skip
 
 
-@settings(deadline=None)  # an example writes files, and machines may be busy
 @given(st.data())
 def test_a_diff_with_context_fits_the_file(tmp_path_factory, data: st.DataObject) -> None:
     line = st.sampled_from(["", "a", "b", "--", "++i", "     5\tc", "@@ -1 +1 @@"])

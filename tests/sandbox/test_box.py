@@ -208,13 +208,9 @@ def test_a_link_that_appears_while_a_box_starts(layout: Layout, target: str) -> 
     enclose = box.enclose
 
     def race(*arguments: Any) -> Any:
-        real, moved = layout.workspace / "sub", layout.workspace / "moved"
-        if moved.exists():  # another attempt, because a socket of another test vanished
-            real.unlink()
-            moved.rename(real)
+        restore(layout)
         result = enclose(*arguments)
-        real.rename(moved)
-        real.symlink_to(target)
+        replace_by_link(layout, target)
         hooks = layout.home / target.removeprefix("../") / ".git" / "hooks"
         hooks.mkdir(parents=True, exist_ok=True)
         (layout.home / target.removeprefix("../") / ".git" / "config").touch()
@@ -224,6 +220,39 @@ def test_a_link_that_appears_while_a_box_starts(layout: Layout, target: str) -> 
     with pytest.raises(ShellError), layout.boxed(box):
         pass
     box.close()
+
+
+@needs_engine
+def test_a_change_while_a_box_starts_is_no_failure(layout: Layout) -> None:
+    box = layout.box()
+    enclose, attempts = box.enclose, []
+
+    def race(*arguments: Any) -> Any:
+        attempts.append(arguments[0])
+        restore(layout)
+        result = enclose(*arguments)
+        if len(attempts) == 1:
+            replace_by_link(layout, "../outside")
+        return result
+
+    box.enclose = race  # type: ignore[method-assign]
+    with layout.boxed(box) as session:
+        assert output_of(session, "echo works") == "works"
+    box.close()
+    first, second = attempts
+    assert first == second  # with the user's start-up files
+
+
+def replace_by_link(layout: Layout, target: str) -> None:
+    (layout.workspace / "sub").rename(layout.workspace / "moved")
+    (layout.workspace / "sub").symlink_to(target)
+
+
+def restore(layout: Layout) -> None:
+    moved = layout.workspace / "moved"
+    if moved.exists():
+        (layout.workspace / "sub").unlink()
+        moved.rename(layout.workspace / "sub")
 
 
 @needs_engine

@@ -83,7 +83,7 @@ def test_schemas_describe_what_is_written_and_read(cls: type[Event]) -> None:
     described = validator(cls.__name__)
     union = validator("Action" if cls in ACTIONS.values() else "Observation")
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(events(cls))
     def agree(event: Event) -> None:
         written = to_wire(event)
