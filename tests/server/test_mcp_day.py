@@ -82,6 +82,9 @@ async def test_a_messy_file_becomes_a_clean_notebook(mcp_connect, book, jp_root_
     agent.check(calls=8, characters=3_000)
 
 
+TEST = "python -m pytest -q test_prices.py"
+
+
 async def test_a_bug_in_a_package(mcp_connect, book, jp_root_dir: Path) -> None:
     package = jp_root_dir / "shop"
     package.mkdir()
@@ -98,7 +101,7 @@ async def test_a_bug_in_a_package(mcp_connect, book, jp_root_dir: Path) -> None:
     kernel = await book("from shop.prices import total")
     async with mcp_connect(kernel) as session:
         agent = Worker(session)
-        assert "1 failed" in await agent("run", command="python -m pytest -q test_prices.py")
+        assert "1 failed" in await agent("run", command=TEST, blocking=True)
         assert "rebate" in await agent("read", path="shop/prices.py")
         edited = await agent(
             "edit",
@@ -108,7 +111,7 @@ async def test_a_bug_in_a_package(mcp_connect, book, jp_root_dir: Path) -> None:
             new_str="sum(prices) * (100 - rebate) / 100",
         )
         assert "(100 - rebate) / 100" in edited
-        assert "1 passed" in await agent("run", command="python -m pytest -q test_prices.py")
+        assert "1 passed" in await agent("run", command=TEST, blocking=True)
         assert "-    return sum(prices) - rebate" in await agent(
             "changes", command="diff", path="shop/prices.py"
         )
