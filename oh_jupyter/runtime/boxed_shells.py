@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -19,6 +19,8 @@ from oh_jupyter.config import (
 from oh_jupyter.errors import SandboxError
 from oh_jupyter.events import (
     Action,
+    BrowseInteractiveAction,
+    BrowseURLAction,
     CmdOutputObservation,
     CmdRunAction,
     FileEditAction,
@@ -29,6 +31,7 @@ from oh_jupyter.events import (
 from oh_jupyter.runtime.confinement import is_below
 from oh_jupyter.runtime.execution import Execution
 from oh_jupyter.runtime.host_access import HostAccess
+from oh_jupyter.runtime.page_hosts import page_endpoints, page_origins
 from oh_jupyter.runtime.resources import make_shell, shell_user
 from oh_jupyter.sandbox import Box, Engine, allowed_environment, find_engine, make_profile
 from oh_jupyter.sandbox.hints import hint
@@ -140,9 +143,15 @@ class BoxedShells:
         return False
 
     def questions(self, action: Action) -> list[str]:
-        """Return the reasons to ask about a file that commands in a box cannot use."""
+        """Return the reasons to ask about a file or a host that commands in a box cannot use.
+
+        Raises:
+            SandboxError: It opens a page of a host that is not listed, and nobody is asked.
+        """
         if not self.is_on:
             return []
+        if isinstance(action, BrowseURLAction | BrowseInteractiveAction):
+            return self._page_questions(action)
         if not isinstance(action, FileReadAction | FileEditAction | FileWriteAction):
             return []
         path = os.path.realpath(os.path.join(self._workspace_dir, os.path.expanduser(action.path)))
@@ -155,6 +164,30 @@ class BoxedShells:
         if not reads and inside and is_protected(path):
             reasons.append("your programs run code from this file, which sandboxes cannot change")
         return reasons[:1]
+
+    def _page_questions(self, action: Action) -> list[str]:
+        settings = self._settings()
+        if settings.sandbox_network not in ("listed", "ask"):
+            return []
+        hosts = parse_hosts(settings.sandbox_hosts)
+        opened = page_endpoints(action, self._workspace_dir)
+        unlisted = [each for each in opened if not hosts.lists(each)]
+        if unlisted and settings.sandbox_network == "listed":
+            raise SandboxError(
+                f"{unlisted[0]} is refused: sandbox_hosts does not list it. If it is needed, ask "
+                "the user to add it there."
+            )
+        return [f"it reaches {each}" for each in unlisted]
+
+    def browser_settings(self) -> Settings:
+        """Return the settings for browsers: with listed hosts, these are all that they reach."""
+        settings = self._settings()
+        is_listed = self.is_on and settings.sandbox_network == "listed"
+        if not is_listed or settings.browser_allowed_origins:
+            return settings
+        # An empty list would allow everything.
+        origins = page_origins(settings.sandbox_hosts) or ("https://nothing.invalid",)
+        return replace(settings, browser_allowed_origins=origins)
 
     def hidden(self) -> list[str]:
         """Return the paths that boxes hide."""

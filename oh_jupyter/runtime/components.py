@@ -260,7 +260,7 @@ class RuntimeComponents:
         if self._browsers is None:
             from oh_jupyter.browser.pool import BrowserPool
 
-            self._browsers = BrowserPool(self.settings)
+            self._browsers = BrowserPool(self.boxes.browser_settings())
             self._browsers.mask(self._secrets)
         return self._browsers
 

@@ -181,6 +181,18 @@ def parse_hosts(entries: tuple[str, ...]) -> AllowList:
     return AllowList(tuple(entry for text in entries for entry in _entries(text.strip())))
 
 
+def listed_names(entries: tuple[str, ...]) -> list[tuple[str, int | None]]:
+    """Return the names and single addresses of a list with their ports, None for the web's."""
+    names = []
+    for each in parse_hosts(entries).entries:
+        if each.network is None:
+            names.append((each.name, each.port))
+        elif each.network.num_addresses == 1:
+            host = each.network.network_address
+            names.append((f"[{host}]" if host.version == 6 else str(host), each.port))
+    return names
+
+
 def _entries(text: str) -> Iterable[_Entry]:
     if text in PRESETS:
         return [each for host in PRESETS[text] for each in _entries(host)]

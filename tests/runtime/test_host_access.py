@@ -13,8 +13,14 @@ import pytest
 
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import ConfigError
-from oh_jupyter.events import Action, CmdRunAction, Observation
-from oh_jupyter.runtime import Runtime, host_access
+from oh_jupyter.events import (
+    Action,
+    BrowseInteractiveAction,
+    BrowseURLAction,
+    CmdRunAction,
+    Observation,
+)
+from oh_jupyter.runtime import Runtime, host_access, page_hosts
 from oh_jupyter.runtime.confirmation import Decision, PendingAction
 from oh_jupyter.runtime.replay import Replayer
 from oh_jupyter.sandbox import find_engine
@@ -351,3 +357,52 @@ def test_status_and_faults(site: Site) -> None:
     )
     with pytest.raises(ConfigError, match="sandbox_hosts has the entry 'unknown'"):
         site.runtime("unknown")
+
+
+@pytest.mark.parametrize(
+    ("code", "hosts"),
+    [
+        ("goto('https://docs.example.org/a?b=http://x.org')", ["docs.example.org:443"]),
+        ('noop(); new_tab(); goto( url="http://a.example:8080" )', ["a.example:8080"]),
+        ("goto('example.org')", ["example.org:80"]),
+        ("goto('https://user:secret@[2001:db8::1]/')", ["[2001:db8::1]:443"]),
+        ("goto('about:blank'); goto('data:text/html,x'); fill('a1', 'goto x')", []),
+        ("goto('http://0x7f.1/')", []),
+    ],
+)
+def test_the_hosts_of_pages(code: str, hosts: list[str]) -> None:
+    action = BrowseInteractiveAction(code)
+    assert [str(each) for each in page_hosts.page_endpoints(action, "/nowhere")] == hosts
+
+
+def test_an_unlisted_page_is_a_question_or_refused(site: Site) -> None:
+    action = BrowseURLAction("http://other.example/")
+    asking = site.runtime(confirmation_timeout=0.3)
+    observation = asking.submit_action(action).result(60)
+    assert observation.kind == "user_rejected"
+    assert "it reaches other.example:80" in observation.content
+    listed = site.runtime(network="listed")
+    observation = listed.submit_action(action).result(60)
+    assert "other.example:80 is refused: sandbox_hosts does not list it" in observation.content
+    assert not listed.executor.has_browser
+    assert not asking.executor.has_browser
+
+
+@pytest.mark.browser
+def test_the_browser_reaches_listed_hosts_only(site: Site) -> None:
+    runtime = site.runtime(network="listed")
+    page = runtime.submit_action(BrowseURLAction(f"http://127.0.0.1:{site.port}/hello"))
+    assert "hello" in page.result(120).content
+    link = f"goto('http://127.0.0.1:{site.port}/to?http://127.0.0.2:{site.port}/hello')"
+    leaving = runtime.submit_action(BrowseInteractiveAction(link)).result(120)
+    assert "hello" not in leaving.content
+    assert "127.0.0.2" in leaving.content
+    person = runtime.submit_action(BrowseURLAction(f"http://127.0.0.2:{site.port}/"), "user")
+    assert "not" in person.result(120).content
+
+
+def test_the_origins_of_a_list() -> None:
+    entries = ("*.example.org", "api.example.com:8443", "10.0.0.0/8", "127.0.0.1:80", "crates")
+    assert page_hosts.page_origins(entries)[:4] == (
+        "http://*.example.org", "https://*.example.org", "api.example.com:8443", "127.0.0.1:80",
+    )  # fmt: skip
