@@ -143,7 +143,8 @@ class RunningProxy:
     def ask(self, request: bytes) -> bytes:
         """Send bytes and return all that comes back."""
         with self.connect() as client:
-            client.sendall(request)
+            with contextlib.suppress(BrokenPipeError):  # it has answered and closed already
+                client.sendall(request)
             return read_all(client)
 
     @property
