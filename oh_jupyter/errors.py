@@ -243,7 +243,7 @@ class DraftError(EditorError):
 
 
 class FileChangedError(EditorError):
-    """Somebody else changed the file since it was last seen."""
+    """Someone else changed the file since it was last seen."""
 
 
 class CheckpointError(OhJupyterError):

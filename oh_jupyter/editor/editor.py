@@ -286,7 +286,7 @@ class FileEditor:
 
         Raises:
             NoHistoryError: The history has fewer edits.
-            FileChangedError: Somebody else has changed the same lines since.
+            FileChangedError: Someone else has changed the same lines since.
         """
         return diff(self.history_store, parse_path(path, self.workspace), steps)
 
@@ -333,7 +333,7 @@ class FileEditor:
 
         Raises:
             OSError: The file cannot be written.
-            FileChangedError: Somebody else keeps writing it.
+            FileChangedError: Someone else keeps writing it.
         """
         overwrite(self._state, path, compute, mode)
 

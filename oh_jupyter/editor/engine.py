@@ -166,7 +166,7 @@ def _write(
             stage.remember()
             return built, notes
     raise FileChangedError(
-        f"Somebody else keeps writing {', '.join(map(str, targets))}; nothing was changed. Try "
+        f"Someone else keeps writing {', '.join(map(str, targets))}; nothing was changed. Try "
         "again later."
     )
 

@@ -105,7 +105,7 @@ def _write(store: EditHistory, changes: list[PlannedChange], path: Path, dry_run
         commit(store.journal, changes)
     except ConcurrentWriteError:
         raise FileChangedError(
-            f"Somebody else wrote {path} at the same moment; nothing was changed. Try again."
+            f"Someone else wrote {path} at the same moment; nothing was changed. Try again."
         ) from None
     except HistoryAccessError:
         raise

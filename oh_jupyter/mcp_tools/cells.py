@@ -53,7 +53,7 @@ def same_cell(cells: list[Cell], index: int, known: Cell) -> int:
         index = next((n for n, cell in enumerate(cells) if cell.get("id") == known["id"]), -1)
     if not 0 <= index < len(cells) or cells[index]["source"] != known["source"]:
         raise FileChangedError(
-            "Somebody else changed the cell at the same moment; nothing was written. Read the "
+            "Someone else changed the cell at the same moment; nothing was written. Read the "
             "cells again, then repeat the change"
         )
     return index

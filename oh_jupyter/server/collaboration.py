@@ -122,7 +122,7 @@ class MergedDocument:
         return self.document.get(), self.document.ydoc.get_update()
 
     def _is_as_saved(self, content: Any) -> bool:
-        # A text keeps the line ends of its file until somebody types.
+        # A text keeps the line ends of its file until someone types.
         return self._is_saved and bool(content == self._content)
 
     def _note_saved(self, content: Any, state: bytes) -> None:

@@ -126,8 +126,8 @@ class Notebook:
         thread.start()
         return thread
 
-    def told(self) -> str:
-        """All that the model was given."""
+    def received_text(self) -> str:
+        """Return all that the model received."""
         return json.dumps(self.model.requests)
 
     def close(self) -> None:
@@ -167,7 +167,7 @@ def test_the_story(notebook: Notebook, agent: str) -> None:
     ]
     shown = notebook.execute(f'turn = %oh_agent {agent} "use the variable"')
     assert "All is done." in shown, shown
-    assert "4712" in notebook.told()
+    assert "4712" in notebook.received_text()
     assert "secret_number" in json.dumps(notebook.model.requests[0])
     assert "9422" in notebook.execute("print(from_the_agent)")
     assert Path(path).read_text() == "from the agent\n"
@@ -186,28 +186,28 @@ def test_an_undone_turn_is_absent_from_what_its_model_receives(
         model.requests.clear()
         model.replies[prompt] = f"I read: {prompt}"
         assert f"I read: {prompt}" in notebook.execute(f'%oh_agent {agent} "{prompt}"')
-        return notebook.told()
+        return notebook.received_text()
 
     notebook.execute(f'%oh_agent --new {agent} "Remember the number 17."')
     model.steps += [("mcp__oh__run_ipython", {"code": f"{name} = 1 + 1"}), "Undone text."]
     notebook.execute(f'%oh_agent {agent} "Undone question?"')
     notebook.execute("%oh_rewind last --yes")
-    told = received("Question after it?")
-    assert "Remember the number 17." in told
+    prompt = received("Question after it?")
+    assert "Remember the number 17." in prompt
     for undone in ("Undone question?", name, "Undone text."):
-        assert undone not in told
-    assert ("What was said before" in told) == (agent == "codex")
+        assert undone not in prompt
+    assert ("What was said before" in prompt) == (agent == "codex")
     listed = notebook.execute(
         "from oh_jupyter.kernel.extension import loaded\n"
         "print([e.id for e in loaded().runtime.executor.turns.checkpoints.entries()"
         " if e.kind == 'rewind'][-1])"
     )
     notebook.execute(f"%oh_rewind {listed.split()[-1]} --yes")
-    told = received("And what now?")
+    prompt = received("And what now?")
     for restored in ("Remember the number 17.", "Undone question?", name, "Undone text."):
-        assert restored in told
-    assert "Question after it?" not in told
-    assert "What was said before" not in told
+        assert restored in prompt
+    assert "Question after it?" not in prompt
+    assert "What was said before" not in prompt
 
 
 def test_its_own_tools_are_off(notebook: Notebook, agent: str) -> None:
@@ -233,7 +233,7 @@ def test_one_question_approved_and_one_rejected(notebook: Notebook, agent: str) 
     deciding.join()
     assert (work / f"{agent}-approved").stat().st_mode & 0o777 == 0o777
     assert (work / f"{agent}-rejected").stat().st_mode & 0o777 == 0o600
-    assert "rejected by the user" in notebook.told()
+    assert "rejected by the user" in notebook.received_text()
 
 
 @pytest.mark.timeout(300 + LATE_SECONDS)
@@ -247,7 +247,7 @@ def test_a_late_approval_starts_the_action(notebook: Notebook, agent: str) -> No
     assert "It is open." in shown
     deciding.join()
     assert opened.stat().st_mode & 0o777 == 0o777
-    assert "rejected by the user" not in notebook.told()
+    assert "rejected by the user" not in notebook.received_text()
 
 
 def test_an_interrupt_ends_what_it_runs(notebook: Notebook, agent: str) -> None:
@@ -288,9 +288,9 @@ def test_an_interrupt_of_its_cell_is_told_to_it(notebook: Notebook, agent: str) 
     notebook.model.steps += [("mcp__oh__run_ipython", {"code": code}), "It was interrupted."]
     interrupting = notebook.interrupt_when(begun)
     assert "It was interrupted." in notebook.execute(f"%oh_agent --new {agent} wait")
-    told = notebook.told()
-    assert begun.exists(), told[-3000:]
-    assert "KeyboardInterrupt" in told, told[-3000:]
+    text = notebook.received_text()
+    assert begun.exists(), text[-3000:]
+    assert "KeyboardInterrupt" in text, text[-3000:]
     interrupting.join()
 
 

@@ -1,4 +1,4 @@
-"""Somebody else changes a file between a view and an edit."""
+"""Someone else changes a file between a view and an edit."""
 
 import subprocess
 import sys

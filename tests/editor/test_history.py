@@ -139,7 +139,7 @@ def test_the_size_is_bounded_and_nothing_unneeded_stays(tmp_path, write):
     assert len(editor.history(path)) >= 2
 
 
-# Somebody else
+# Someone else
 
 
 def test_undo_keeps_what_somebody_else_changed_elsewhere(editor, write):

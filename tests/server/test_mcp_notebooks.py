@@ -317,7 +317,7 @@ async def test_what_somebody_else_saves_meanwhile_is_not_lost(
     async with mcp_connect(kernel) as session:
         answer = await session.call_tool("edit_cell", {"cell": 1, "source": "gone"})
         assert answer.is_error
-        assert "Somebody else saved" in told(answer)
+        assert "Someone else saved" in told(answer)
     assert [cell["source"] for cell in stored()] == ["# The person's", "x = 20"]
 
 

@@ -19,7 +19,7 @@ export class SharedDocument implements IFollowedDocument {
   constructor(private readonly _context: DocumentRegistry.Context) {
     const internals = this._context as unknown as IContextInternals;
     // The server merges the file and saves it for all windows, so there is nothing to ask. A
-    // question would take the keys that somebody is typing.
+    // question would take the keys that someone is typing.
     internals._raiseConflict = (model, options) => {
       internals._updateContentsModel(model);
       return internals._maybeSave(options);

@@ -10,7 +10,7 @@ export interface IAwareness {
   off(event: 'change', listener: () => void): void;
 }
 
-/** Change that somebody kept. */
+/** A change that someone kept. */
 interface IKept {
   /** Number of the decision in its window, from 1. */
   readonly number: number;

@@ -66,7 +66,7 @@ _MAX_NAME_BYTES = 200  # of a name in that of its temporary file; systems allow 
 
 
 class ConcurrentWriteError(Exception):
-    """Somebody else wrote the file between reading and writing it."""
+    """Someone else wrote the file between reading and writing it."""
 
 
 class Fingerprint(NamedTuple):

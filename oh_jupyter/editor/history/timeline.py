@@ -22,7 +22,7 @@ from oh_jupyter.errors import NoHistoryError
 
 
 class Conflict(Exception):
-    """Somebody else changed the same place as the edit to undo."""
+    """Someone else changed the same place as the edit to undo."""
 
     def __init__(self, before: bytes | None) -> None:
         super().__init__("the changes touch each other")

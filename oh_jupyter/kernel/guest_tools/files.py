@@ -122,7 +122,7 @@ class NotebookFile(FileDocument):
             def check() -> None:
                 if fingerprint_of(self._file) != before:
                     raise FileChangedError(
-                        f"Somebody else saved {self.path} at the same moment; nothing was written. "
+                        f"Someone else saved {self.path} at the same moment; nothing was written. "
                         "Read the cells again, then repeat the change"
                     )
 

@@ -13,7 +13,7 @@ from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.server.links import KernelLink, Reply
 from oh_jupyter.server.router import Router
 
-WATCH_INTERVAL_SECONDS = 60.0  # interval in which a watch checks that somebody still listens
+WATCH_INTERVAL_SECONDS = 60.0  # interval in which a watch checks that someone still listens
 
 
 class ServerKernel(Kernel):

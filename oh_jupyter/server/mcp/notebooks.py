@@ -117,7 +117,7 @@ class StoredDocument(FileDocument):
             now = await ensure_async(self._contents.get(self.path, content=False))
             if now["last_modified"] != model["last_modified"]:
                 raise FileChangedError(
-                    f"Somebody else saved {self.path} at the same moment; nothing was written. "
+                    f"Someone else saved {self.path} at the same moment; nothing was written. "
                     "Read the cells again, then repeat the change"
                 )
             saved = {"type": "notebook", "format": "json", "content": notebook}
