@@ -201,8 +201,8 @@ def _entries(text: str) -> Iterable[_Entry]:
     except (HostError, ValueError) as error:
         raise ConfigError(
             f"sandbox_hosts has the entry {text!r:.100}, which is no host, address or preset: "
-            f"{error} Examples: example.org, *.example.org, example.org:8443, 10.0.0.0/8, "
-            f"[::1]:8000. Presets: {', '.join(PRESETS)}"
+            f"{str(error).rstrip('.')}. Examples: example.org, *.example.org, example.org:8443, "
+            f"10.0.0.0/8, [::1]:8000. Presets: {', '.join(PRESETS)}"
         ) from error
 
 
