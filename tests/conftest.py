@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+from jupyter_client.connect import LocalPortCache
 
 from oh_jupyter.browser.executable import find_executable, install_command
 from oh_jupyter.errors import BrowserNotFoundError
@@ -24,6 +27,9 @@ FOLDERS_WITH_LONG_FILES = (
     *("server", "agents", "client", "kernel", "shell"),
     *("checkpoints", "editor", "storage", "evaluation"),
 )
+
+FIRST_KERNEL_PORT = 10_000  # below the ports that Linux and macOS give to connections
+PORTS_OF_A_WORKER = 2_000
 
 NEEDS_BROWSER = "needs a Chromium, Chrome or Edge"
 
@@ -119,6 +125,36 @@ def own_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+@pytest.fixture(scope="session", autouse=True)
+def worker_ports() -> Iterator[None]:
+    """Give the kernels of each pytest worker ports from a range of its own.
+
+    jupyter_client chooses ports that other processes may take before the kernel does, and
+    ipykernel hangs for ever if it cannot bind the one of its outputs.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    first = FIRST_KERNEL_PORT + worker % 10 * PORTS_OF_A_WORKER
+    ports = itertools.cycle(range(first, first + PORTS_OF_A_WORKER))
+    for _ in range(os.getpid() % PORTS_OF_A_WORKER):  # away from those of another run
+        next(ports)
+
+    def find_available_port(cache: LocalPortCache, ip: str) -> int:
+        return next(port for port in ports if _is_free(ip, port))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalPortCache, "find_available_port", find_available_port)
+        yield
+
+
+def _is_free(ip: str, port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind((ip, port))
+        except OSError:
+            return False
+    return True
 
 
 @pytest.fixture
