@@ -186,6 +186,7 @@ def test_following_until_interrupted(client: RuntimeClient) -> None:
         assert following.wait() == 0
 
 
+@pytest.mark.thorough
 def test_a_reader_that_has_seen_enough(client: RuntimeClient) -> None:
     client.run("true")
     reading, writing = os.pipe()

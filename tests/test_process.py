@@ -157,7 +157,9 @@ def test_grace_is_for_those_who_use_it() -> None:
     assert child.returncode == 0
 
 
-@pytest.mark.parametrize("end", ["kill", "clean", "crash"])
+@pytest.mark.parametrize(
+    "end", ["kill", *(pytest.param(end, marks=pytest.mark.thorough) for end in ("clean", "crash"))]
+)
 def test_nothing_outlives_the_parent(end: str) -> None:
     """Also with a forked process that holds copies of our descriptors."""
     parent = subprocess.Popen(

@@ -99,6 +99,7 @@ def test_actions_of_others_are_pinned(file: Path) -> None:
     assert [use for use in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", use)] == []
 
 
+@pytest.mark.thorough
 def test_the_hubs_settings_are_those_of_a_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -373,6 +373,7 @@ def test_what_is_rejected_is_not_done(make_guests: MakeGuests) -> None:
         guests.call(resolve(guests.runtime.executor.confirmations, event.id, True))
 
 
+@pytest.mark.thorough
 def test_an_agent_that_does_not_ask_is_asked_about_all_the_same(make_guests: MakeGuests) -> None:
     guests = make_guests(confirmation="always")
     future = guests.start("write a.txt: b\nrun echo x")
@@ -424,6 +425,7 @@ def test_an_interrupt_ends_what_runs_and_the_conversation_goes_on(guests: Guests
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("unhurried")
 def test_an_interrupt_while_a_person_is_asked_withdraws_the_question(
     make_guests: MakeGuests,
@@ -533,6 +535,7 @@ def test_an_agent_that_is_not_installed_is_not_fetched(
         find_agent("gemini", None).arguments()
 
 
+@pytest.mark.thorough
 def test_a_second_prompt_meanwhile_is_refused(guests: Guests) -> None:
     future = guests.start("run sleep 1000")
     wait_for(guests, lambda event: isinstance(event, CmdRunAction))

@@ -76,7 +76,9 @@ class Solver:
         return re.search(rf"\[(\w+)\] {role} '{name}{end}", self.tree)[1]
 
 
-@pytest.mark.parametrize("seeds", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "seeds", [pytest.param(1, marks=pytest.mark.thorough), pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_every_task_can_be_solved(seeds: int):
     trials = list(run_trials(list(TASKS), Solver(), seeds=seeds))
     assert [(t.task, t.error) for t in trials if t.reward != 1] == []
@@ -163,6 +165,7 @@ def test_a_task_of_ones_own(site):
         assert env.step("GET_EVAL_REWARDS")["text_content"] == "[0.0, 0.5]"
 
 
+@pytest.mark.thorough
 def test_report_infeasible_ends_an_episode():
     with BrowserEnv("click-button") as env:
         env.step('report_infeasible("no")', include=[])

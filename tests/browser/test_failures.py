@@ -276,6 +276,7 @@ def own_temporary_folder(monkeypatch):
         yield
 
 
+@pytest.mark.thorough
 def test_a_long_name_of_the_folder_for_temporary_files_does_no_harm(tmp_path, monkeypatch):
     folder = tmp_path / ("long-" * 20)
     folder.mkdir()

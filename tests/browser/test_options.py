@@ -142,6 +142,7 @@ def test_a_browser_with_a_window(site, display: str, monkeypatch: pytest.MonkeyP
         assert seen["screenshot"].startswith("data:image/png;base64,")
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="X11 and Wayland")
 def test_a_window_needs_a_display(monkeypatch: pytest.MonkeyPatch):
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):

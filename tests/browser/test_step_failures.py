@@ -102,6 +102,7 @@ def test_a_certificate_that_nobody_knows(env: BrowserEnv, tmp_path):
     assert "does not trust the server's certificate. Check" in seen["last_action_error"]
 
 
+@pytest.mark.thorough
 def test_timeout_leaves_nothing_for_the_next_step(env: BrowserEnv, site, stalled_worker):
     page = site.put("/fine", "<p>fine")
     large = site.put("/large", "<div><b>x</b></div>" * 10_000)

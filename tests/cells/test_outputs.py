@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from oh_jupyter.ansi import strip_ansi
 from oh_jupyter.cells.outputs import (
     MAX_HEAD_CHARS,
@@ -91,6 +93,7 @@ def test_a_text_in_one_piece_is_cut_too() -> None:
     assert max(len(error["evalue"]), len(error["traceback"][0])) < MAX_HEAD_CHARS
 
 
+@pytest.mark.thorough
 def test_many_small_pieces_are_bounded_as_well() -> None:
     outputs = OutputCollector()
     for number in range(200_000):

@@ -138,6 +138,7 @@ def test_events_end_with_the_fleet_whatever_a_server_leaves_open(
     assert asyncio.run(scenario()) == []
 
 
+@pytest.mark.thorough
 def test_a_fleet_of_those_who_wait(url: str) -> None:
     def work(runtime: RuntimeClient, item: int) -> str:
         return runtime.run_ipython(f"{item} + 1").content.split("\n")[0]

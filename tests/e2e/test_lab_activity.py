@@ -71,6 +71,7 @@ for _number in range({}):
 """
 
 
+@pytest.mark.thorough
 def test_only_what_is_in_sight_is_drawn(notebook) -> None:
     page, _ = notebook
     run_cell(page, MANY.format(400))

@@ -88,6 +88,7 @@ def test_a_click_makes_the_agents_cell_one_of_the_notebook(notebook) -> None:
     assert len(page.evaluate(ADDED)) == 1
 
 
+@pytest.mark.thorough
 def test_the_agents_cells_come_by_themselves_where_that_is_set(append_by_itself, notebook) -> None:
     page, run = notebook
     seen = page.locator(".jp-Notebook .jp-CodeCell", has_text="%load_ext")

@@ -168,6 +168,7 @@ def follow_in_a_text_file(tab: Tab, path: Path) -> None:
     assert path.read_text() == tab.page.evaluate(source)
 
 
+@pytest.mark.thorough
 def test_what_is_written_while_a_save_is_on_its_way_is_kept(open_tab) -> None:
     tab = open_tab("one = 1", "two = 2")
     tab.type(0, " # mine")

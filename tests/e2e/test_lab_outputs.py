@@ -158,7 +158,7 @@ WITHOUT_OUR_STYLES = """() => {
     ("theme", "trusted"),
     [
         pytest.param("Light", False, id="Light-untrusted"),
-        pytest.param("Dark", True, id="Dark-trusted"),
+        pytest.param("Dark", True, id="Dark-trusted", marks=pytest.mark.thorough),
         pytest.param("Light", True, id="Light-trusted", marks=pytest.mark.slow),
         pytest.param("Dark", False, id="Dark-untrusted", marks=pytest.mark.slow),
     ],

@@ -284,6 +284,7 @@ def test_an_agent_learns_what_the_person_kept(open_tab) -> None:
     assert "The person kept" not in tab.call("read_cells")
 
 
+@pytest.mark.thorough
 def test_an_agent_learns_what_the_person_undid(open_tab) -> None:
     tab = open_tab(LINES, "two = 2")
     review = Review(tab)

@@ -105,6 +105,7 @@ def test_a_runtime_without_an_open_notebook_is_listed_and_ended(
     assert info["runtime"] is None
 
 
+@pytest.mark.thorough
 def test_a_kernel_without_a_runtime_is_looked_at_without_errors(
     lab, page: Page, open_notebook, write_notebook
 ) -> None:

@@ -35,7 +35,7 @@ MANY_EDITS = """if True:
 """
 
 
-@pytest.mark.parametrize("hard_linked", [False, True])
+@pytest.mark.parametrize("hard_linked", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_kill_9_in_the_middle_of_edits_loses_nothing(
     editor, workspace, write, tmp_path, hard_linked
 ):

@@ -126,6 +126,7 @@ def test_they_do_not_lose_each_other_s_edits(tmp_path, lines, workspace):
     assert os.listdir(workspace) == ["a.txt"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("link", [os.symlink, os.link])
 def test_nor_if_they_know_the_file_by_different_names(tmp_path, lines, workspace, link):
     other = workspace / "other"

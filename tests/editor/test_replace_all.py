@@ -61,6 +61,7 @@ def test_without_asking_for_all_one_is_required(editor, write):
         replace(editor, path, "x", "y")
 
 
+@pytest.mark.thorough
 def test_many_occurrences_are_replaced_in_linear_time(editor, write):
     path = write("a.txt", "word ü\n" * 100_000)
     replace(editor, path, "word", "term", replace_all=True)

@@ -56,6 +56,7 @@ class ArgsOfAgentLab:
         return None, {}
 
 
+@pytest.mark.thorough
 def test_agents_of_agentlab() -> None:
     (trial,) = run_trials(["click-button"], AgentLabAgent(ArgsOfAgentLab()))
     assert (trial.steps, trial.error) == (0, "")

@@ -156,6 +156,7 @@ def test_a_cell_is_interrupted_when_its_time_is_over(kernel) -> None:
     assert kernel.act("run_ipython", code="'well'")["content"].startswith("'well'")
 
 
+@pytest.mark.thorough
 def test_a_waiting_cell_whose_time_is_over_never_starts(kernel, go: Path) -> None:
     cell = kernel.start(f"{HOLDING}ran = False")
     observation = kernel.act("run_ipython", timeout=0.1, code="ran = True")

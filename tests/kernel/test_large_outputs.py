@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from oh_jupyter.cells.outputs import truncation_notice
 
 PEAK = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
@@ -28,6 +30,7 @@ def test_a_cell_that_prints_200_mb(fresh_kernel) -> None:
     assert fresh_kernel.execute(kept) == "0"
 
 
+@pytest.mark.thorough
 def test_a_text_in_one_piece(kernel) -> None:
     text = kernel.act("run_ipython", code="print('a' + 'x' * 100_000_000 + 'z')")["content"]
     assert (text[0], "z\n[Jupyter" in text) == ("a", True)

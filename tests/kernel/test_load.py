@@ -89,6 +89,7 @@ def test_config_shows_what_is_set_wherever_it_was_given(tmp_path: Path) -> None:
     assert "OhJupyter.kernel_url was read when" not in shown  # nothing has started yet
 
 
+@pytest.mark.thorough
 def test_a_setting_that_cannot_be_used_is_refused_and_what_was_loaded_stays(fresh_kernel) -> None:
     fresh_kernel.execute("%oh_run here=1")
     shown = fresh_kernel.execute('%config OhJupyter.confirmation = "sometimes"')

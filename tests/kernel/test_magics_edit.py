@@ -297,6 +297,7 @@ def test_the_body_of_a_cell_is_not_completed_as_a_path(kernel, tree: Path) -> No
     assert complete(kernel, "%%oh_edit create tre\nbody", 20) == ["tree/"]
 
 
+@pytest.mark.thorough
 def test_reloading_leaves_one_completion(fresh_kernel) -> None:
     assert complete(fresh_kernel, "%oh_edit und") == ["undo"]
     fresh_kernel.execute("%reload_ext oh_jupyter")

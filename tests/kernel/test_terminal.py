@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from oh_jupyter.testing import wait_until
 
 
@@ -41,6 +43,7 @@ def test_commands_cells_and_edits_work_without_a_kernel(tmp_path: Path) -> None:
     assert "run_ipython" in shown
 
 
+@pytest.mark.thorough
 def test_leaving_ipython_leaves_no_shell_behind(tmp_path: Path) -> None:
     shown = ipython(tmp_path, "print('pid', oh.run('echo $$').content)")
     (pid,) = [line.split()[-1] for line in shown.splitlines() if "pid" in line]

@@ -38,6 +38,7 @@ def outcomes(plan: dict[str, Any]) -> dict[str, str]:
     return {row["name"]: row["outcome"] for row in plan["variables"]}
 
 
+@pytest.mark.thorough
 def test_files_and_variables_return_together(kernel: LiveKernel) -> None:
     kernel.execute("rows, same = [1], None; same = rows\ndef add(): rows.append(9)")
     id = agent(kernel, "add(); fresh = {}; open('made.txt', 'w').close()")

@@ -83,6 +83,7 @@ def test_what_a_tool_says_is_wrong_is_an_error(sync, call) -> None:
     assert call("echo")["isError"] is True
 
 
+@pytest.mark.thorough
 def test_large_results_come_whole(sync, call) -> None:
     sync(small())
     text = "0123456789" * 200_000
@@ -98,6 +99,7 @@ def test_several_servers_have_their_names_in_front(runtime, sync, call) -> None:
     assert call("two_echo", text="x")["content"][0]["text"] == "x"
 
 
+@pytest.mark.thorough
 def test_no_name_of_ours_is_taken(runtime, sync, call) -> None:
     sync(small())
     assert "run" in names(runtime)
@@ -214,6 +216,7 @@ def test_a_server_may_change_its_tools(runtime, sync, call) -> None:
     assert call("grown")["content"][0]["text"] == "grown"
 
 
+@pytest.mark.thorough
 def test_the_settings_servers_start_when_tools_are_first_asked_for(tmp_path) -> None:
     server = {"name": "small", "command": sys.executable, "args": [SCRIPT]}
     settings = Settings(

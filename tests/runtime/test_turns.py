@@ -185,6 +185,7 @@ def test_a_turn_is_named_by_its_first_action(action: Any, title: str) -> None:
     assert title_of(action) == title
 
 
+@pytest.mark.thorough
 def test_the_shell_goes_back_too(runtime: Runtime, root: Path) -> None:
     def shell(command: str, source: str = "agent", timeout: float | None = None) -> str:
         action = CmdRunAction(command, blocking=True)

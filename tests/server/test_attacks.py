@@ -70,6 +70,7 @@ async def test_another_name_of_the_host_is_refused(
         assert answer.status_code == 403
 
 
+@pytest.mark.thorough
 async def test_endless_heads_end(mcp_url: str, act: Any) -> None:
     parts = urlsplit(mcp_url)
     for piece in (b"X-A: " + b"x" * 1000 + b"\r\n", b"X" * 1000):

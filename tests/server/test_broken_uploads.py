@@ -17,7 +17,13 @@ MEGABYTE = 1024**2
 
 
 @pytest.mark.shared_server
-@pytest.mark.parametrize("another", [False, True], ids=["at once", "another one is there"])
+@pytest.mark.parametrize(
+    "another",
+    [
+        pytest.param(False, id="at once"),
+        pytest.param(True, id="another one is there", marks=pytest.mark.thorough),
+    ],
+)
 async def test_nothing_is_left_of_one_whose_kernel_dies(
     mcp_url: str,
     jp_auth_header: dict[str, str],
@@ -61,6 +67,7 @@ class TestFullDisk:
     def jp_server_config(self, jp_server_config: dict[str, Any], disk: Path) -> dict[str, Any]:
         return {**jp_server_config, "OhJupyter": {"file_store_path": str(disk)}}
 
+    @pytest.mark.thorough
     async def test_it_is_told_by_the_store_and_by_uploads(
         self, mcp_url: str, jp_auth_header: dict[str, str], disk: Path
     ) -> None:

@@ -228,6 +228,7 @@ async def test_downloads_that_are_refused(fetch: Any, place: Path) -> None:
     assert (await fetch(path=str(place / "pipe")))[0] == 400
 
 
+@pytest.mark.thorough
 async def test_there_and_back_on_a_named_kernel(
     send: Any, fetch: Any, plain_kernel: str, place: Path
 ) -> None:

@@ -209,6 +209,7 @@ def page(tmp_path):
         thread.join()
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 def test_a_page_in_the_browser_of_the_kernel(ours, page) -> None:
     seen = ours.act("browse", url=page)[1]

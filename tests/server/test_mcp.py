@@ -117,6 +117,7 @@ class TestConfirmation:
 
 @pytest.mark.server_config(OhJupyter={"mcp_skills": True})
 class TestSkillsForAll:
+    @pytest.mark.thorough
     async def test_a_setting_lists_them(self, mcp_connect) -> None:
         async with mcp_connect() as session:
             await session.call_tool("run", {"command": "true"})
@@ -324,6 +325,7 @@ async def test_state_and_events_are_tools(mcp_connect) -> None:
         assert [line.partition(":")[0] for line in lines if line] == ["run", "->run"]
 
 
+@pytest.mark.thorough
 async def test_two_personas_work_on_their_own_kernels(
     mcp_connect, plain_kernel, jp_serverapp, jp_auth_header, ask
 ) -> None:

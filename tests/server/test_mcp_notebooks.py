@@ -202,6 +202,7 @@ async def test_edited_cells_come_back_with_a_rewind(
     assert stored() == before
 
 
+@pytest.mark.thorough
 async def test_files_are_edited_by_relative_paths_too(mcp_connect, opened) -> None:
     _, kernel = await opened()
     async with mcp_connect(kernel) as session:
@@ -265,6 +266,7 @@ async def test_a_cell_inside_a_persons_has_the_next_number(
     client.stop_channels()
 
 
+@pytest.mark.thorough
 async def test_another_notebook_is_named_by_its_path(mcp_connect, opened, stored) -> None:
     _, one = await opened()
     await opened("other.ipynb")

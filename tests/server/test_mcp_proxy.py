@@ -212,6 +212,7 @@ async def test_a_restart_is_told_of(ask, mcp_connect, plain_kernel, jp_serverapp
 class TestConfigured:
     """Servers in the configuration of the Jupyter server, for its default kernel."""
 
+    @pytest.mark.thorough
     async def test_they_run_behind_the_default_kernel(self, mcp_connect, jp_serverapp) -> None:
         async with mcp_connect() as session:
             await session.call_tool("run", {"command": "true"})

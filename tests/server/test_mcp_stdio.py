@@ -90,6 +90,7 @@ def test_the_running_server_is_found(server, places) -> None:
     asyncio.run(talk())
 
 
+@pytest.mark.thorough
 def test_a_notebook_and_an_address_can_be_named(server, places) -> None:
     open_notebook(server, "open.ipynb")
 
@@ -298,6 +299,7 @@ def test_a_server_that_was_restarted_elsewhere_is_found_again(places, tmp_path) 
     asyncio.run(talk())
 
 
+@pytest.mark.thorough
 def test_a_kernel_that_is_gone_is_said_and_another_is_found(server, places) -> None:
     kernel = open_notebook(server, "open.ipynb")
 

@@ -78,6 +78,7 @@ async def test_a_task_that_is_cancelled_is_interrupted(
         assert "free again" in answer.content[0].text
 
 
+@pytest.mark.thorough
 async def test_a_command_outlives_a_client_that_knows_no_tasks(
     mcp_connect, plain_kernel, tmp_path
 ) -> None:
@@ -103,6 +104,7 @@ async def test_tasks_are_for_who_knows_them(mcp_url, jp_auth_header) -> None:
 
 @pytest.mark.server_config(OhJupyter={"confirmation": "always"})
 class TestConfirmation:
+    @pytest.mark.thorough
     async def test_what_waits_for_a_person_says_so(
         self, mcp_url, jp_auth_header, ask, plain_kernel, jp_serverapp
     ) -> None:

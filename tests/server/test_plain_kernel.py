@@ -57,6 +57,7 @@ handlers["create_subshell_request"] = fail_once
 """
 
 
+@pytest.mark.thorough
 async def test_a_subshell_that_the_kernel_fails_to_make_is_asked_for_again() -> None:
     """As ipykernel does for a moment while it starts, and then leaves the request unanswered."""
 

@@ -194,6 +194,7 @@ async def test_what_was_received_and_given_up_is_cancelled(
     assert (status, answer["content"]) == (200, "free")
 
 
+@pytest.mark.thorough
 async def test_nobody_asks_an_idle_kernel_anything(act, plain_kernel) -> None:
     """Once nobody waits for an answer, the server has nothing going on for its kernels."""
     ours = str(Path(oh_jupyter.__file__).parent) + os.sep

@@ -171,6 +171,7 @@ async def test_a_request_can_be_taken_back(ask: Any, act: Any) -> None:
     assert (await act("run_ipython", code="1+1"))[1]["content"].startswith("2")
 
 
+@pytest.mark.thorough
 async def test_a_client_that_goes_away_takes_its_cell_along(
     ask: Any, act: Any, mcp_url: str, jp_auth_header: Any
 ) -> None:
@@ -196,6 +197,7 @@ async def _delete(ask: Any, key: str) -> Any:
         return 204, None
 
 
+@pytest.mark.thorough
 async def test_an_interrupt_over_jupyters_own_address_stops_command_and_cell(
     act: Any, jp_fetch: Any, plain_kernel: str, tmp_path: Path
 ) -> None:

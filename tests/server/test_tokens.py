@@ -210,12 +210,14 @@ async def test_without_execute_an_agent_is_confined(
     assert message in answer["content"]
 
 
+@pytest.mark.thorough
 async def test_a_confined_agent_lists_no_directories(ask: Any, token: Any) -> None:
     body = {"path": "/"}
     assert (await ask("list_files", body=body, headers=token("read", "edit")))[0] == 403
     assert (await ask("list_files", body=body, headers=token("read", "execute")))[0] == 200
 
 
+@pytest.mark.thorough
 async def test_to_edit_is_not_to_run(mcp_connect: Any, token: Any, open_notebook: Any) -> None:
     await open_notebook("mine.ipynb")
     async with mcp_connect(headers=token("read", "edit")) as session:

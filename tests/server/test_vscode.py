@@ -86,6 +86,7 @@ class TestWithThePlugin:
             },
         }
 
+    @pytest.mark.thorough
     async def test_the_default_kernel_is_started_for_it(self, ask, act, tmp_path) -> None:
         status, answer = await ask("vscode", "connection_token")
         assert status == 200
@@ -97,6 +98,7 @@ class TestWithThePlugin:
         status, observation = await act("run_ipython", code="6 * 7")
         assert observation["content"].startswith("42\n")
 
+    @pytest.mark.thorough
     @NEEDS_PROXY
     async def test_it_is_reached_through_the_servers_proxy(self, ask, jp_fetch) -> None:
         status, found = await ask("vscode")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import requests
 
 from oh_jupyter.testing import run_server
 
 
+@pytest.mark.thorough
 def test_a_server_warns_at_its_start(tmp_path: Path) -> None:
     old = tmp_path / "site" / "pillow-10.3.0.dist-info"
     old.mkdir(parents=True)

@@ -124,6 +124,7 @@ def test_a_film(api, film, capsys):
     assert len(api.requests) == 3
 
 
+@pytest.mark.thorough
 def test_a_long_film_is_looked_at_thirty_times_at_most(api, film, capsys):
     parse_video(str(film(100)), frame_interval=1)
     assert "Totally 25 would be analyze..." in capsys.readouterr().out

@@ -172,6 +172,7 @@ def test_the_pauses_grow_and_are_not_all_the_same():
     assert retry_policy.backoff(3) != retry_policy.backoff(3)
 
 
+@pytest.mark.thorough
 def test_a_receiver_that_asks_for_time_gets_it(make, receiver, outbox):
     receiver.answers = [(429, {"Retry-After": "2"})]
     store = make(WebHookFileStore, outbox=outbox)

@@ -208,6 +208,7 @@ def test_three_tries_in_order(make, receiver, quick, kind, caplog):
     assert "given up: POST f: HTTP status 503" in caplog.text
 
 
+@pytest.mark.thorough
 def test_tries_are_a_second_apart(make, receiver):
     receiver.answers = [(500, {}), (429, {"Retry-After": "1.2"})]
     store = make(WebHookFileStore)
