@@ -120,6 +120,12 @@ class SandboxProvisioner(LocalProvisioner):
         prepared["cmd"], _ = self._box.enclose(command, workspace, [], nested=True)
         return prepared
 
+    async def post_launch(self, **kwargs: Any) -> None:
+        """Limit the kernel's processes."""
+        await super().post_launch(**kwargs)
+        if self._box is not None and self.pid is not None:
+            self._box.limit_processes(self.pid)
+
     def _make_box(self, workspace: str, state: Path) -> Box:
         settings = load_settings()
         engine = find_engine(None)
@@ -134,6 +140,7 @@ class SandboxProvisioner(LocalProvisioner):
             writable=[*self.writable, str(state), self._sockets],
             hidden=[*settings.sandbox_hidden, *self.hidden],
             network=NETWORKS[str(self.network)],
+            max_processes=settings.sandbox_max_processes,
         )
         # An editable install may be below a directory that boxes replace, such as /tmp.
         package = os.path.dirname(os.path.abspath(__file__))

@@ -292,8 +292,8 @@ class Settings:
     )
     sandbox_max_processes: int = _setting(
         4096,
-        "Maximum number of processes and threads of an agent's shell in the sandbox; it does not "
-        "hold for the superuser.",
+        "Maximum number of processes and threads in the sandbox. For the superuser, it holds only "
+        "where the kernel can make a cgroup, which most containers do not allow.",
         "OH_JUPYTER_SANDBOX_MAX_PROCESSES",
         minimum=1,
     )

@@ -26,7 +26,7 @@ from oh_jupyter.errors import ConfigError
 from oh_jupyter.testing.kernel import LiveKernel
 from tests.kernel import test_breakpoint
 from tests.sandbox.proxied import website
-from tests.sandbox.test_box import needs_engine
+from tests.sandbox.test_box import needs_engine, needs_process_limit
 
 pytestmark = needs_engine
 
@@ -129,6 +129,16 @@ async def test_cells_stay_in_the_box(home: Path) -> None:
         assert await run(files) == own
         assert await run("print(get_ipython().banner2)") == "mine"
     assert not (home / "outside.txt").exists()
+
+
+@needs_process_limit
+async def test_the_number_of_its_processes_is_limited(home: Path, monkeypatch) -> None:
+    monkeypatch.setenv("OH_JUPYTER_SANDBOX_MAX_PROCESSES", "60")
+    async with opened(home) as notebook:
+        output = await notebook.run(
+            "import subprocess\nfor _ in range(80): subprocess.Popen(['sleep', '60'])"
+        )
+    assert output == "BlockingIOError"  # EAGAIN
 
 
 async def test_the_runtime_works_in_it(home: Path) -> None:

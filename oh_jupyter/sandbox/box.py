@@ -23,6 +23,7 @@ from oh_jupyter.sandbox.mounts import (
     missing_paths,
     resolve,
 )
+from oh_jupyter.sandbox.process_limit import ProcessLimit
 from oh_jupyter.sandbox.profile import Profile
 from oh_jupyter.sandbox.seatbelt import seatbelt_argv
 
@@ -53,6 +54,9 @@ class Box:
         self._placeholders: list[Placeholder] = []
         self._mounts: list[Mount] = []
         self._is_namespaced = sys.platform == "linux"
+        self._process_limit = ProcessLimit(
+            profile.max_processes, is_superuser=user is None and os.geteuid() == 0
+        )
         if profile.network == "proxy":
             self._check_relay()
         try:
@@ -148,23 +152,12 @@ class Box:
                 f"The sandbox was not used, because paths changed while it started "
                 f"({', '.join(wrong[:3])}). Try again."
             )
+        self.limit_processes(pid)
 
-        self._limit_processes(pid)
-
-    def _limit_processes(self, pid: int) -> None:
-        """Limit the processes that a process and its children start.
-
-        The limit counts those in the box's user namespace, before Linux 5.14 all of the user. It
-        does not hold for the superuser.
-        """
-        import resource
-
-        with contextlib.suppress(OSError):  # another user's process, without the capability
-            _, hard = resource.prlimit(pid, resource.RLIMIT_NPROC)
-            limit = self.profile.max_processes
-            if hard != resource.RLIM_INFINITY:
-                limit = min(limit, hard)
-            resource.prlimit(pid, resource.RLIMIT_NPROC, (limit, limit))
+    def limit_processes(self, pid: int) -> None:
+        """Limit the processes of a started program of the box."""
+        if self._is_namespaced:
+            self._process_limit.apply(pid)
 
     def outside(self, path: str) -> str | None:
         """Return the path outside of a path in the box, or None if the box hides it."""
@@ -179,6 +172,7 @@ class Box:
     def close(self) -> None:
         """Remove its folder and unchanged placeholders; idempotent."""
         shutil.rmtree(self.folder, ignore_errors=True)
+        self._process_limit.close()
         placeholders, self._placeholders = self._placeholders, []
         for each in reversed(placeholders):
             with contextlib.suppress(OSError):

@@ -96,8 +96,7 @@ class Profile:
         visible: Directories that stay visible, read-only, below hidden ones: the kernel's Python.
         network: See ``Network``.
         sockets: Paths of Unix sockets outside, by the paths at which the box sees them.
-        max_processes: Maximum number of processes and threads of the box, if its user is not the
-            superuser.
+        max_processes: Maximum number of processes and threads of the box; see ``ProcessLimit``.
     """
 
     writable: tuple[str, ...]

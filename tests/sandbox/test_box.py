@@ -17,6 +17,7 @@ from oh_jupyter.events import CmdOutputObservation, CmdRunAction
 from oh_jupyter.sandbox import Box, Engine, Profile, availability, find_engine, make_profile
 from oh_jupyter.sandbox.bubblewrap import bubblewrap_argv
 from oh_jupyter.sandbox.mounts import Mount, resolve
+from oh_jupyter.sandbox.process_limit import CGROUP_PREFIX, own_cgroup
 from oh_jupyter.sandbox.seatbelt import seatbelt_profile
 from oh_jupyter.shell import BashSession
 from oh_jupyter.testing import wait_until
@@ -25,6 +26,12 @@ from tests.sandbox.layout import Layout, kill_owner, make_layout
 needs_engine = pytest.mark.skipif(
     find_engine().program is None or sys.platform != "linux",
     reason="needs bubblewrap, and user namespaces",
+)
+MAX_PID = 2**22
+FORKS = "import os, signal\nfor _ in range(60): os.fork() or signal.pause()"
+LIMITS_PROCESSES = os.geteuid() != 0 or os.access(own_cgroup() or "", os.W_OK)
+needs_process_limit = pytest.mark.skipif(
+    not LIMITS_PROCESSES, reason="the superuser cannot make a cgroup for processes here"
 )
 
 
@@ -304,13 +311,70 @@ def test_the_number_of_processes_is_limited(layout: Layout) -> None:
 
 
 @needs_engine
-@pytest.mark.skipif(os.geteuid() == 0, reason="Linux does not limit the superuser's processes")
+@needs_process_limit
 def test_a_fork_bomb_fails(layout: Layout) -> None:
     box = layout.box(max_processes=40)
     with layout.boxed(box) as session:
-        output = output_of(session, "for i in {1..60}; do sleep 60 & done")
-        assert "Resource temporarily unavailable" in output
+        # bash would wait for each process that it cannot start.
+        output = output_of(session, f"{sys.executable} -c '{FORKS}'")
+        assert output.endswith("[Errno 11] Resource temporarily unavailable")
+        assert len(cgroups_of_boxes()) == (os.geteuid() == 0)
     box.close()
+    assert not cgroups_of_boxes()
+
+
+@needs_engine
+@needs_process_limit
+def test_cgroups_of_a_killed_kernel_are_removed_with_the_next_box(layout: Layout) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only the superuser's boxes have cgroups")
+    parent = own_cgroup()
+    assert parent is not None
+    abandoned = parent / f"{CGROUP_PREFIX}{MAX_PID + 1}_x"
+    abandoned.mkdir()
+    box = layout.box()
+    with layout.boxed(box) as session:
+        assert output_of(session, "echo here") == "here"
+    box.close()
+    assert not abandoned.exists()
+
+
+def cgroups_of_boxes() -> list[Path]:
+    """The cgroups that this process has made for boxes."""
+    parent = own_cgroup()
+    return list(parent.glob(f"{CGROUP_PREFIX}{os.getpid()}_*")) if parent else []
+
+
+@pytest.mark.parametrize(
+    ("mounts", "memberships", "expected"),
+    [
+        (
+            "30 25 0:26 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids",
+            "3:cpu,cpuacct:/x\n2:pids:/a/b\n0::/u",
+            "/sys/fs/cgroup/pids/a/b",
+        ),
+        (
+            "30 25 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup rw",
+            "0::/a.scope",
+            "/sys/fs/cgroup/a.scope",
+        ),
+        (
+            "30 25 0:26 /docker/1 /sys/fs/cgroup ro - cgroup2 cgroup rw",
+            "0::/docker/1/x",
+            "/sys/fs/cgroup/x",
+        ),
+        ("30 25 0:26 /docker/1 /sys/fs/cgroup ro - cgroup2 cgroup rw", "0::/other", None),
+        ("30 25 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu", "1:cpu:/", None),
+    ],
+    ids=["version 1", "version 2", "mounted from below", "another place", "no such controller"],
+)
+def test_the_cgroup_of_a_process(
+    tmp_path: Path, mounts: str, memberships: str, expected: str | None
+) -> None:
+    (tmp_path / "mountinfo").write_text(f"24 1 0:22 / /proc rw shared:5 - proc proc rw\n{mounts}\n")
+    (tmp_path / "cgroup").write_text(f"{memberships}\n")
+    cgroup = own_cgroup(tmp_path / "mountinfo", tmp_path / "cgroup")
+    assert cgroup == (expected and Path(expected))
 
 
 def test_missing_paths_and_links_are_resolved_once(tmp_path: Path) -> None:
