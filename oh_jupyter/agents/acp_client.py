@@ -270,7 +270,7 @@ class AcpClient:
             self._environment | variables,
             output_byte_limit,
             self._executor.in_thread,
-            self._executor.enclose,
+            self._executor.box_of,
         )
         approved = shown in self._approved_commands
         running = asyncio.create_task(self._act(action, approved=approved, execute=terminal.run))

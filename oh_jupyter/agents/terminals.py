@@ -22,6 +22,8 @@ from oh_jupyter.sandbox.profile import allowed_environment
 if TYPE_CHECKING:
     from typing import IO
 
+    from oh_jupyter.sandbox import Box
+
 MAX_OUTPUT_BYTES = 1024**2
 """Output that is kept of a command if the agent sets no limit."""
 
@@ -50,7 +52,7 @@ class AgentTerminal:
         env: Mapping[str, str],
         byte_limit: int | None,
         in_thread: InThread,
-        enclose: Callable[[CmdRunAction, list[str]], Awaitable[list[str]]],
+        box_of: Callable[[CmdRunAction], Awaitable[Box | None]],
     ) -> None:
         self.action = action
         self.started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -60,7 +62,7 @@ class AgentTerminal:
         self._argv, self._env = list(argv), dict(env)
         self._byte_limit = MAX_OUTPUT_BYTES if byte_limit is None else byte_limit
         self._in_thread = in_thread
-        self._enclose = enclose
+        self._box_of = box_of
         self._output = b""
         self._child: Child | None = None
 
@@ -86,8 +88,11 @@ class AgentTerminal:
 
     async def run(self) -> Observation:
         """Run the command to its end; raise ChildStartError if it cannot start."""
-        argv = await self._enclose(self.action, self._argv)
-        env = self._env if argv is self._argv else allowed_environment(self._env)
+        argv, env = self._argv, self._env
+        box = await self._box_of(self.action)
+        if box is not None:
+            argv, _ = box.enclose(argv, self.action.cwd or "/", [])
+            env = allowed_environment(env)
         self._child = child = await start_child(
             self._in_thread,
             argv,
@@ -97,6 +102,8 @@ class AgentTerminal:
             stdout=PIPE,
             stderr=subprocess.STDOUT,
         )
+        if box is not None:
+            box.limit_processes(child.pid)
         loop, exited = asyncio.get_running_loop(), asyncio.Event()
         if not self.started.done():
             self.started.set_result(None)

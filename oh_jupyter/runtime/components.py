@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from oh_jupyter.events.stream import EventStream
     from oh_jupyter.plugins import Plugin
     from oh_jupyter.runtime.transfers import Transfers
+    from oh_jupyter.sandbox import Box
     from oh_jupyter.shell import ShellSession
     from oh_jupyter.storage import FileStore
 
@@ -175,12 +176,12 @@ class RuntimeComponents:
                 self._shell = session
             return self._shell
 
-    async def enclose(self, action: CmdRunAction, argv: list[str]) -> list[str]:
-        """Return the command line for a program of an Action, in a sandbox if it belongs there."""
+    async def box_of(self, action: CmdRunAction) -> Box | None:
+        """Return the sandbox in which a program of an Action must run, or None."""
         if not current_execution.get().is_boxed:
-            return argv
+            return None
         boxed = await self.boxes.open(action, is_agents=current_execution.get().is_agents)
-        return boxed.box.enclose(argv, action.cwd or self.workspace_dir, [])[0]
+        return boxed.box
 
     def interrupt_shells(self) -> None:
         """Press Ctrl-C in the shell and in the boxes."""

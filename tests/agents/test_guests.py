@@ -316,6 +316,8 @@ def test_a_command_of_a_guest_runs_in_its_box(make_guests: MakeGuests, monkeypat
     assert "MODEL_KEY" not in turn.steps[0].output
     assert guests.log()[2].handling == {"sandboxed": True}
     assert guests.prompt("run cat /tmp/x").steps[-1].output == "x\n"
+    limited = "until [ $(ulimit -u) = 4096 ]; do :; done; ulimit -u"  # set from outside
+    assert guests.prompt(f"run {limited}").steps[-1].output == "4096\n"
 
 
 @pytest.mark.thorough
