@@ -46,6 +46,7 @@
     ├── EvaluationError                 an evaluation cannot continue; its results so far are kept
     ├── InspectionError                 a variable is missing, or cannot be shown
     ├── EventNotFoundError              the log has no event of that id
+    ├── ResourceNotFoundError           MCP: no such resource or prompt, or it cannot be read
     ├── RequestNotFoundError            no request of that id, or its answer is kept no more
     ├── LimitExceededError              more requests than a limit of the server allows
     ├── RuntimeClosedError              the runtime was closed while it was asked
@@ -110,6 +111,7 @@ __all__ = [
     "PluginError",
     "RequestExpiredError",
     "RequestNotFoundError",
+    "ResourceNotFoundError",
     "RuntimeClosedError",
     "SandboxError",
     "ServerError",
@@ -358,6 +360,10 @@ class InspectionError(OhJupyterError):
 
 class EventNotFoundError(OhJupyterError, LookupError):
     """The log of this runtime has no event of that id."""
+
+
+class ResourceNotFoundError(OhJupyterError, LookupError):
+    """A resource or prompt of MCP does not exist, or cannot be read."""
 
 
 class RequestNotFoundError(OhJupyterError, LookupError):

@@ -89,6 +89,37 @@ class OfferedTools(Protocol):
         ...
 
 
+class OfferedContext(Protocol):
+    """Resources and prompts that a server offers to the people at its clients.
+
+    ``scope`` is the ASGI scope of the request. An ``OhJupyterError`` becomes one of the protocol.
+    """
+
+    @property
+    def resource_templates(self) -> list[dict[str, Any]]:
+        """Templates of addresses, as in ``ResourceTemplate``."""
+        ...
+
+    @property
+    def prompts(self) -> list[dict[str, Any]]:
+        """Descriptions of the prompts, as in ``Prompt``."""
+        ...
+
+    async def list_resources(self, scope: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """List resources, as in ``Resource``."""
+        ...
+
+    async def read_resource(self, scope: Mapping[str, Any], uri: str) -> list[dict[str, Any]]:
+        """Return the contents of a resource, as in ``ReadResourceResult``."""
+        ...
+
+    async def prompt(
+        self, scope: Mapping[str, Any], name: str, arguments: dict[str, str]
+    ) -> dict[str, Any]:
+        """Return a ``GetPromptResult``."""
+        ...
+
+
 class ChangeBus:
     """Passes events to listeners; implements the SDK's ``SubscriptionBus`` in major 2."""
 

@@ -11,7 +11,7 @@ from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from oh_jupyter.mcp_sdk import major
-from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools
+from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedContext, OfferedTools
 
 if major() == 1:
     from oh_jupyter.mcp_sdk.server_v1 import TOOLS_CHANGED, make_server
@@ -32,6 +32,7 @@ class McpService:
     def __init__(
         self,
         tools: OfferedTools,
+        context: OfferedContext,
         *,
         name: str,
         version: str,
@@ -45,7 +46,12 @@ class McpService:
         """
         self._changes = ChangeBus()
         self._server = make_server(
-            tools, self._changes, name=name, version=version, instructions=instructions
+            tools,
+            self._changes,
+            context=context,
+            name=name,
+            version=version,
+            instructions=instructions,
         )
         limit = {"max_request_body_size": max_body_bytes}
         self._manager = StreamableHTTPSessionManager(

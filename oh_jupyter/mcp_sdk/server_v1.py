@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 from mcp import types
@@ -13,7 +14,9 @@ from mcp.shared.message import SessionMessage
 
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_sdk.client_of import client_name, elicit_during, scope_of
-from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, ToolRequest
+from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedContext, OfferedTools, ToolRequest
+
+T = TypeVar("T")
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
 """Notification of changed tools."""
@@ -61,7 +64,12 @@ class _Server(Server):
 
 
 def make_server(
-    tools: OfferedTools, changes: ChangeBus, *, has_tasks: bool = True, **description: Any
+    tools: OfferedTools,
+    changes: ChangeBus,
+    *,
+    context: OfferedContext | None = None,
+    has_tasks: bool = True,
+    **description: Any,
 ) -> Any:
     """Make a server of tools that passes ``changes`` on to its clients."""
     server = _Server(**description)
@@ -134,6 +142,8 @@ def make_server(
     async def initialized(notification: Any) -> None:
         _initialized.get().set()
 
+    if context is not None:
+        _add_context(server, context)
     # The SDK's decorators would list all tools before a call.
     server.request_handlers[types.ListToolsRequest] = list_tools
     server.request_handlers[types.CallToolRequest] = call_tool
@@ -143,6 +153,56 @@ def make_server(
         server.request_handlers[types.CancelTaskRequest] = cancel_task
     server.notification_handlers[types.InitializedNotification] = initialized
     return server
+
+
+def _add_context(server: _Server, context: OfferedContext) -> None:
+    """Add the handlers of resources and prompts."""
+
+    def scope() -> Any:
+        return scope_of(server.request_context.request)
+
+    async def list_resources(request: Any) -> Any:
+        listed = await _or_refused(context.list_resources(scope()))
+        return types.ListResourcesResult.model_validate({"resources": listed})
+
+    async def list_templates(request: Any) -> Any:
+        templates = {"resourceTemplates": context.resource_templates}
+        return types.ListResourceTemplatesResult.model_validate(templates)
+
+    async def read_resource(request: Any) -> Any:
+        contents = await _or_refused(context.read_resource(scope(), str(request.params.uri)))
+        return types.ReadResourceResult.model_validate({"contents": contents})
+
+    async def list_prompts(request: Any) -> Any:
+        return types.ListPromptsResult.model_validate({"prompts": context.prompts})
+
+    async def get_prompt(request: Any) -> Any:
+        params = request.params
+        prompt = context.prompt(scope(), params.name, dict(params.arguments or {}))
+        return types.GetPromptResult.model_validate(await _or_refused(prompt))
+
+    def as_result(handler: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
+        async def handle(request: Any) -> Any:
+            return types.ServerResult(await handler(request))
+
+        return handle
+
+    server.request_handlers |= {
+        types.ListResourcesRequest: as_result(list_resources),
+        types.ListResourceTemplatesRequest: as_result(list_templates),
+        types.ReadResourceRequest: as_result(read_resource),
+        types.ListPromptsRequest: as_result(list_prompts),
+        types.GetPromptRequest: as_result(get_prompt),
+    }
+
+
+async def _or_refused(work: Awaitable[T]) -> T:
+    """Await work on a request; one that cannot be answered becomes an error of the protocol."""
+    try:
+        return await work
+    except OhJupyterError as error:
+        data = types.ErrorData(code=types.INVALID_PARAMS, message=str(error))
+        raise McpError(data) from error
 
 
 def _task(details: dict[str, Any]) -> dict[str, Any]:

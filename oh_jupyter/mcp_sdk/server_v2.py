@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
 import mcp_types as types
 from mcp.server.lowlevel.server import NotificationOptions, Server
@@ -13,13 +14,24 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_sdk.client_of import client_name, elicit_during, has_forms, scope_of
-from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, Retry, ToolRequest
+from oh_jupyter.mcp_sdk.offered import (
+    ChangeBus,
+    OfferedContext,
+    OfferedTools,
+    Retry,
+    ToolRequest,
+)
+
+T = TypeVar("T")
 
 TOOLS_CHANGED = ToolsListChanged()
 """The SDK's event for changed tools."""
 
-LIST_TTL_MS = 60_000
-"""Time that a sessionless client may cache a list of tools."""
+LIST_CACHING = {"ttlMs": 60_000, "cacheScope": "private"}
+"""How a sessionless client may cache a list of tools or prompts, which depends on its token."""
+
+NO_CACHING = {"ttlMs": 0, "cacheScope": "private"}
+"""The same for notebooks and other files, of whose changes a client is not notified."""
 
 TASKS = "io.modelcontextprotocol/tasks"
 """Extension for calls that outlive their client."""
@@ -44,7 +56,12 @@ class _Server(Server):
 
 
 def make_server(
-    tools: OfferedTools, changes: ChangeBus, *, has_tasks: bool = True, **description: Any
+    tools: OfferedTools,
+    changes: ChangeBus,
+    *,
+    context: OfferedContext | None = None,
+    has_tasks: bool = True,
+    **description: Any,
 ) -> Any:
     """Make a server of tools that passes ``changes`` on to its clients."""
 
@@ -53,7 +70,7 @@ def make_server(
             listed = await tools.list_tools()
         except OhJupyterError as error:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
-        return types.ListToolsResult.model_validate({"tools": listed, "ttlMs": LIST_TTL_MS})
+        return types.ListToolsResult.model_validate({"tools": listed, **LIST_CACHING})
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         async def report(progress: float, message: str) -> None:
@@ -108,6 +125,7 @@ def make_server(
         on_call_tool=call_tool,
         on_subscriptions_listen=ListenHandler(changes),
         **_no_input_schemas(),
+        **({} if context is None else _context_handlers(context)),
         **description,
     )
     server.add_notification_handler(
@@ -119,6 +137,46 @@ def make_server(
         server.add_request_handler("tasks/update", _TaskUpdateParams, update_task)
         server.add_request_handler("tasks/cancel", _TaskParams, cancel_task)
     return server
+
+
+def _context_handlers(context: OfferedContext) -> dict[str, Any]:
+    """Return the handlers of resources and prompts."""
+
+    async def list_resources(ctx: Any, params: Any) -> Any:
+        listed = await _or_refused(context.list_resources(scope_of(ctx.request)))
+        return types.ListResourcesResult.model_validate({"resources": listed, **NO_CACHING})
+
+    async def list_templates(ctx: Any, params: Any) -> Any:
+        return types.ListResourceTemplatesResult.model_validate(
+            {"resourceTemplates": context.resource_templates, **LIST_CACHING}
+        )
+
+    async def read_resource(ctx: Any, params: Any) -> Any:
+        contents = await _or_refused(context.read_resource(scope_of(ctx.request), str(params.uri)))
+        return types.ReadResourceResult.model_validate({"contents": contents, **NO_CACHING})
+
+    async def list_prompts(ctx: Any, params: Any) -> Any:
+        return types.ListPromptsResult.model_validate({"prompts": context.prompts, **LIST_CACHING})
+
+    async def get_prompt(ctx: Any, params: Any) -> Any:
+        prompt = context.prompt(scope_of(ctx.request), params.name, dict(params.arguments or {}))
+        return types.GetPromptResult.model_validate(await _or_refused(prompt))
+
+    return {
+        "on_list_resources": list_resources,
+        "on_list_resource_templates": list_templates,
+        "on_read_resource": read_resource,
+        "on_list_prompts": list_prompts,
+        "on_get_prompt": get_prompt,
+    }
+
+
+async def _or_refused(work: Awaitable[T]) -> T:
+    """Await work on a request; one that cannot be answered becomes an error of the protocol."""
+    try:
+        return await work
+    except OhJupyterError as error:
+        raise MCPError(types.INVALID_PARAMS, str(error)) from error
 
 
 def _supports_tasks(ctx: Any) -> bool:

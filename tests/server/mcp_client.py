@@ -67,6 +67,22 @@ class Session:
         answer = wire(found)
         return named({"structuredContent": None, "isError": False, **answer})
 
+    async def list_resources(self) -> Any:
+        return named(wire(await self._session.list_resources())).resources
+
+    async def list_resource_templates(self) -> Any:
+        return named(wire(await self._session.list_resource_templates())).resource_templates
+
+    async def read_resource(self, uri: str) -> Any:
+        address = types.ReadResourceRequestParams(uri=uri).uri  # major 1 takes no text
+        return named(wire(await self._session.read_resource(address))).contents
+
+    async def list_prompts(self) -> Any:
+        return named(wire(await self._session.list_prompts())).prompts
+
+    async def get_prompt(self, name: str, arguments: dict[str, str] | None = None) -> Any:
+        return named(wire(await self._session.get_prompt(name, arguments))).messages
+
     async def _cancel(self, request_id: Any) -> None:
         from mcp import types
 

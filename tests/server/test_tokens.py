@@ -12,6 +12,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from mcp_client import McpError
 from nbformat.v4 import new_code_cell, new_notebook
 
 from oh_jupyter.errors import ConfigError
@@ -61,6 +62,23 @@ def open_notebook(jp_serverapp: Any, jp_root_dir: Path) -> Callable[[str], Await
 
 def text_of(result: Any) -> str:
     return "\n".join(block.text for block in result.content if block.type == "text")
+
+
+async def test_resources_need_the_scopes_of_their_tools(
+    mcp_connect: Any, token: Any, open_notebook: Any
+) -> None:
+    await open_notebook("book.ipynb")
+    async with mcp_connect(headers=token("browse")) as session:
+        assert await session.list_resources() == []
+        with pytest.raises(McpError, match="read"):
+            await session.read_resource("jupyter://notebooks/book.ipynb")
+        with pytest.raises(McpError, match="read"):
+            await session.get_prompt("run_from_top_to_bottom")
+    async with mcp_connect(headers=token("read", notebook="book.ipynb")) as session:
+        assert len(await session.list_resources()) == 1
+        assert await session.read_resource("jupyter://notebooks/book.ipynb")
+        with pytest.raises(McpError, match="only the notebook"):
+            await session.read_resource("jupyter://notebooks/other.ipynb")
 
 
 @pytest.mark.thorough

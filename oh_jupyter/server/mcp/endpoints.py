@@ -23,6 +23,8 @@ from oh_jupyter.mcp_sdk.offered import Retry, ToolRequest
 from oh_jupyter.mcp_tools.kernel import CallActions, current_actions
 from oh_jupyter.mcp_tools.notebooks import Notebooks
 from oh_jupyter.mcp_tools.progress import report_progress
+from oh_jupyter.mcp_tools.prompts import PROMPTS, messages_of
+from oh_jupyter.mcp_tools.resources import TEMPLATES, Resources
 from oh_jupyter.mcp_tools.results import Result, failure
 from oh_jupyter.mcp_tools.toolbox import INSTRUCTIONS, Caller, Toolbox
 from oh_jupyter.mcp_tools.tools_in_kernel import ToolsInKernel
@@ -59,6 +61,7 @@ class McpEndpoint:
     def __init__(
         self,
         toolbox: Toolbox,
+        resources: Resources,
         tasks: CallTasks,
         root_path: str,
         tool_server: type[McpService],
@@ -70,7 +73,9 @@ class McpEndpoint:
         self._approval_by_client = approval_by_client
         self._tasks = tasks
         self._root_path = root_path
+        self._resources = resources
         self._server = tool_server(
+            self,
             self,
             name="oh_jupyter",
             version=__version__,
@@ -152,6 +157,30 @@ class McpEndpoint:
             work = partial(while_asking, work, actions, call.elicit)
         return await _while_connected(call, work, actions)
 
+    @property
+    def resource_templates(self) -> list[dict[str, Any]]:
+        """Templates of addresses, see ``OfferedContext``."""
+        return TEMPLATES
+
+    @property
+    def prompts(self) -> list[dict[str, Any]]:
+        """Descriptions of the prompts, see ``OfferedContext``."""
+        return [prompt.to_wire() for prompt in PROMPTS.values()]
+
+    async def list_resources(self, scope: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """List resources, see ``OfferedContext``."""
+        return await self._resources.all(_identified(scope))
+
+    async def read_resource(self, scope: Mapping[str, Any], uri: str) -> list[dict[str, Any]]:
+        """Return the contents of a resource, see ``OfferedContext``."""
+        return await self._resources.read(uri, _identified(scope))
+
+    async def prompt(
+        self, scope: Mapping[str, Any], name: str, arguments: dict[str, str]
+    ) -> dict[str, Any]:
+        """Return the messages of a prompt, see ``OfferedContext``."""
+        return await messages_of(name, arguments, self._toolbox, _identified(scope))
+
     def _asks_by_retry(self, call: ToolRequest) -> bool:
         return self._approval_by_client and call.retry is not None
 
@@ -222,10 +251,17 @@ class McpEndpoint:
         return await task.details()
 
     def _work(self, call: ToolRequest) -> Callable[[], Awaitable[Result]]:
-        caller: Caller = call.scope[CALLER]
+        caller = _identified(call.scope)
         current_actor.set({**_session_of(call), **caller.actor, **_client_of(call)})
-        is_confined.set(confines(caller.scopes))
         return partial(self._toolbox.call, call.name, call.arguments, caller)
+
+
+def _identified(scope: Mapping[str, Any]) -> Caller:
+    """Return the caller of a request, whose requests to the kernel are from now on in its name."""
+    caller: Caller = scope[CALLER]
+    current_actor.set(dict(caller.actor))
+    is_confined.set(confines(caller.scopes))
+    return caller
 
 
 def _client_of(call: ToolRequest) -> dict[str, str]:
@@ -309,8 +345,9 @@ class Endpoints:
 
     def toolbox(self, kernel_id: str | None) -> Toolbox:
         """Return the tools for a kernel, None for the default one."""
-        from oh_jupyter.mcp_tools.tool_list import all_tools
+        return self._toolbox(self._kernel(kernel_id))
 
+    def _kernel(self, kernel_id: str | None) -> ServerKernel:
         kernel = ServerKernel(
             self._router,
             self._serverapp.kernel_manager,
@@ -318,8 +355,13 @@ class Endpoints:
             self._touch,
             lambda: run_in_background(self.tools_changed(kernel_id)),
         )
-        fixed = all_tools(self._notebooks, kernel)
         kernel.has_listeners = lambda: self._has_listeners(kernel_id)
+        return kernel
+
+    def _toolbox(self, kernel: ServerKernel) -> Toolbox:
+        from oh_jupyter.mcp_tools.tool_list import all_tools
+
+        fixed = all_tools(self._notebooks, kernel)
         taken = [tool.name for tool in fixed]
         source = ToolsInKernel(kernel, taken)
         return Toolbox(fixed, source, self._around_call, "server", on_close=kernel.close)
@@ -346,9 +388,11 @@ class Endpoints:
                 base = unquote(self._serverapp.web_app.settings["base_url"]).rstrip("/")
                 below = "" if kernel_id is None else f"/kernels/{kernel_id}"
                 root_path = f"{base}/oh_jupyter{below}"
-                tools = self.toolbox(kernel_id)
+                kernel = self._kernel(kernel_id)
+                tools = self._toolbox(kernel)
                 endpoint = McpEndpoint(
                     tools,
+                    Resources(tools, kernel),
                     self._tasks,
                     root_path,
                     module.McpService,
