@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ class ToolRequest:
     ``client`` is the client's name for people, "" if unknown. ``report_progress`` takes a growing
     number and a text; None if the client wants no progress. ``elicit`` asks the client's person
     during the call, and ``retry`` is set if the client asks its person and repeats the call; both
-    are None if the client cannot ask.
+    are None if the client cannot ask. ``trace`` is the W3C trace context of the call.
     """
 
     name: str
@@ -32,6 +33,7 @@ class ToolRequest:
     elicit: Elicit | None = None
     client: str = ""
     retry: Retry | None = None
+    trace: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,22 @@ class Retry:
 
     state: str = ""
     responses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+_TRACE_KEYS = {
+    "traceparent": re.compile(r"[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}"),
+    "tracestate": re.compile(r"[ -~]{1,512}"),
+    "baggage": re.compile(r"[ -~]{1,8192}"),
+}
+
+
+def trace_of(meta: Mapping[str, Any]) -> dict[str, str]:
+    """Return the W3C trace context in a request's ``_meta``, without what is malformed."""
+    return {
+        name: meta[name]
+        for name, form in _TRACE_KEYS.items()
+        if isinstance(meta.get(name), str) and form.fullmatch(meta[name])
+    }
 
 
 def form_content(action: str, content: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -14,7 +14,13 @@ from mcp.shared.message import SessionMessage
 
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_sdk.client_of import client_name, elicit_during, scope_of
-from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedContext, OfferedTools, ToolRequest
+from oh_jupyter.mcp_sdk.offered import (
+    ChangeBus,
+    OfferedContext,
+    OfferedTools,
+    ToolRequest,
+    trace_of,
+)
 
 T = TypeVar("T")
 
@@ -103,6 +109,7 @@ def make_server(
             None if token is None else report,
             elicit_during(context.session, context.request_id),
             client_name(context.session),
+            trace=trace_of((context.meta.model_extra if context.meta else None) or {}),
         )
         if params.task is not None and has_tasks:
             result = await tools.start_task(call, delay_seconds=0)

@@ -20,6 +20,7 @@ from oh_jupyter.mcp_sdk.offered import (
     OfferedTools,
     Retry,
     ToolRequest,
+    trace_of,
 )
 
 T = TypeVar("T")
@@ -87,6 +88,7 @@ def make_server(
             None if is_sessionless else elicit_during(ctx.session, ctx.request_id),
             client_name(ctx.session),
             _retry(ctx, params),
+            trace_of(ctx.meta or {}),
         )
         if not (has_tasks and _supports_tasks(ctx)):
             result = await tools.call_tool(call)

@@ -252,7 +252,7 @@ class McpEndpoint:
 
     def _work(self, call: ToolRequest) -> Callable[[], Awaitable[Result]]:
         caller = _identified(call.scope)
-        current_actor.set({**_session_of(call), **caller.actor, **_client_of(call)})
+        current_actor.set({**_session_of(call), **caller.actor, **_client_of(call), **call.trace})
         return partial(self._toolbox.call, call.name, call.arguments, caller)
 
 
