@@ -24,6 +24,7 @@ from oh_jupyter.mcp_tools.kernel import CallActions, current_actions
 from oh_jupyter.mcp_tools.notebooks import Notebooks
 from oh_jupyter.mcp_tools.progress import report_progress
 from oh_jupyter.mcp_tools.results import Result, failure
+from oh_jupyter.mcp_tools.seen_lines import SeenBySession
 from oh_jupyter.mcp_tools.toolbox import INSTRUCTIONS, Caller, Toolbox
 from oh_jupyter.mcp_tools.tools_in_kernel import ToolsInKernel
 from oh_jupyter.server.http_errors import reason_of
@@ -69,6 +70,7 @@ class McpEndpoint:
         self._toolbox = toolbox
         self._approval_by_client = approval_by_client
         self._tasks = tasks
+        self._seen = SeenBySession()
         self._root_path = root_path
         self._server = tool_server(
             self,
@@ -225,7 +227,12 @@ class McpEndpoint:
         caller: Caller = call.scope[CALLER]
         current_actor.set({**_session_of(call), **caller.actor, **_client_of(call)})
         is_confined.set(confines(caller.scopes))
-        return partial(self._toolbox.call, call.name, call.arguments, caller)
+
+        async def work() -> Result:
+            result = await self._toolbox.call(call.name, call.arguments, caller)
+            return self._seen.without(result, caller.actor.get("session", ""))
+
+        return work
 
 
 def _client_of(call: ToolRequest) -> dict[str, str]:
