@@ -314,7 +314,7 @@ def long_outputs(cell: Cell) -> str:
 
 def _output(output: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     shown, images = _unclipped(output)
-    return _clipped(shown), images
+    return clipped(shown), images
 
 
 def _unclipped(output: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
@@ -341,7 +341,8 @@ def _plain(value: Any) -> str:
     return strip_ansi(joined(value)).rstrip("\n")
 
 
-def _clipped(output: str) -> str:
+def clipped(output: str) -> str:
+    """Return an output without the middle if it is too long to show."""
     if len(output) <= MAX_OUTPUT_CHARS:
         return output
     half = MAX_OUTPUT_CHARS // 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from pathlib import Path
 
@@ -311,6 +312,46 @@ async def test_the_output_so_far_of_a_persons_cell_is_seen(
             async with asyncio.timeout(60):
                 while "[Running for" in shown:
                     shown = text_of(await session.call_tool("read_cells", {}))
+    finally:
+        client.stop_channels()
+
+
+LONG_LOOP = """\
+import time
+for n in range(40_000):
+    print("line", n)
+while True:
+    time.sleep(0.1)"""
+
+
+@pytest.mark.parametrize("by", ["agent", "person"])
+async def test_the_output_so_far_has_its_first_and_last_lines(
+    mcp_connect, book, jp_serverapp, by: str
+) -> None:
+    kernel = await book(LONG_LOOP)
+    client = jp_serverapp.kernel_manager.get_kernel(kernel).client()
+    client.start_channels()
+    try:
+        async with mcp_connect(kernel) as session:
+
+            async def call(tool: str, **arguments: object) -> str:
+                return text_of(await session.call_tool(tool, arguments))
+
+            await call("run_ipython", code="1")
+            if by == "agent":
+                assert "It continues" in await call("run_cell", cell=0, wait=0)
+            else:
+                client.execute(LONG_LOOP)
+            shown = ""
+            async with asyncio.timeout(90):
+                while "line 39999" not in shown:
+                    shown = await call("read_cells")
+            assert "line 0\nline 1\n" in shown
+            assert len(shown) < 6_500
+            path = re.search(r"The output so far is in (\S+): open parts of it with read", shown)
+            assert path
+            assert "line 20000" in await call("read", path=path[1], start=20_000, end=20_001)
+            assert "Interrupted" in await call("kernel", command="interrupt")
     finally:
         client.stop_channels()
 
