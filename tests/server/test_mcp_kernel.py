@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
 import json
 import re
 import time
@@ -120,6 +122,27 @@ async def test_a_table_and_a_figure_in_detail(mcp_connect, book, jp_root_dir) ->
         assert [block.mime_type for block in figure.content if block.type == "image"] == [
             "image/png"
         ]
+
+
+async def test_a_large_figure_is_stored_whole_and_shown_smaller(mcp_connect, book, stored) -> None:
+    image_module = pytest.importorskip("PIL.Image")
+    source = (
+        "from PIL import Image\n"
+        "display(Image.frombytes('RGB', (2000, 500), __import__('os').urandom(3_000_000)))"
+    )
+    kernel = await book(source)
+    async with mcp_connect(kernel) as session:
+        ran = await session.call_tool("run_cell", {"cell": 0})
+        again = await session.call_tool("read_cells", {"start": 0})
+    for done in (ran, again):
+        assert not done.is_error, text_of(done)
+        assert "[The picture is shown at 1568 x 392 of 2000 x 500.]" in text_of(done)
+        (picture,) = [block for block in done.content if block.type == "image"]
+        assert len(picture.data) <= 1_000_000
+        shown = image_module.open(io.BytesIO(base64.b64decode(picture.data)))
+        assert shown.size == (1568, 392)
+    whole = base64.b64decode(stored()[0].outputs[0].data["image/png"])
+    assert image_module.open(io.BytesIO(whole)).size == (2000, 500)
 
 
 async def test_a_run_of_cells_ends_at_the_first_error(mcp_connect, book, stored) -> None:
