@@ -159,9 +159,10 @@ class GuestAgents:
         with suppress(CheckpointError):  # reported when a checkpoint is needed
             standing = await self._executor.turns.standing()
             for turn in turns:
-                undone = turn.checkpoint not in standing
-                if undone != turn.undone:
-                    turn.undone = undone
+                known = turn.checkpoint, turn.undone
+                turn.checkpoint = self._executor.turns.latest(turn.checkpoint)
+                turn.undone = turn.checkpoint not in standing
+                if known != (turn.checkpoint, turn.undone):
                     self._on_turn(turn)
 
     async def _start(self, command: AgentCommand, resume: bool) -> AgentSession:

@@ -271,6 +271,7 @@ class AgentSession:
             finally:
                 self._client.end()
                 self._record(turn)
+                turn.checkpoint = self._executor.turns.latest(turn.checkpoint)
                 ended = self._executor.turns.end(turn.checkpoint)
                 if not self.problem:
                     self._conversation.keep_for_return(self._cancelling)

@@ -19,6 +19,8 @@ MAX_HEAD_CHARS = MAX_TAIL_CHARS = 1024**2
 
 _PIECE_OVERHEAD_CHARS = 64  # size of an empty piece, so that their number is bounded, too
 
+_SMALL_PIECE_CHARS = 512  # a piece shorter than this grows: print writes each newline by itself
+
 
 @dataclass
 class _Entry:
@@ -86,13 +88,11 @@ class _BoundedEntries:
         """Append text to the last entry if it is of the same stream, or else to a new one."""
         if self._head_room > 0:
             first, text = text[: self._head_room], text[self._head_room :]
-            self._head_room -= len(first) + _PIECE_OVERHEAD_CHARS
-            _append(self.head, first, stream)
+            self._head_room -= _append(self.head, first, stream)
         if text:
             last = text[-MAX_TAIL_CHARS:]
             self.omitted_chars += len(text) - len(last)
-            self._tail_size += len(last) + _PIECE_OVERHEAD_CHARS
-            _append(self.tail, last, stream)
+            self._tail_size += _append(self.tail, last, stream)
             self._trim()
 
     def add(self, entry: _Entry) -> None:
@@ -127,11 +127,17 @@ class _BoundedEntries:
                 self.tail.popleft()
 
 
-def _append(entries: list[_Entry] | deque[_Entry], text: str, stream: str) -> None:
-    if entries and entries[-1].stream == stream:
-        entries[-1].pieces.append(text)
-    else:
+def _append(entries: list[_Entry] | deque[_Entry], text: str, stream: str) -> int:
+    """Append text to the last entry or a new one; return by how much that grows."""
+    if not entries or entries[-1].stream != stream:
         entries.append(_Entry(deque([text]), stream))
+        return len(text) + _PIECE_OVERHEAD_CHARS
+    pieces = entries[-1].pieces
+    if pieces and len(pieces[-1]) < _SMALL_PIECE_CHARS:
+        pieces[-1] += text
+        return len(text)
+    pieces.append(text)
+    return len(text) + _PIECE_OVERHEAD_CHARS
 
 
 _MAX_DATA_CHARS = 16 * 1024**2  # of all images and other rich outputs of a cell
@@ -247,15 +253,24 @@ class OutputCollector:
 
     def result(self, timed_out: bool = False) -> CellOutput:
         """Return the output; each display starts and ends its own lines of the text."""
-        entries = list(self._entries.head)
-        omitted = self._entries.omitted_chars
-        if omitted:
-            entries.append(_Entry(deque([truncation_notice(omitted)]), stream="stderr"))
-        entries += self._entries.tail
+        entries = self._bounded()
         text, images = _read(entries)
         count = self.execution_count
         stored = [_stored(entry, count) for entry in entries]
+        omitted = self._entries.omitted_chars
         return CellOutput(strip_ansi(text), images, timed_out, stored, count, omitted)
+
+    @property
+    def text(self) -> str:
+        """The text so far; on any thread."""
+        return strip_ansi(_read(self._bounded())[0])
+
+    def _bounded(self) -> list[_Entry]:
+        """Return the first and the last outputs, with a notice about omitted ones."""
+        entries = list(self._entries.head)
+        if omitted := self._entries.omitted_chars:
+            entries.append(_Entry(deque([truncation_notice(omitted)]), stream="stderr"))
+        return entries + list(self._entries.tail)
 
 
 def _size(value: Any) -> int:

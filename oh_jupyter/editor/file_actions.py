@@ -6,7 +6,6 @@ import codecs
 import io
 import os
 import sys
-from functools import partial
 from pathlib import Path
 
 from oh_jupyter.config import Settings
@@ -181,9 +180,16 @@ def write_file(
         editor: The editor whose history records the write as a step to undo.
 
     Returns:
-        An empty Observation with the path; or an error.
+        An empty Observation with the path and the diff; or an error.
     """
     path = Path(cwd, action.path)
+    diff: str | None = None
+
+    def compute(old: bytes | None) -> bytes:
+        nonlocal diff
+        data, diff = _new_content(action, old, str(path))
+        return data
+
     try:
         if path.is_dir():
             raise IsADirectoryError
@@ -192,9 +198,9 @@ def write_file(
         if existed:
             check_regular(path)
         if editor is not None:
-            editor.overwrite(path, partial(_new_content, action), _NEW_FILE_MODE)
+            editor.overwrite(path, compute, _NEW_FILE_MODE)
         else:
-            data = _new_content(action, atomic_write.read(path)[0] if existed else None)
+            data = compute(atomic_write.read(path)[0] if existed else None)
             atomic_write.replace(path, data, mode=_NEW_FILE_MODE)
     except FileNotFoundError:
         return ErrorObservation(f"File not found: {path}")
@@ -211,14 +217,18 @@ def write_file(
             return ErrorObservation(
                 f"File {path} written, but failed to change ownership and permissions: {error}"
             )
-    return FileWriteObservation("", path=str(path))
+    return FileWriteObservation("", path=str(path), diff=diff)
 
 
-def _new_content(action: FileWriteAction, old: bytes | None) -> bytes:
+def _new_content(action: FileWriteAction, old: bytes | None, path: str) -> tuple[bytes, str | None]:
+    """Return the new bytes of a file, and the diff unless there is no old file."""
     data = old or b""
-    bom = data[:3] if data.startswith(codecs.BOM_UTF8) else b""
-    file = TextFile(data, Encoding("utf-8", bom))
-    return write_range(file, action.content, action.start, action.end)[0]
+    encoding = Encoding("utf-8", data[:3] if data.startswith(codecs.BOM_UTF8) else b"")
+    file = TextFile(data, encoding)
+    written = write_range(file, action.content, action.start, action.end)[0]
+    if old is None:
+        return written, None
+    return written, unified_diff(file.text, TextFile(written, encoding).text, path)
 
 
 def edit_file(

@@ -164,12 +164,17 @@ class FileWriteObservation(Observation):
 
     Attributes:
         path: Absolute path of the file.
+        diff: Unified diff of the file without context lines; None for a new file. OpenHands lacks
+            this field.
     """
 
     kind: ClassVar[str] = "write"
     says: ClassVar[str] = "I wrote to the file {self.path}."
 
     path: str = ""
+    diff: str | None = field(
+        default=None, kw_only=True, repr=False, compare=False, metadata=EXTENSION
+    )
 
 
 @dataclass(repr=False, eq=False)

@@ -21,7 +21,7 @@ from oh_jupyter.events.scopes import scope_of_action
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.results import Result, kept_in, of_observation, raised, result
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool
-from oh_jupyter.mcp_tools.variable_content import HINT, with_content
+from oh_jupyter.mcp_tools.variable_content import HINT, with_content, with_literals
 from oh_jupyter.schema import Schema, fields_schema
 
 _RISKS = {"low": 0, "medium": 1, "high": 2}
@@ -187,9 +187,10 @@ _TOOLS = (
         {
             "browser_actions": {
                 "description": "Calls, one a line, of BrowserGym's action language: goto('url'), "
-                "go_back(), click('bid'), fill('bid', 'text'), select_option('bid', 'option'), "
-                "press('bid', 'Enter'), hover('bid'), scroll(0, 200), upload_file('bid', 'path'), "
-                "new_tab(), tab_focus(0), tab_close(), noop(1000). handle_dialog(accept=True, "
+                "go_back(), click('bid'), fill('bid', 'text' or 'variable:NAME'), "
+                "select_option('bid', 'option'), press('bid', 'Enter'), hover('bid'), "
+                "scroll(0, 200), upload_file('bid', 'path'), new_tab(), tab_focus(0), "
+                "tab_close(), noop(1000). handle_dialog(accept=True, "
                 "text='') before the call that opens a dialog (confirm, prompt, leaving a page) "
                 "answers it; otherwise dialogs are dismissed. find('text'), page_text(0)."
             }
@@ -229,6 +230,8 @@ def _tool(kernel: Kernel, described: ActionTool) -> McpTool:
         if kind == CmdRunAction.kind:
             refuse_idle_cwd(args.get("cwd"), args.get("is_static", False))
         args = await with_content(kernel, args, "content", "file_text", "new_str")
+        if kind == BrowseInteractiveAction.kind:
+            args["browser_actions"] = await with_literals(kernel, args["browser_actions"])
         name, args = _action(kind, args)
         observation: Mapping[str, Any] = await kernel.act(name, args, timeout)
         return of_observation(observation, () if picture == "none" else (picture,))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 
 from oh_jupyter.background import run_in_background
-from oh_jupyter.mcp_tools.cell_views import IndexedCells
+from oh_jupyter.mcp_tools.cell_views import IndexedCells, both_ends
 from oh_jupyter.mcp_tools.cells import Cell, keep_out_fault, key_of, named, position
 from oh_jupyter.mcp_tools.kernel import CallActions, Kernel, current_actions
 from oh_jupyter.mcp_tools.notebook_calls import (
@@ -26,13 +26,14 @@ from oh_jupyter.mcp_tools.results import (
     result,
     text,
 )
-from oh_jupyter.mcp_tools.running_cells import Look, RunningCell
+from oh_jupyter.mcp_tools.running_cells import Look, RunningCell, output_so_far, running_in
 from oh_jupyter.mcp_tools.toolbox import McpTool, schema
 
 CONTINUES = (
     "\n[It continues, and its outputs will be in the notebook. read_cells shows the output so far; "
     "kernel with command=interrupt stops it.]"
 )
+MAX_PROGRESS_CHARS = 2000  # characters shown of the output so far
 MAX_RUN_CHARS = 600  # characters shown of each cell of a run of several
 
 
@@ -85,7 +86,8 @@ class CellRuns(NotebookTools):
             work = self._run_all(call, chosen)
         else:
             work = self.run(call, cells[first], first)
-        return await _within(arguments.get("wait"), work)
+        kernel = self.kernel.other(call.notebook.kernel_id or "")
+        return await _within(arguments.get("wait"), work, kernel)
 
     async def _run_all(self, call: NotebookCall, cells: IndexedCells) -> Result:
         """Run cells until one fails; return what they print in short, and the error whole."""
@@ -115,7 +117,8 @@ class CellRuns(NotebookTools):
             return failure(f"You may not run code in the kernel of {notebook.path}.")
         args = {"code": "".join(cell["source"]), "include_extra": False}
         kernel = self.kernel.other(notebook.kernel_id)
-        self.notebooks.running.begin(document.path, key_of(index, cell), _current_look())
+        look = _look_at(kernel)
+        self.notebooks.running.begin(document.path, key_of(index, cell), look)
         try:
             done = await kernel.run_cell(args, call.arguments.get("timeout"), store_history=True)
         finally:
@@ -131,25 +134,36 @@ class CellRuns(NotebookTools):
         return result(*shown["content"], file, text(ran), is_error=raised(outputs))
 
 
-def _current_look() -> Look:
-    """Return the function that looks at the Actions of the current call."""
+def _look_at(kernel: Kernel) -> Look:
+    """Return a function that looks at the Action of the current call, a run in a kernel."""
     actions = current_actions.get() or CallActions()
 
     async def look() -> tuple[str, str]:
-        return ("queued", "") if actions.current is None else await actions.current.look()
+        if actions.current is None:
+            return "queued", ""
+        state, last_lines = await actions.current.look()
+        cell = await running_in(kernel) if state == "running" else None
+        is_agents = cell is not None and cell["by"] == "agent"
+        return state, output_so_far(cell) if cell and is_agents else last_lines
 
     return look
 
 
-async def _within(wait_seconds: float | None, work: Coroutine[None, None, Result]) -> Result:
+async def _within(
+    wait_seconds: float | None, work: Coroutine[None, None, Result], kernel: Kernel
+) -> Result:
     """Return the result of runs, or after ``wait_seconds`` their progress while they continue."""
     if wait_seconds is None:
         return await work
-    running = RunningCell(_current_look())
+    running = RunningCell(_look_at(kernel))
     task = run_in_background(work)
     try:
         await asyncio.wait([task], timeout=wait_seconds)
     except asyncio.CancelledError:
         task.cancel()
         raise
-    return task.result() if task.done() else result(text(f"{await running.progress()}{CONTINUES}"))
+    if task.done():
+        outcome: Result = await task
+        return outcome
+    progress = both_ends(await running.progress(), MAX_PROGRESS_CHARS)
+    return result(text(f"{progress}{CONTINUES}"))

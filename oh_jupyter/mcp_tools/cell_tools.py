@@ -28,6 +28,7 @@ from oh_jupyter.mcp_tools.notebook_calls import (
 )
 from oh_jupyter.mcp_tools.notebooks import Notebooks
 from oh_jupyter.mcp_tools.results import Result, cell_outputs, failure, long_outputs, result, text
+from oh_jupyter.mcp_tools.running_cells import output_so_far, running_in
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
 from oh_jupyter.mcp_tools.variable_content import HINT
 
@@ -185,11 +186,8 @@ class CellTools(NotebookTools):
         shown = {index: await running.progress(path, key_of(index, cell)) for index, cell in cells}
         progress = {index: text for index, text in shown.items() if text}
         if call.notebook.kernel_id is not None:
-            with suppress(OhJupyterError):
-                kernel = self.kernel.other(call.notebook.kernel_id)
-                progress = (
-                    _of_person(await kernel.ask("running_cell", load=False), cells) | progress
-                )
+            kernel = self.kernel.other(call.notebook.kernel_id)
+            progress = _of_person(await running_in(kernel), cells) | progress
         return progress
 
     async def _long_outputs(self, call: NotebookCall, cells: IndexedCells) -> dict[int, str]:
@@ -289,7 +287,7 @@ def _of_person(running: dict[str, Any] | None, cells: IndexedCells) -> dict[int,
         same = "".join(cell["source"]) == running["code"]
         if cell["cell_type"] == "code" and (cell.get("id") == running["cell_id"] or same):
             head = f"[Running for {running['seconds']:.0f} s]"
-            return {index: f"{running['output']}\n{head}".lstrip()}
+            return {index: f"{output_so_far(running)}\n{head}".lstrip()}
     return {}
 
 

@@ -80,7 +80,7 @@ def cell_contents(
     shortened, pictures = whole > room, 0
     for (index, _), part in zip(cells, parts, strict=True):
         shown = f"{part.head}\n{_first_lines(part.source, source_limit)}"
-        shown += _both_ends(part.output, output_limit)
+        shown += both_ends(part.output, output_limit)
         blocks.append(text(shown))
         if block := kept_in((files or {}).get(index, "")):
             blocks.append(block)
@@ -125,7 +125,8 @@ def _first_lines(source: str, limit: int) -> str:
     return f"{whole_lines}\n[... {missing} more line{'s' * (missing > 1)}]"
 
 
-def _both_ends(output: str, limit: int) -> str:
+def both_ends(output: str, limit: int) -> str:
+    """Return an output without the middle if it is longer than a limit; prefer whole lines."""
     if len(output) <= limit:
         return output
     half = max(limit // 2, MIN_END_CHARS)

@@ -93,6 +93,8 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
     images += [image(url) for url in extras.get("image_urls") or []]
     if kind == "run" and (head := (observation.get("oh_jupyter") or {}).get("head")):
         content = f"{head}\n[...]\n{extras['metadata'].pop('prefix', '')}{content}"
+    if kind == "write":
+        content = _written(observation)
     if kind == "edit" and extras.get("diff"):
         content = _with_diff(content, str(extras["diff"]))
     if kind == "run_ipython":
@@ -115,6 +117,14 @@ def _with_diff(content: str, diff: str) -> str:
     """Return the result of an edit with its diff instead of the lines around it."""
     shown = f"\n{clipped_diff(diff)}\n"
     return _REVIEW.sub("", _SNIPPET.sub(lambda _: shown, content)).strip()
+
+
+def _written(observation: Mapping[str, Any]) -> str:
+    """Return what a write did: the diff of an existing file."""
+    written, diff = observation.get("message"), (observation.get("oh_jupyter") or {}).get("diff")
+    if diff is None:
+        return f"{written} It is new."
+    return f"{written}\n{clipped_diff(diff)}" if diff else f"{written} Its text is the same."
 
 
 def clipped_diff(diff: str) -> str:
@@ -304,7 +314,7 @@ def long_outputs(cell: Cell) -> str:
 
 def _output(output: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     shown, images = _unclipped(output)
-    return _clipped(shown), images
+    return clipped(shown), images
 
 
 def _unclipped(output: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
@@ -331,7 +341,8 @@ def _plain(value: Any) -> str:
     return strip_ansi(joined(value)).rstrip("\n")
 
 
-def _clipped(output: str) -> str:
+def clipped(output: str) -> str:
+    """Return an output without the middle if it is too long to show."""
     if len(output) <= MAX_OUTPUT_CHARS:
         return output
     half = MAX_OUTPUT_CHARS // 2

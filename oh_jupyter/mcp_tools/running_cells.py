@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
+
+from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.mcp_tools.kernel import Kernel
 
 Look = Callable[[], Awaitable[tuple[str, str]]]
-"""Returns the state of a run, such as waiting, and the last lines of its output."""
+"""Returns the state of a run, such as waiting, and its output so far."""
 
 _STATES = {"waiting": "Waits for a person's approval", "queued": "Waits for another cell"}
 
@@ -20,7 +25,7 @@ class RunningCell:
     started: float = field(default_factory=time.monotonic)
 
     async def progress(self) -> str:
-        """Return the last lines of its output, its state, and how long it has been running."""
+        """Return its output so far, its state, and how long it has been running."""
         state, output = await self.look()
         seconds = time.monotonic() - self.started
         head = f"[{_STATES.get(state, 'Running')} for {seconds:.0f} s]"
@@ -45,3 +50,19 @@ class RunningCells:
         """Return the progress of a cell, or "" if no agent runs it."""
         running = self._cells.get((path, cell))
         return "" if running is None else await running.progress()
+
+
+async def running_in(kernel: Kernel) -> dict[str, Any] | None:
+    """Return the cell that a kernel executes, as far as it says so."""
+    with suppress(OhJupyterError):
+        cell: dict[str, Any] | None = await kernel.ask("running_cell", load=False)
+        return cell
+    return None
+
+
+def output_so_far(cell: dict[str, Any]) -> str:
+    """Return the output so far of a running cell, and where the rest of it is."""
+    lines = [cell["output"]] if cell["output"] else []
+    if cell["file"]:
+        lines.append(f"[The output so far is in {cell['file']}: open parts of it with read.]")
+    return "\n".join(lines)

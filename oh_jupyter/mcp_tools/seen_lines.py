@@ -6,6 +6,9 @@ import re
 
 from oh_jupyter.mcp_tools.results import Result
 
+MAX_SESSIONS = 1000
+"""Sessions whose lines are kept."""
+
 _LINE = re.compile(
     r"\n?\[(?P<name>(?:Jupyter c|C)urrent working directory|(?:Jupyter )?Python interpreter): "
     r"(?P<value>.*)\]$",
@@ -35,3 +38,19 @@ class SeenLines:
             for block in result["content"]
         ]
         return {**result, "content": blocks}
+
+
+class SeenBySession:
+    """The lines that each of the latest sessions has seen."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, SeenLines] = {}
+
+    def without(self, result: Result, session: str) -> Result:
+        """Return a result without the lines that a session knows; all of it if that is unknown."""
+        if not session:
+            return result
+        seen = self._sessions[session] = self._sessions.pop(session, SeenLines())
+        if len(self._sessions) > MAX_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        return seen.without(result)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.events.scopes import missing_scope
 from oh_jupyter.mcp_tools.kernel import current_notes
+from oh_jupyter.mcp_tools.pictures import with_bounded_pictures
 from oh_jupyter.mcp_tools.results import Result, bounded, failure, text
 
 logger = logging.getLogger(__name__)
@@ -173,6 +174,7 @@ class Toolbox:
             async with self._around_call(name):
                 result = await tool.call(arguments, caller)
             shown = bounded(result, tool.rest) if tool.rest else result
+            shown = await with_bounded_pictures(shown)
             return {**shown, "content": [*shown["content"], *(text(f"[{each}]") for each in notes)]}
         except OhJupyterError as error:
             return failure(str(error))

@@ -44,6 +44,11 @@ class AgentWork:
         self._spans.append((self._under_way.pop(work), time.time()))
         return True
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether any piece of work has not ended."""
+        return bool(self._under_way)
+
     def edit(self, path: str) -> None:
         """Record that the agent edited a file itself."""
         self._edited.setdefault(os.path.realpath(path), []).append(time.time())

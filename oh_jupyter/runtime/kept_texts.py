@@ -28,14 +28,17 @@ class KeptTexts:
         self._folder: Path | None = None
         self._sizes: dict[Path, int] = {}
 
-    def keep(self, text: str) -> str:
-        """Write a text into a file; return its path. The same text has the same file."""
+    def keep(self, text: str, name: str = "") -> str:
+        """Write a text into a file; return its path.
+
+        The same text has the same file, unless ``name`` names one, which is then replaced.
+        """
         data = text.encode("utf-8", "replace")
         if self._folder is None:
             _remove_abandoned()
             self._folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-"))
-        path = self._folder / f"{sha256(data).hexdigest()[:12]}.txt"
-        if path not in self._sizes:
+        path = self._folder / f"{name or sha256(data).hexdigest()[:12]}.txt"
+        if name or path not in self._sizes:
             path.write_bytes(data)
         self._sizes.pop(path, None)
         self._sizes[path] = len(data)

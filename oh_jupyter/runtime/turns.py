@@ -8,7 +8,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -60,6 +60,7 @@ class Scope:
         everything: Whether to overwrite what others changed since.
         in_cell: Whether a person's cell asks, so that it may be running.
         as_person: Whether a person asks; otherwise others' changes of variables always stay.
+        by_owner: Whether the agent of the running turn asks, which then continues in a new one.
     """
 
     path: str | None = None
@@ -68,6 +69,7 @@ class Scope:
     everything: bool = False
     in_cell: bool = False
     as_person: bool = True
+    by_owner: bool = False
 
 
 class Variables(Protocol):
@@ -120,6 +122,7 @@ class Turns:
         self._cells = 0
         self.is_announced = False
         """Whether the current turn has a caller that ends it."""
+        self._continued: dict[int, int] = {}
         self._last_action_time = 0.0
         self._is_closed = False
         self._lock = asyncio.Lock()
@@ -216,11 +219,24 @@ class Turns:
 
     def end(self, id: int | None) -> asyncio.Task[None] | None:
         """End a turn from ``begin`` unless another has started; return the task that records it."""
-        if self._turn is None or self._turn.id != id:
+        if self._turn is None:
+            self.is_announced = False
+        if self._turn is None or self._turn.id != self.latest(id):
             return None
         self.is_announced = False
         self._cancel_timer()
         return run_in_background(self._note_end())
+
+    def latest(self, id: int | None) -> int | None:
+        """Return the turn in which a turn continues whose agent has undone it, or the turn."""
+        while id in self._continued:
+            id = self._continued[id]
+        return id
+
+    def is_of(self, actor: Mapping[str, Any] | None) -> bool:
+        """Return whether the current turn is of an agent's session or guest."""
+        owner, turn = turn_owner(actor), self._turn
+        return bool(owner) and turn is not None and turn.extra.get("by") == owner
 
     async def mark(self, label: str) -> Checkpoint:
         """Make a checkpoint outside of turns; raise CheckpointError on failure."""
@@ -251,7 +267,7 @@ class Turns:
 
         Raises CheckpointError if an agent is working, or the files cannot be restored.
         """
-        if self.is_announced and not preview:
+        if self.is_announced and not (preview or scope.by_owner):
             raise CheckpointError(
                 "An agent is working. Wait for it, or end it with %oh_agent stop, then rewind."
             )
@@ -262,22 +278,52 @@ class Turns:
                 await self._end()
             await self._in_thread(lambda: self.checkpoints.get(id))
             plan = await self._preview_variables(id, scope, preview)
-            if scope.files or not preview:
-                call = self.checkpoints.preview if preview else self.checkpoints.rewind
-                files: RewindPlan = await self._in_thread(
-                    lambda: call(
-                        id, everything=scope.everything, path=scope.path, files=scope.files
-                    )
-                )
-                plan = replace(files, variables=plan.variables, notes=[*files.notes, *plan.notes])
             if preview:
-                return plan
-            if plan.variables:
-                plan = replace(plan, variables=await self._rewind_variables(id, scope))
+                return await self._with_files(plan, id, scope, self.checkpoints.preview)
+            async with self._replaced():
+                plan = await self._with_files(plan, id, scope, self.checkpoints.rewind)
+                if plan.variables:
+                    plan = replace(plan, variables=await self._rewind_variables(id, scope))
             if not scope.files or scope.path is not None:
                 return plan
             self.on_rewound()
             return replace(plan, notes=[*plan.notes, *await self._shell_states.restore(id)])
+
+    async def _with_files(
+        self, plan: RewindPlan, id: int, scope: Scope, call: Callable[..., RewindPlan]
+    ) -> RewindPlan:
+        """Return a plan of the variables with that of the files, which is executed or not."""
+        files: RewindPlan = await self._in_thread(
+            lambda: call(id, everything=scope.everything, path=scope.path, files=scope.files)
+        )
+        return replace(files, variables=plan.variables, notes=[*files.notes, *plan.notes])
+
+    @contextlib.asynccontextmanager
+    async def _replaced(self) -> AsyncIterator[None]:
+        """End an announced turn before its agent undoes it, and continue it in a new one."""
+        if not self.is_announced or self._turn is None:
+            yield
+            return
+        if self.work.is_under_way:
+            raise CheckpointError(
+                "One of your commands or cells is still running, so its changes cannot be undone. "
+                "Wait for it or stop it, then rewind."
+            )
+        turn = self._turn
+        self._cancel_timer()
+        await self._end()
+        try:
+            yield
+        except BaseException:  # it was not undone
+            self._turn = await self._in_thread(lambda: self.checkpoints.resume(turn.id))
+            self._beat()
+            raise
+        try:
+            await self._begin(turn.label, turn.who, by=turn.extra.get("by", ""))
+            if self._turn is not None:
+                self._continued[turn.id] = self._turn.id
+        except CheckpointError as error:
+            self._give_up(error)
 
     async def _preview_variables(self, id: int, scope: Scope, preview: bool) -> RewindPlan:
         """Return a plan of the variables; raise CheckpointError before a rewind if a cell runs."""

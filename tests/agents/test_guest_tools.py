@@ -133,21 +133,59 @@ def test_the_notebook_of_the_kernel_is_the_default(tmp_path: Path) -> None:
         live.close()
 
 
-def test_its_turns_are_listed_and_the_person_undoes_them(tmp_path: Path) -> None:
+def test_it_undoes_its_turns_also_the_running_one(tmp_path: Path) -> None:
     live = start_kernel(tmp_path)
     try:
-        prompted(live, call("write", path="a.txt", content="a"), call("run_ipython", code="v = 1"))
-        ((_, turns),) = prompted(live, call("changes"))
-        first = int(turns.split(":")[0])
-        assert "1 files" in turns
-        preview, rewind = prompted(
+        live.execute("v = [0]; mine = 1")
+        prompted(live, call("write", path="a.txt", content="a"))
+        steps = prompted(
             live,
-            call("changes", command="preview", id=first),
-            call("changes", command="rewind", id=first),
+            call("write", path="b.txt", content="b"),
+            call("run_ipython", code="v.append(1); mine = 2"),
+            call("run", command="cd /tmp; echo c > $OLDPWD/c.txt"),
+            call("changes", command="preview"),
+            call("changes", command="rewind"),
+            call("run", command="ls; pwd"),
+            call("run_ipython", code="print(v, mine); v.append(2)"),
+            call("write", path="d.txt", content="d"),
+            call("changes"),
         )
-        assert "a.txt" in preview[1]
-        assert "%oh_rewind" in rewind[1]
-        assert (tmp_path / "a.txt").exists()
+        assert [status for status, _ in steps] == ["completed"] * 9
+        outputs = [output for _, output in steps]
+        assert "b.txt" in outputs[3]
+        assert "c.txt" in outputs[4]
+        assert outputs[5].startswith(f"a.txt\n{tmp_path}\n")
+        assert outputs[6] == "[0] 1"
+        first, running = outputs[8].splitlines()
+        assert "1 files" in first
+        assert "1 files, 1 cells" in running
+        turns = live.execute("print([turn.undone for turn in oh.agents.turns])")
+        assert "[False, False]" in turns
+        live.execute("oh.rewind(oh.agents.turns[-1])")
+        assert "[0]" in live.execute("print(v)")
+        assert sorted(path.name for path in tmp_path.glob("*.txt")) == ["a.txt"]
+        first_id = int(first.split(":")[0])
+        ((status, undone),) = prompted(live, call("changes", command="rewind", id=first_id))
+        assert status == "completed", undone
+        assert not (tmp_path / "a.txt").exists()
+    finally:
+        live.close()
+
+
+def test_it_undoes_nothing_while_its_command_runs(tmp_path: Path) -> None:
+    live = start_kernel(tmp_path)
+    try:
+        steps = prompted(
+            live,
+            call("write", path="a.txt", content="a"),
+            call("run", command="cat"),
+            call("changes", command="rewind"),
+            call("run", command="C-c", is_input=True),
+            call("changes", command="rewind"),
+        )
+        assert "still running" in steps[2][1]
+        assert [status for status, _ in steps[2:]] == ["failed", "completed", "completed"]
+        assert not (tmp_path / "a.txt").exists()
     finally:
         live.close()
 

@@ -176,6 +176,49 @@ def test_the_story(notebook: Notebook, agent: str) -> None:
     assert not Path(path).exists()
 
 
+@pytest.mark.thorough
+@pytest.mark.browser
+def test_each_tool_is_called(notebook: Notebook, agent: str) -> None:
+    """One session with all tools: what each returns reaches the model."""
+    book, file, page = f"of_{agent}.ipynb", f"of_{agent}.txt", f"{notebook.server.url}/login"
+    notebook.execute("numbers = list(range(5)); oh.store.write('shelf/of_person.txt', 'text')")
+    called: list[tuple[str, dict[str, Any], str]] = [
+        ("run", {"command": "echo from the $((40 + 2))nd command"}, "from the 42nd command"),
+        ("run_ipython", {"code": "print(sum(numbers) * 100)"}, "1000"),
+        ("variables", {"expression": "numbers[-2:]"}, "[3, 4]"),
+        ("write", {"path": file, "content": "first line"}, "It is new."),
+        (
+            "edit",
+            {"command": "str_replace", "path": file, "old_str": "first", "new_str": "second"},
+            "+second line",
+        ),
+        ("read", {"path": file}, "second line"),
+        ("store", {"command": "list", "path": "shelf"}, "of_person.txt"),
+        ("kernel", {"command": "start", "notebook": book}, f"Created {book} with the kernel"),
+        ("list_notebooks", {}, "is_this_kernel"),
+        ("insert_cell", {"notebook": book, "source": "6 * 7"}, "Inserted cell 0"),
+        (
+            "edit_cell",
+            {"notebook": book, "cell": 0, "old_str": "7", "new_str": "70"},
+            "+6 * 70",
+        ),
+        ("run_cell", {"notebook": book, "cell": 0}, "420"),
+        ("read_cells", {"notebook": book}, "--- output ---"),
+        ("changes", {}, "cells"),
+        ("browse", {"url": page, "picture": "none"}, "Password or token"),
+        ("browse_interactive", {"browser_actions": "noop(1)", "picture": "none"}, "RootWebArea"),
+    ]
+    notebook.model.steps += [(f"mcp__oh__{name}", arguments) for name, arguments, _ in called]
+    notebook.model.steps.append("All tools were called.")
+    shown = notebook.execute(f'turn = %oh_agent --new {agent} "use each tool"')
+    assert "All tools were called." in shown, shown
+    statuses = notebook.execute("print([step.status for step in turn.steps])")
+    assert statuses.count("'completed'") == len(called) == 16, shown
+    received = notebook.received_text()
+    for name, _, expected in called:
+        assert expected in received, name
+
+
 def test_an_undone_turn_is_absent_from_what_its_model_receives(
     notebook: Notebook, agent: str
 ) -> None:

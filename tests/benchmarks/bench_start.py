@@ -15,7 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,28 +64,38 @@ def kernel_start(first_lines: str) -> Start:
             manager.shutdown_kernel(now=True)
 
 
+@contextmanager
+def server_process(directory: str, enabled: bool) -> Iterator[subprocess.Popen[str]]:
+    """Start a Jupyter server with its files in a directory, and end it."""
+    environment = {
+        **os.environ,
+        "HOME": directory,
+        "JUPYTER_RUNTIME_DIR": directory,
+        "JUPYTER_CONFIG_DIR": f"{directory}/config",
+    }
+    extensions = f"{{'oh_jupyter': {enabled}, 'jupyterlab': False, 'notebook': False}}"
+    server = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "jupyter_server", "--no-browser", "--port=0"),
+            *("--ServerApp.token=t", "--allow-root", f"--ServerApp.root_dir={directory}"),
+            f"--ServerApp.jpserver_extensions={extensions}",
+        ],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield server
+    finally:
+        server.kill()
+        server.communicate()
+
+
 def server_start(enabled: bool) -> Start:
     """Start a Jupyter server and wait for the line that has its address."""
     with tempfile.TemporaryDirectory() as directory:
-        environment = {
-            **os.environ,
-            "HOME": directory,
-            "JUPYTER_RUNTIME_DIR": directory,
-            "JUPYTER_CONFIG_DIR": f"{directory}/config",
-        }
-        extensions = f"{{'oh_jupyter': {enabled}, 'jupyterlab': False, 'notebook': False}}"
         begun = time.perf_counter()
-        server = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "jupyter_server", "--no-browser", "--port=0"),
-                *("--ServerApp.token=t", "--allow-root", f"--ServerApp.root_dir={directory}"),
-                f"--ServerApp.jpserver_extensions={extensions}",
-            ],
-            env=environment,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        try:
+        with server_process(directory, enabled) as server:
             assert server.stderr is not None
             said = []
             for line in server.stderr:
@@ -92,9 +103,6 @@ def server_start(enabled: bool) -> Start:
                 if _ADDRESS.search(line):
                     return Start(time.perf_counter() - begun, *_used(server.pid))
             raise RuntimeError(f"the server did not start: {''.join(said)}")
-        finally:
-            server.kill()
-            server.communicate()
 
 
 def compare(what: str, rounds: int, bare: Callable[[], Start], ours: Callable[[], Start]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import threading
 
 import httpx
@@ -289,6 +290,25 @@ async def test_a_page_comes_with_its_screenshot(mcp_connect, tmp_path) -> None:
             "browse_interactive", {"browser_actions": "noop(1)", "picture": "none"}
         )
         assert [block.type for block in answer.content] == ["text"]
+
+
+@pytest.mark.browser
+async def test_texts_of_variables_fill_a_field(mcp_connect, tmp_path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<title>t</title><textarea aria-label='Notes'></textarea>")
+    async with mcp_connect() as session:
+
+        async def act(calls: str) -> str:
+            arguments = {"browser_actions": calls, "picture": "none"}
+            return told(await session.call_tool("browse_interactive", arguments))
+
+        await session.call_tool("run_ipython", {"code": "report = 'two \\'lines\\'\\nof text'"})
+        seen = await act(f"goto('{page.as_uri()}')")
+        (bid,) = re.findall(r"\[(\w+)\] textbox 'Notes'", seen)
+        filled = await act(f"fill('{bid}', 'variable:report')")
+        assert "two 'lines'" in filled
+        assert "of text" in filled
+        assert "There is no variable 'nothing'" in await act(f"fill('{bid}', 'variable:nothing')")
 
 
 async def test_skills_are_tools(mcp_connect, tmp_path) -> None:

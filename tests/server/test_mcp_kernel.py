@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
 import json
+import re
 import time
 from pathlib import Path
 
@@ -119,6 +122,27 @@ async def test_a_table_and_a_figure_in_detail(mcp_connect, book, jp_root_dir) ->
         assert [block.mime_type for block in figure.content if block.type == "image"] == [
             "image/png"
         ]
+
+
+async def test_a_large_figure_is_stored_whole_and_shown_smaller(mcp_connect, book, stored) -> None:
+    image_module = pytest.importorskip("PIL.Image")
+    source = (
+        "from PIL import Image\n"
+        "display(Image.frombytes('RGB', (2000, 500), __import__('os').urandom(3_000_000)))"
+    )
+    kernel = await book(source)
+    async with mcp_connect(kernel) as session:
+        ran = await session.call_tool("run_cell", {"cell": 0})
+        again = await session.call_tool("read_cells", {"start": 0})
+    for done in (ran, again):
+        assert not done.is_error, text_of(done)
+        assert "[The picture is shown at 1568 x 392 of 2000 x 500.]" in text_of(done)
+        (picture,) = [block for block in done.content if block.type == "image"]
+        assert len(picture.data) <= 1_000_000
+        shown = image_module.open(io.BytesIO(base64.b64decode(picture.data)))
+        assert shown.size == (1568, 392)
+    whole = base64.b64decode(stored()[0].outputs[0].data["image/png"])
+    assert image_module.open(io.BytesIO(whole)).size == (2000, 500)
 
 
 async def test_a_run_of_cells_ends_at_the_first_error(mcp_connect, book, stored) -> None:
@@ -311,6 +335,46 @@ async def test_the_output_so_far_of_a_persons_cell_is_seen(
             async with asyncio.timeout(60):
                 while "[Running for" in shown:
                     shown = text_of(await session.call_tool("read_cells", {}))
+    finally:
+        client.stop_channels()
+
+
+LONG_LOOP = """\
+import time
+for n in range(40_000):
+    print("line", n)
+while True:
+    time.sleep(0.1)"""
+
+
+@pytest.mark.parametrize("by", ["agent", "person"])
+async def test_the_output_so_far_has_its_first_and_last_lines(
+    mcp_connect, book, jp_serverapp, by: str
+) -> None:
+    kernel = await book(LONG_LOOP)
+    client = jp_serverapp.kernel_manager.get_kernel(kernel).client()
+    client.start_channels()
+    try:
+        async with mcp_connect(kernel) as session:
+
+            async def call(tool: str, **arguments: object) -> str:
+                return text_of(await session.call_tool(tool, arguments))
+
+            await call("run_ipython", code="1")
+            if by == "agent":
+                assert "It continues" in await call("run_cell", cell=0, wait=0)
+            else:
+                client.execute(LONG_LOOP)
+            shown = ""
+            async with asyncio.timeout(90):
+                while "line 39999" not in shown:
+                    shown = await call("read_cells")
+            assert "line 0\nline 1\n" in shown
+            assert len(shown) < 6_500
+            path = re.search(r"The output so far is in (\S+): open parts of it with read", shown)
+            assert path
+            assert "line 20000" in await call("read", path=path[1], start=20_000, end=20_001)
+            assert "Interrupted" in await call("kernel", command="interrupt")
     finally:
         client.stop_channels()
 

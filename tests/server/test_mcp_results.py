@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mcp_client import MAJOR
+
 from oh_jupyter.mcp_tools.results import fold_library_frames, of_observation, result, text
 from oh_jupyter.mcp_tools.seen_lines import SeenLines
 
@@ -85,6 +87,29 @@ async def test_an_edit_is_shown_as_a_diff(mcp_connect, jp_root_dir) -> None:
     assert block.text == f"The file {path} has been edited.\n@@ -6 +6 @@\n-x5 = 5\n+x5 = 6"
 
 
+async def test_a_write_is_shown_as_a_diff(mcp_connect, jp_root_dir) -> None:
+    path = jp_root_dir / "a.py"
+    async with mcp_connect() as session:
+
+        async def write(**arguments: object) -> str:
+            done = await session.call_tool("write", {"path": "a.py", **arguments})
+            return done.content[0].text
+
+        created = await write(content="x = 1\ny = 2")
+        assert created == f"I wrote to the file {path}. It is new."
+        assert (
+            await write(content="x = 1\ny = 3")
+            == f"I wrote to the file {path}.\n@@ -2 +2 @@\n-y = 2\n+y = 3"
+        )
+        assert (await write(content="x = 1\ny = 3")).endswith("Its text is the same.")
+        assert (await write(content="z = 4", start=1, end=2)).endswith("-y = 3\n+z = 4")
+        long = await write(content="\n".join(map(str, range(5_000))))
+        assert len(long) < 2_500
+        assert long.endswith("[... more changed lines ...]")
+        path.write_bytes(b"\xef\xbb\xbfold\r\n")
+        assert (await write(content="new")).endswith("@@ -1 +1 @@\n-old\n+new")
+
+
 def test_a_conversation_sees_the_directory_when_it_changes() -> None:
     seen = SeenLines()
 
@@ -95,3 +120,25 @@ def test_a_conversation_sees_the_directory_when_it_changes() -> None:
     assert shown("/a").endswith("/a]\n[Python interpreter: /bin/python]")
     assert shown("/a") == "done"
     assert shown("/b") == "done\n[Current working directory: /b]"
+
+
+async def test_sessions_of_clients_do_not_share_what_they_have_seen(
+    mcp_connect, jp_root_dir
+) -> None:
+    directory = f"[Current working directory: {jp_root_dir}]"
+
+    async def outputs(*commands: str, **arguments: object) -> list[str]:
+        async with mcp_connect(**arguments) as session:
+            calls = [await session.call_tool("run", {"command": each}) for each in commands]
+        return [done.content[0].text for done in calls]
+
+    for _ in range(2):
+        first, second, moved = await outputs("echo 1", "echo 2", "mkdir -p sub; cd sub")
+        assert directory in first
+        assert second == "2\n[The command completed with exit code 0.]"
+        assert f"[Current working directory: {jp_root_dir / 'sub'}]" in moved
+        assert "interpreter" not in moved
+        await outputs("cd ..")
+    if MAJOR > 1:  # these calls may be of several conversations
+        shown = await outputs("echo 1", "echo 2", transport="sessionless")
+        assert all(directory in each for each in shown)

@@ -25,7 +25,7 @@ from oh_jupyter.kernel.cells.agent_outputs import (
     without_output_history,
 )
 from oh_jupyter.kernel.cells.inline import next_number, run_inline
-from oh_jupyter.kernel.cells.live_output import LiveOutput
+from oh_jupyter.kernel.cells.live_output import followed
 from oh_jupyter.kernel.cells.main_thread import MainThreadWait, interrupt_main_thread
 from oh_jupyter.runtime.execution import current_execution
 
@@ -42,7 +42,7 @@ class RunningCell:
         started: When it started, on the monotonic clock.
         is_agents: Whether an agent runs it.
         cell_id: Id of the notebook's cell, if the frontend names it, or "".
-        output: What a person's cell has printed.
+        output: What it has printed.
         waits: Whether it waits for an Action or an agent, and computes nothing.
     """
 
@@ -50,7 +50,7 @@ class RunningCell:
     started: float
     is_agents: bool
     cell_id: str = ""
-    output: LiveOutput = field(default_factory=LiveOutput)
+    output: OutputCollector = field(default_factory=OutputCollector)
     waits: bool = False
 
     def summary(self) -> dict[str, Any]:
@@ -143,8 +143,9 @@ class ShellCells:
         """Run a cell inside the waiting magic; it may be an agent's in a person's magic."""
         report_start()
         self._inline_agents += is_agents
-        self._inline.append(run.keywords["outputs"])
-        self._inline_cells.append(RunningCell(code, time.monotonic(), is_agents))
+        outputs = run.keywords["outputs"]
+        self._inline.append(outputs)
+        self._inline_cells.append(RunningCell(code, time.monotonic(), is_agents, output=outputs))
         try:
             with around():
                 return run(number=next_number(self._shell) if numbered else None)
@@ -212,8 +213,6 @@ class _ExecutionGuard:
         shell.execution_count = max(shell.execution_count, next_number(shell))
         try:
             with ExitStack() as stack:
-                if running is not None and not ours:
-                    stack.enter_context(running.output.followed())
                 if ours:
                     self.is_agents = True
                     if not numbered:
@@ -222,6 +221,8 @@ class _ExecutionGuard:
                     stack.enter_context(replied_at_once(self._kernel))
                     if not content.get("silent"):
                         stack.enter_context(self._cells.around(content["code"]))
+                if running is not None:
+                    stack.enter_context(followed(running.output.add_stream))
                 await self._execute(stream, ident, parent)
         finally:
             if ours:  # otherwise another cell runs in a subshell

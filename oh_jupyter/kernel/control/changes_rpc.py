@@ -173,10 +173,12 @@ async def _own_turns(request: Request) -> Reply:
 async def _own_rewind(request: Request) -> Reply:
     """Undo the requesting agent's turns since the one of ``id``; others' turns are not undone."""
     executor, id = request.runtime.executor, request.fields.get("id")
-    if executor.turns.is_announced and not request.flag("preview"):
+    is_running = executor.turns.is_announced
+    is_own = executor.turns.is_of(request.fields.get("actor"))
+    if is_running and not is_own and not request.flag("preview"):
         raise CheckpointError(
-            "This would undo the turn of %oh_agent that is still running. Undo edits with edit and "
-            "undo_edit, or ask the person for %oh_rewind"
+            "An agent of %oh_agent is working, and its work would be undone, too. Wait for it, or "
+            "undo single edits with edit and undo_edit"
         )
     own = [turn.id for turn in await executor.turns.own(request.fields.get("actor"))]
     if not own or id not in (None, *own):
@@ -192,7 +194,8 @@ async def _own_rewind(request: Request) -> Reply:
             "work would be undone, too. Ask the person to rewind"
         )
     preview = request.flag("preview")
-    scope = Scope(as_person=False)
+    # The prompt of such an agent is a cell that waits for it.
+    scope = Scope(as_person=False, in_cell=is_running and is_own, by_owner=is_own)
     plan = await rewind(executor, first, "agent", scope, preview=preview)
     return Reply({"id": first, "text": str(plan)})
 

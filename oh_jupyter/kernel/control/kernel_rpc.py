@@ -19,9 +19,13 @@ from oh_jupyter.kernel.cells.inspection import in_time
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.kernel.control.store_rpc import path_in_workspace
 from oh_jupyter.kernel.saving import SAVE_SECONDS, encoded
+from oh_jupyter.mcp_tools.results import clipped
 
 RESTART_CODE = "get_ipython().kernel.do_shutdown(restart=True)"
 """What a restart appears as in the log."""
+
+RUNNING_CELL_FILE = "running-cell"
+"""Name of the file with the output so far of the running cell."""
 
 MAX_LISTED_NAMES = 20
 """Variables that the question before a restart names."""
@@ -40,11 +44,18 @@ async def _variables(request: Request) -> Reply:
 
 @operation("running_cell")
 async def _running_cell(request: Request) -> Reply:
-    """Return the cell that the kernel executes, with the output so far of a person's."""
-    cell = request.oh.host.running_cell
+    """Return the cell that the kernel executes, with its output so far.
+
+    A long output is shortened, and its ``file`` has more of it.
+    """
+    cell, executor = request.oh.host.running_cell, request.runtime.executor
     if cell is None:
         return Reply(body=encode_json(None))
-    fields = {"code": cell.code, "cell_id": cell.cell_id, "output": cell.output.text}
+    whole, file = cell.output.text.rstrip(), ""
+    output = clipped(whole)
+    if output != whole:
+        file = await executor.in_thread(executor.kept_texts.keep, whole, RUNNING_CELL_FILE)
+    fields = {"code": cell.code, "cell_id": cell.cell_id, "output": output, "file": file}
     return Reply(body=encode_json({**cell.summary(), **fields}))
 
 

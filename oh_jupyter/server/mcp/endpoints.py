@@ -26,6 +26,7 @@ from oh_jupyter.mcp_tools.progress import report_progress
 from oh_jupyter.mcp_tools.prompts import PROMPTS, messages_of
 from oh_jupyter.mcp_tools.resources import TEMPLATES, Resources
 from oh_jupyter.mcp_tools.results import Result, failure
+from oh_jupyter.mcp_tools.seen_lines import SeenBySession
 from oh_jupyter.mcp_tools.toolbox import INSTRUCTIONS, Caller, Toolbox
 from oh_jupyter.mcp_tools.tools_in_kernel import ToolsInKernel
 from oh_jupyter.server.http_errors import reason_of
@@ -72,6 +73,7 @@ class McpEndpoint:
         self._toolbox = toolbox
         self._approval_by_client = approval_by_client
         self._tasks = tasks
+        self._seen = SeenBySession()
         self._root_path = root_path
         self._resources = resources
         self._server = tool_server(
@@ -253,7 +255,12 @@ class McpEndpoint:
     def _work(self, call: ToolRequest) -> Callable[[], Awaitable[Result]]:
         caller = _identified(call.scope)
         current_actor.set({**_session_of(call), **caller.actor, **_client_of(call), **call.trace})
-        return partial(self._toolbox.call, call.name, call.arguments, caller)
+
+        async def work() -> Result:
+            result = await self._toolbox.call(call.name, call.arguments, caller)
+            return self._seen.without(result, caller.actor.get("session", ""))
+
+        return work
 
 
 def _identified(scope: Mapping[str, Any]) -> Caller:
