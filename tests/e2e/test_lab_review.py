@@ -50,6 +50,11 @@ class Review:
             raise
         expect(self.panel.locator(".cm-deletedChunk")).to_have_count(0)
 
+    def expect_announcement(self, text: str | re.Pattern[str]) -> None:
+        """Wait until screen readers have been told a text."""
+        region = self.bar.page.locator("body > .oh-Announcement[aria-live=polite]")
+        expect(region).to_have_text(text)
+
     def button(self, name: str, index: int = 0) -> Locator:
         return self.panel.get_by_role("button", name=name, exact=True).nth(index)
 
@@ -210,11 +215,13 @@ def test_changes_are_reviewed_by_keys(open_tab) -> None:
     rewrite(tab, 2, "three = 33")
     tab.call("delete_cell", cell="cell-1")
     review.expect_summary("4 changes by Claude in 3 cells")
+    review.expect_announcement(re.compile(r"\d changes? by Claude in \d cells?"))
     press = tab.page.keyboard.press
     tab.page.locator(".jp-Cell .jp-InputPrompt").first.click()
     press("F7")
     line = "jupyterapp.shell.currentWidget.content.activeCell.editor.getCursorPosition().line"
     tab.expect(line, 1)
+    review.expect_announcement("Change 1 of 4. Cell 1. line_1 = 11. Before: line_1 = 1")
     press("F7")
     tab.expect(line, 6)
     press("Alt+Shift+F7")
@@ -225,10 +232,12 @@ def test_changes_are_reviewed_by_keys(open_tab) -> None:
     review.expect_summary("2 changes by Claude in 2 cells")
     press("F7")
     expect(review.button("Keep the changes of this cell", 0)).to_be_focused()
+    review.expect_announcement("Change 1 of 2. Deleted cell")
     press("Alt+Shift+F7")
     tab.expect(SOURCES, [CHANGED.replace("66", "6"), "two = 2", "three = 33"])
     tab.page.evaluate("jupyterapp.commands.execute('oh-jupyter:review-keep-all')")
     review.expect_none()
+    review.expect_announcement("No changes left to review")
     assert not tab.page.evaluate("jupyterapp.commands.isEnabled('oh-jupyter:review-next')")
 
 
@@ -253,6 +262,7 @@ def test_a_text_file_is_reviewed_in_its_editor(lab, open_tab) -> None:
     tab.page.keyboard.press("Control+End")
     tab.page.keyboard.type(" # mine")
     tab.page.keyboard.press("F7")
+    review.expect_announcement("Change 1 of 2. line_1 = 11. Before: line_1 = 1")
     tab.page.keyboard.press("Alt+Shift+F7")
     mine = CHANGED.replace("11", "1") + " # mine"
     tab.expect(source, mine)
