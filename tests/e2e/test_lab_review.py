@@ -273,6 +273,37 @@ def test_a_text_file_is_reviewed_in_its_editor(lab, open_tab) -> None:
 
 
 @pytest.mark.thorough
+def test_a_review_of_a_text_file_goes_on_after_a_reload(lab, open_tab) -> None:
+    tab = open_tab("one = 1")
+    path = lab.root / "reloaded.py"
+    path.write_text(LINES)
+    source = "jupyterapp.shell.currentWidget.context.model.sharedModel.getSource()"
+
+    tab.page.evaluate(
+        "path => jupyterapp.commands.execute('docmanager:open', { path }).then(() => true)",
+        path.name,
+    )
+    editor = tab.page.locator(".jp-FileEditor:visible .cm-content")
+    editor.click()
+    tab.expect(source, LINES)
+    review = Review(tab)
+    for old, new in (("line_1 = 1", "line_1 = 11"), ("line_6 = 6", "line_6 = 66")):
+        tab.act("edit", command="str_replace", path=str(path), old_str=old, new_str=new)
+    review.expect_summary("2 changes by an agent")
+    review.button("Keep this change").click()
+    review.expect_summary("1 change by an agent")
+    tab.page.reload()
+    editor.click()  # JupyterLab opens it again by itself
+    review.expect_summary("1 change by an agent")
+    tab.page.keyboard.press("F7")
+    tab.page.keyboard.press("Alt+Shift+F7")
+    tab.expect(source, CHANGED.replace("66", "6"))
+    review.expect_none()
+    tab.page.goto(f"{lab.url}/lab?reset")
+    tab.page.wait_for_function("window.jupyterapp?.restored.then(() => true)")
+
+
+@pytest.mark.thorough
 def test_an_agent_learns_what_the_person_kept(open_tab) -> None:
     tab = open_tab(LINES, "two = 2")
     review = Review(tab)
