@@ -8,6 +8,7 @@ import json
 import os
 import shlex
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
@@ -142,7 +143,16 @@ def _add_watching(commands: Any) -> None:
     parsers["confirm"].add_argument(
         "id", nargs="?", type=_count, help="its id; the list when left out"
     )
-    parsers["confirm"].add_argument("-r", "--reject", action="store_true", help="reject it")
+    decision = parsers["confirm"].add_mutually_exclusive_group()
+    for option, text in (
+        (("-r", "--reject"), "reject it"),
+        (
+            ("-s", "--session"),
+            "also approve later actions of its type for the same reasons",
+        ),
+        (("--always",), "the same, in this workspace from now on"),
+    ):
+        decision.add_argument(*option, action="store_true", help=text)
 
 
 def _add_connect(commands: Any) -> None:
@@ -336,7 +346,10 @@ def _status(options: argparse.Namespace) -> int:
 
 def _question(entry: dict[str, Any]) -> str:
     agent = f"{entry['agent']}: " if entry["agent"] else ""
-    return f"{agent}{entry['message']}  ({entry['reason']})"
+    from oh_jupyter.events.question import question_terms
+
+    terms = question_terms(entry["sandboxed"], entry["seconds_left"])
+    return f"{agent}{entry['message']}  ({entry['reason']}; {terms})"
 
 
 def _log(options: argparse.Namespace) -> int:
@@ -365,13 +378,19 @@ def _confirm(options: argparse.Namespace) -> int:
         if options.id is None:
             for entry in waiting:
                 print(f"{entry['id']:5}  {_question(entry)}")
+                print(textwrap.indent(entry["diff"], " " * 7), end="")
             if not waiting:
                 print("Nothing waits.")
             return 0
         if options.id not in (ids := [entry["id"] for entry in waiting]):
             names = ", ".join(map(str, ids)) or "none"
             raise ConfirmationError(f"No action {options.id} waits. Waiting: {names}")
-        client.confirm(options.id, approve=not options.reject)
+        client.confirm(
+            options.id,
+            approve=not options.reject,
+            for_session=options.session,
+            for_workspace=options.always,
+        )
         print("Rejected." if options.reject else "Approved.")
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -99,15 +100,19 @@ def test_deciding(client: RuntimeClient, shown: Callable[..., str]) -> None:
     for option, said, kind in (
         ([], "Approved.\n", "run"),
         (["--reject"], "Rejected.\n", "user_rejected"),
+        (["--session"], "Approved.\n", "run"),
     ):
         with ThreadPoolExecutor(1) as thread:
             asked = thread.submit(client.execute, RISKY)
             (entry,) = wait_until(client.waiting, what="the question")
-            line = f"{entry['message']}  ({entry['reason']})\n"
-            assert shown("confirm") == f"{entry['id']:5}  {line}"
-            assert shown("status").endswith(f"waits: {entry['id']}  {line}")
+            terms = r"; rejected in \d:\d\d unless you decide\)\n"
+            line = re.escape(f"{entry['message']}  ({entry['reason']}") + terms
+            assert re.fullmatch(f"{entry['id']:5}  {line}", shown("confirm"))
+            assert re.search(f"waits: {entry['id']}  {line}$", shown("status"))
             assert shown("confirm", str(entry["id"]), *option) == said
             assert asked.result().kind == kind
+    assert client.execute(RISKY).kind == "run"
+    assert client.waiting() == []
 
 
 @pytest.mark.parametrize(

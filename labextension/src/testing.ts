@@ -42,7 +42,7 @@ export function observation(
 
 /** Pending Action as the server lists it. */
 export function waits(id: number, reason: string): IWaiting {
-  return { id, agent: '', reason, diff: '', expires: 0 };
+  return { id, agent: '', reason, diff: '', expires: 0, sandboxed: null };
 }
 
 /** Confirmation without details. */

@@ -319,13 +319,20 @@ class AsyncRuntimeClient:
         """List the Actions that wait for a person.
 
         Returns:
-            Id, message, reasons, diff of an edit, and remaining seconds of each.
+            Id, message, reasons, diff of an edit, remaining seconds, and whether it would be
+            sandboxed, of each.
         """
         waiting: list[dict[str, Any]] = await self._get("confirmations")
         return waiting
 
     async def confirm(
-        self, id: int, *, approve: bool = True, why: str = "", for_session: bool = False
+        self,
+        id: int,
+        *,
+        approve: bool = True,
+        why: str = "",
+        for_session: bool = False,
+        for_workspace: bool = False,
     ) -> None:
         """Decide on a waiting Action.
 
@@ -334,13 +341,19 @@ class AsyncRuntimeClient:
             approve: Whether it may start.
             why: Reason of a rejection, for the agent.
             for_session: Also approve later Actions of its type that wait for the same reasons.
+            for_workspace: The same, in all later sessions in the kernel's workspace.
 
         Raises:
             ConfirmationError: It is not waiting.
             ServerError: 403: approval over REST needs the server's ``confirmation_over_rest``;
                 rejecting is always possible.
         """
-        decision = {"approve": approve, "why": why, "for_session": for_session}
+        decision = {
+            "approve": approve,
+            "why": why,
+            "for_session": for_session,
+            "for_workspace": for_workspace,
+        }
         await self._connection.send("POST", f"confirmations/{id}", json=decision)
 
     async def store_list(self, path: str = "") -> list[str]:

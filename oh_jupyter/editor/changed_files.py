@@ -45,6 +45,10 @@ class CellChange(NamedTuple):
         new_index: Current position, counted from 0; None for a deleted cell.
         old_source: Previous source; "" for a new cell.
         new_source: Current source; "" for a deleted cell.
+        old_outputs: Previous outputs as text.
+        new_outputs: Current outputs as text.
+        old_metadata: Previous metadata as JSON; "" without metadata.
+        new_metadata: Current metadata as JSON; "" without metadata.
     """
 
     kind: Literal["created", "changed", "deleted", "moved"]
@@ -54,6 +58,10 @@ class CellChange(NamedTuple):
     new_index: int | None
     old_source: str
     new_source: str
+    old_outputs: str = ""
+    new_outputs: str = ""
+    old_metadata: str = ""
+    new_metadata: str = ""
 
 
 @dataclass(frozen=True)
@@ -229,17 +237,40 @@ def _cell_changes(old: Sequence[Cell], new: Sequence[Cell]) -> Iterator[CellChan
     in_order = set(_in_order(matched))
     for cell, index in zip(new, pairs, strict=True):
         if index is None:
-            yield CellChange("created", cell.id, cell.type, None, cell.index, "", cell.source)
+            yield _cell_change("created", None, cell)
             continue
         before = old[index]
-        kind: Literal["changed", "moved"] = "changed" if index in in_order else "moved"
-        if kind == "moved" or (before.source, before.type) != (cell.source, cell.type):
-            yield CellChange(
-                kind, cell.id, cell.type, index, cell.index, before.source, cell.source
-            )
+        if index not in in_order:
+            yield _cell_change("moved", before, cell)
+        elif _compared_parts(before) != _compared_parts(cell):
+            yield _cell_change("changed", before, cell)
     for cell in old:
         if cell.index not in matched:
-            yield CellChange("deleted", cell.id, cell.type, cell.index, None, cell.source, "")
+            yield _cell_change("deleted", cell, None)
+
+
+def _compared_parts(cell: Cell) -> tuple[str, ...]:
+    return cell.type, cell.source, cell.outputs, cell.metadata
+
+
+def _cell_change(
+    kind: Literal["created", "changed", "deleted", "moved"], old: Cell | None, new: Cell | None
+) -> CellChange:
+    cell = new or old
+    assert cell is not None
+    return CellChange(
+        kind,
+        cell.id,
+        cell.type,
+        old.index if old else None,
+        new.index if new else None,
+        old.source if old else "",
+        new.source if new else "",
+        old.outputs if old else "",
+        new.outputs if new else "",
+        old.metadata if old else "",
+        new.metadata if new else "",
+    )
 
 
 def _cell_pairs(old: Sequence[Cell], new: Sequence[Cell]) -> list[int | None]:

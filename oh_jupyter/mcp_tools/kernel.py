@@ -37,9 +37,19 @@ class RunningAction:
         reply = await self._kernel.send("confirmations", fields, cancellable=True)
         return next(iter(reply.fields["waiting"]), None)
 
-    async def decide(self, id: int, *, approve: bool, why: str, by: str) -> None:
+    async def decide(
+        self, id: int, *, approve: bool, why: str, by: str, scope: str = "once"
+    ) -> None:
         """Pass on a person's decision; raise ConfirmationError if it no longer waits."""
-        await self._kernel.send("confirm", {"id": id, "approve": approve, "why": why, "by": by})
+        decision = {
+            "id": id,
+            "approve": approve,
+            "why": why,
+            "by": by,
+            "for_session": scope == "session",
+            "for_workspace": scope == "workspace",
+        }
+        await self._kernel.send("confirm", decision)
 
 
 class CallActions:

@@ -222,9 +222,9 @@ class BoxedShells:
         return self.kernel_network or (self._settings().sandbox_network if is_boxed else "")
 
     def sandboxed(self, execution: Execution, *, only_asks: bool) -> bool | None:
-        """Return whether a command ran in a box; None where nobody expects one.
+        """Return whether an Action runs in a box; None where nobody expects one.
 
-        With ``only_asks``, the runtime does not know where the command ran.
+        With ``only_asks``, the runtime does not know where a command runs.
         """
         if execution.is_boxed or self.kernel_network:
             return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,7 @@ from oh_jupyter.events import (
     UserRejectObservation,
 )
 from oh_jupyter.events.actor import agent_name
+from oh_jupyter.events.question import question_terms
 from oh_jupyter.runtime.approvals import ApprovalRules, Scope
 from oh_jupyter.runtime.cell_risk import Lookup
 from oh_jupyter.runtime.progress import ActionProgress
@@ -50,11 +52,19 @@ MAX_WHY_CHARS = 2000
 
 @dataclass(frozen=True)
 class PendingAction:
-    """A waiting Action, the reasons, and the loop's time at which it is rejected."""
+    """A waiting Action and the question about it.
+
+    Attributes:
+        action: The Action.
+        reasons: Why it waits.
+        expires: The monotonic time at which it is rejected.
+        sandboxed: Whether it would run in a sandbox; None where nobody expects one.
+    """
 
     action: Action
     reasons: tuple[str, ...]
     expires: float
+    sandboxed: bool | None = None
 
     @property
     def reason(self) -> str:
@@ -65,6 +75,16 @@ class PendingAction:
     def agent(self) -> str:
         """The name of the agent that asks, or "" if unknown."""
         return agent_name(self.action.actor)
+
+    @property
+    def seconds_left(self) -> float:
+        """The seconds until it is rejected."""
+        return max(self.expires - time.monotonic(), 0)
+
+    @property
+    def terms(self) -> str:
+        """Whether it would be sandboxed, and the time left."""
+        return question_terms(self.sandboxed, self.seconds_left)
 
 
 @dataclass(frozen=True)
@@ -143,7 +163,12 @@ class Confirmations:
         return reasons
 
     async def decide(
-        self, action: Action, reasons: list[str], progress: ActionProgress | None = None
+        self,
+        action: Action,
+        reasons: list[str],
+        progress: ActionProgress | None = None,
+        *,
+        sandboxed: bool | None = None,
     ) -> Observation | None:
         """Wait for the person if there are reasons; return the Observation of a rejection."""
         if not reasons:
@@ -151,7 +176,8 @@ class Confirmations:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Decision] = loop.create_future()
         id = action.id if action.id is not None else -1
-        pending = PendingAction(action, tuple(reasons), loop.time() + self.timeout_seconds)
+        expires = time.monotonic() + self.timeout_seconds
+        pending = PendingAction(action, tuple(reasons), expires, sandboxed)
         self._waiting[id] = (pending, future)
         self._on_question.tell()
         try:

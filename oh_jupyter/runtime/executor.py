@@ -114,11 +114,14 @@ class ActionExecutor(RuntimeComponents):
         except OhJupyterError as error:
             execute = _refused(error)
         execution = Execution(principal or source, is_boxed, is_agents)
+        sandboxed = self.boxes.sandboxed(execution, only_asks=only_asks)
         self.events.add_event(action, source)
         state = self.running.begin(action)
         try:
             with executing(execution, state):
-                observation = await self.confirmations.decide(action, questions, state)
+                observation = await self.confirmations.decide(
+                    action, questions, state, sandboxed=sandboxed
+                )
                 if observation is None:
                     await self.turns.before(action, execution.principal)
                     state.start()
@@ -135,8 +138,7 @@ class ActionExecutor(RuntimeComponents):
         if is_agents:
             self.untrusted_text.note(action, observation)
         is_command = isinstance(action, CmdRunAction)
-        sandboxed = self.boxes.sandboxed(execution, only_asks=only_asks) if is_command else None
-        self._record(observation, action, state, sandboxed=sandboxed)
+        self._record(observation, action, state, sandboxed=sandboxed if is_command else None)
         return observation
 
     def _check_confined(self, action: Action) -> None:

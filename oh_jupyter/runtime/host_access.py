@@ -122,7 +122,9 @@ class HostAccess:
                 observation = ErrorObservation(f"{endpoint} is refused: {refusal}")
             else:
                 self.waiting.update([str(endpoint)] if reasons else [])
-                observation = await self._confirmations.decide(action, reasons, state)
+                observation = await self._confirmations.decide(
+                    action, reasons, state, sandboxed=True
+                )
         except asyncio.CancelledError:
             observation = ErrorObservation(f"{endpoint} is refused: {_INTERRUPTED}")
             raise

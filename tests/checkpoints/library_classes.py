@@ -237,7 +237,7 @@ CLASSES = [
     _estimator("naive_bayes", "GaussianNB"),
     _estimator("neighbors", "KNeighborsClassifier"),
     _estimator("neighbors", "NearestNeighbors", "algorithm='kd_tree'", ""),
-    _estimator("neural_network", "MLPClassifier", "4, max_iter=3, random_state=0"),
+    _estimator("neural_network", "MLPClassifier", "4, n_iter_no_change=1, tol=9, random_state=0"),
     _estimator("preprocessing", "OneHotEncoder", fit=""),
     _estimator("preprocessing", "StandardScaler", fit=""),
     _estimator("random_projection", "GaussianRandomProjection", "2, random_state=0", ""),

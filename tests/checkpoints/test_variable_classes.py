@@ -20,7 +20,7 @@ NOT_KEPT = {
     "scipy.spatial.Delaunay": "cannot be converted to a Python object",
     "scipy.spatial.ConvexHull": "cannot be converted to a Python object",
     "PIL.Image": "ImagingCore",
-    "seaborn.JointGrid": "RendererAgg",
+    "seaborn.JointGrid": "a part is not kept",
     "cv2.KalmanFilter": "cannot pickle",
     "ipywidgets.IntSlider": "objects of ipywidgets are not copied",
     "xgboost.XGBRegressor": "ctypes objects",

@@ -343,6 +343,27 @@ def test_disk_space_has_a_limit(notebook: Notebook) -> None:
     assert fresh.value("x[0]") == 9
 
 
+def test_variables_that_the_code_does_not_name_are_listed_and_stored(notebook: Notebook) -> None:
+    pytest.importorskip("cloudpickle")
+    notebook.person("""
+rows, lock = [1], __import__("threading").Lock()
+same, holder, other, held = rows, {"deep": [(rows,)]}, [2], [lock]
+class Point: pass
+point = Point()
+point.rows = rows
+def read(data=rows): return data
+""")
+    turn = notebook.agent("rows.append(2)")
+    names = ("rows", "same", "holder", "point", "read")
+    assert notebook.rewind(turn) == dict.fromkeys(sorted(names), ("restored", ""))
+    turn = notebook.agent("rows.append(2)")
+    fresh = notebook.restarted()
+    assert fresh.rewind(turn).keys() == set(names)
+    assert fresh.value("rows") == [1]
+    for alias in ("same", "holder['deep'][0][0]", "point.rows", "read()"):
+        assert fresh.value(f"{alias} is rows"), alias
+
+
 def test_what_exists_after_a_restart_stays(notebook: Notebook) -> None:
     pytest.importorskip("cloudpickle")
     notebook.person("x, y = [1], [1]\ndef total(): return sum(x)")
@@ -411,7 +432,7 @@ def test_what_the_person_changes_right_after_a_cell_is_theirs(large: Notebook) -
 def test_cells_in_a_row_are_undone_one_by_one(large: Notebook) -> None:
     turns = [large.agent(f"a += {number}") for number in range(1, 5)]
     for turn, total in zip(reversed(turns), (6, 3, 1, 0), strict=True):
-        assert large.rewind(turn) == {"a": ("restored", "")}
+        assert large.rewind(turn) == dict.fromkeys(("a", "same"), ("restored", ""))
         assert large.value(f"a is same and (a == {total}).all()")
 
 
@@ -423,7 +444,7 @@ def test_an_interrupt_while_data_is_compared_loses_nothing(
     with pytest.raises(KeyboardInterrupt):
         large.agent("a[5] = 1")
     monkeypatch.setattr(history, "settle", settle)
-    assert large.rewind(large.turn) == {"a": ("restored", "")}
+    assert large.rewind(large.turn) == dict.fromkeys(("a", "same"), ("restored", ""))
     assert large.value("a is same and not a.any()")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,10 @@ def text_of(path: Path) -> str | None:
 
 def test_changes_are_compared_undone_and_redone(lab, open_notebook, write_notebook) -> None:
     write_notebook(NAME, "%load_ext oh_jupyter")
-    write_notebook("other.ipynb", "total = 1", "print(total)")
+    output = {"output_type": "stream", "name": "stdout", "text": "one\n"}
+    cell = {"cell_type": "code", "id": "total", "metadata": {}, "execution_count": 1}
+    cell |= {"source": "total = 1", "outputs": [output]}
+    write_notebook("other.ipynb", cell, "print(total)")
     source = lab.root / "plot.py"
     source.write_text("".join(f"line_{number} = {number}\n" for number in range(40)))
     (lab.root / "by_command.txt").write_text("before\n")
@@ -71,7 +75,9 @@ def test_changes_are_compared_undone_and_redone(lab, open_notebook, write_notebo
     expect(plot.locator(".cm-merge-b .cm-changedLine span").first).to_be_visible()
     expect(tab.get_by_role("listitem", name="by_command.txt")).to_contain_text("before")
     cells = tab.get_by_role("listitem", name="other.ipynb")
-    expect(cells.get_by_role("heading", name="Cell 1")).to_be_visible()
+    expect(cells.get_by_role("heading", name=re.compile("^Cell 1"))).to_be_visible()
+    expect(cells.get_by_role("heading", name="Outputs of cell 1")).to_be_visible()
+    expect(cells.locator(".oh-DiffView").nth(1)).to_contain_text("one")
     expect(cells.locator(".cm-merge-b .cm-changedText")).to_have_text("2")
     take_pictures(page, "changes")
 

@@ -50,6 +50,11 @@ class Review:
             raise
         expect(self.panel.locator(".cm-deletedChunk")).to_have_count(0)
 
+    def expect_announcement(self, text: str | re.Pattern[str]) -> None:
+        """Wait until screen readers have been told a text."""
+        region = self.bar.page.locator("body > .oh-Announcement[aria-live=polite]")
+        expect(region).to_have_text(text)
+
     def button(self, name: str, index: int = 0) -> Locator:
         return self.panel.get_by_role("button", name=name, exact=True).nth(index)
 
@@ -210,11 +215,13 @@ def test_changes_are_reviewed_by_keys(open_tab) -> None:
     rewrite(tab, 2, "three = 33")
     tab.call("delete_cell", cell="cell-1")
     review.expect_summary("4 changes by Claude in 3 cells")
+    review.expect_announcement(re.compile(r"\d changes? by Claude in \d cells?"))
     press = tab.page.keyboard.press
     tab.page.locator(".jp-Cell .jp-InputPrompt").first.click()
     press("F7")
     line = "jupyterapp.shell.currentWidget.content.activeCell.editor.getCursorPosition().line"
     tab.expect(line, 1)
+    review.expect_announcement("Change 1 of 4. Cell 1. line_1 = 11. Before: line_1 = 1")
     press("F7")
     tab.expect(line, 6)
     press("Alt+Shift+F7")
@@ -225,10 +232,12 @@ def test_changes_are_reviewed_by_keys(open_tab) -> None:
     review.expect_summary("2 changes by Claude in 2 cells")
     press("F7")
     expect(review.button("Keep the changes of this cell", 0)).to_be_focused()
+    review.expect_announcement("Change 1 of 2. Deleted cell")
     press("Alt+Shift+F7")
     tab.expect(SOURCES, [CHANGED.replace("66", "6"), "two = 2", "three = 33"])
     tab.page.evaluate("jupyterapp.commands.execute('oh-jupyter:review-keep-all')")
     review.expect_none()
+    review.expect_announcement("No changes left to review")
     assert not tab.page.evaluate("jupyterapp.commands.isEnabled('oh-jupyter:review-next')")
 
 
@@ -253,6 +262,7 @@ def test_a_text_file_is_reviewed_in_its_editor(lab, open_tab) -> None:
     tab.page.keyboard.press("Control+End")
     tab.page.keyboard.type(" # mine")
     tab.page.keyboard.press("F7")
+    review.expect_announcement("Change 1 of 2. line_1 = 11. Before: line_1 = 1")
     tab.page.keyboard.press("Alt+Shift+F7")
     mine = CHANGED.replace("11", "1") + " # mine"
     tab.expect(source, mine)
@@ -260,6 +270,37 @@ def test_a_text_file_is_reviewed_in_its_editor(lab, open_tab) -> None:
     tab.save()
     review.expect_none()
     assert path.read_text() == mine
+
+
+@pytest.mark.thorough
+def test_a_review_of_a_text_file_goes_on_after_a_reload(lab, open_tab) -> None:
+    tab = open_tab("one = 1")
+    path = lab.root / "reloaded.py"
+    path.write_text(LINES)
+    source = "jupyterapp.shell.currentWidget.context.model.sharedModel.getSource()"
+
+    tab.page.evaluate(
+        "path => jupyterapp.commands.execute('docmanager:open', { path }).then(() => true)",
+        path.name,
+    )
+    editor = tab.page.locator(".jp-FileEditor:visible .cm-content")
+    editor.click()
+    tab.expect(source, LINES)
+    review = Review(tab)
+    for old, new in (("line_1 = 1", "line_1 = 11"), ("line_6 = 6", "line_6 = 66")):
+        tab.act("edit", command="str_replace", path=str(path), old_str=old, new_str=new)
+    review.expect_summary("2 changes by an agent")
+    review.button("Keep this change").click()
+    review.expect_summary("1 change by an agent")
+    tab.page.reload()
+    editor.click()  # JupyterLab opens it again by itself
+    review.expect_summary("1 change by an agent")
+    tab.page.keyboard.press("F7")
+    tab.page.keyboard.press("Alt+Shift+F7")
+    tab.expect(source, CHANGED.replace("66", "6"))
+    review.expect_none()
+    tab.page.goto(f"{lab.url}/lab?reset")
+    tab.page.wait_for_function("window.jupyterapp?.restored.then(() => true)")
 
 
 @pytest.mark.thorough

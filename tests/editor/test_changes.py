@@ -165,6 +165,30 @@ def test_notebooks_are_compared_by_cells(editor, write, ids):
     assert "+b = 22" in change.diff()
 
 
+def test_outputs_and_metadata_of_cells_are_compared(editor, write):
+    book = json.loads(notebook("plot()", "total", "same"))
+    image = {"output_type": "display_data", "metadata": {}, "data": {"image/png": "aaaa"}}
+    result = {"output_type": "stream", "name": "stdout", "text": ["1\n", "2\n"]}
+    for cell in book["cells"]:
+        cell["outputs"] = [image, result]
+    path = write("n.ipynb", json.dumps(book))
+    since = editor.position()
+    first, second, _ = book["cells"]
+    first["outputs"] = [{**image, "data": {"image/png": "bbbb"}}, result]
+    second["outputs"][1] = {**result, "text": "1\n3\n"}
+    second["metadata"] = {"tags": ["agent"]}
+    editor(command="write", path=path, content=json.dumps(book))
+    (change,) = editor.changes(since)
+    picture, text = change.cells
+    assert (picture.kind, picture.new_index, text.new_index) == ("changed", 0, 1)
+    assert picture.old_source == picture.new_source
+    assert picture.old_outputs != picture.new_outputs
+    assert picture.new_outputs.startswith("[image/png]\n1\n2\n[image/png, checksum ")
+    assert (text.old_outputs.split("\n")[2], text.new_outputs.split("\n")[2]) == ("2", "3")
+    assert text.old_metadata == ""
+    assert json.loads(text.new_metadata) == {"tags": ["agent"]}
+
+
 def test_a_cell_that_was_moved(editor, write):
     path = write("n.ipynb", notebook("a = 1", "b = 2", "c = 3"))
     since = editor.position()

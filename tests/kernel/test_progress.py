@@ -113,6 +113,8 @@ def test_edits_that_wait_show_what_they_would_change(kernel) -> None:
         assert "+never" in first["diff"].splitlines()
         assert first["reasons"] == ["it changes /etc"]
         assert 0 < first["seconds_left"] <= 300
+        assert first["sandboxed"] is None
+        assert "unless you decide" in kernel.execute("%oh_confirm")
         kernel.ask("confirm", id=id, approve=False, why="not there", by="REST")
         observation = observed(kernel, id)
         assert observation["content"].endswith("(The user says: not there)")

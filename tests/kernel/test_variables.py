@@ -108,6 +108,27 @@ def test_a_persons_cell_waits_until_the_agents_data_is_compared(kernel: LiveKern
     assert kernel.execute("a[5:8].tolist()") == "[1.0, 2.0, 0.0]"
 
 
+COST_OF_A_CELL = """
+import statistics, time
+def cost():
+    events, start = get_ipython().events, time.thread_time()
+    for name in ("pre_execute", "pre_run_cell", "post_execute", "post_run_cell"):
+        arguments = [None] if name.endswith("cell") else []
+        for callback in events.callbacks[name]:
+            if callback.__module__.startswith("oh_jupyter.checkpoints"): callback(*arguments)
+    return time.thread_time() - start
+assert any(c.__module__.startswith("oh_jupyter.checkpoints")
+           for c in get_ipython().events.callbacks["pre_execute"])
+statistics.median(cost() for _ in range(100)) < 0.001
+"""
+
+
+def test_a_persons_own_cell_pays_nothing(kernel: LiveKernel) -> None:
+    kernel.execute("rows = [{'a': [i]} for i in range(100_000)]")
+    agent(kernel, "rows[5]['a'].append(1)")
+    assert kernel.execute(COST_OF_A_CELL) == "True"
+
+
 @pytest.mark.thorough
 def test_over_rest_on_the_main_thread_between_cells(kernel: LiveKernel) -> None:
     kernel.execute("import threading; rows = [1]")

@@ -124,7 +124,7 @@ def test_a_listed_host_is_reached_and_logged_once(site: Site) -> None:
     runtime = site.runtime(f"*.example.org:{site.port}", network="listed", confirmation="always")
     command = site.curl("a.example.org")
     action = start(runtime, f"{command}; {command}")
-    answer(runtime, approved=True)  # the command itself
+    assert answer(runtime, approved=True).sandboxed  # the command itself
     assert action.result(60).content == "hello\nhello"
     assert reached(runtime) == [(f"a.example.org:{site.port}", "mcp")]
 

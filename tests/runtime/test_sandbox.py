@@ -23,7 +23,9 @@ from oh_jupyter.events import (
 from oh_jupyter.events.wire import to_wire
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.runtime import boxed_shells as module
+from oh_jupyter.runtime.confirmation import Decision
 from oh_jupyter.sandbox import Engine, find_engine
+from oh_jupyter.testing import wait_until
 
 needs_engine = pytest.mark.skipif(
     find_engine().program is None or sys.platform != "linux",
@@ -93,6 +95,24 @@ def test_what_stays_inside_needs_no_approval(make) -> None:
     assert run(outside, "sudo -n true").kind == "user_rejected"
     every = make(sandbox="auto", confirmation="always", confirmation_timeout=0.2)
     assert run(every, "true").kind == "user_rejected"
+
+
+@needs_engine
+def test_a_question_says_whether_the_action_is_sandboxed(make) -> None:
+    runtime = make(sandbox="auto", confirmation="always")
+    confirmations = runtime.executor.confirmations
+    for action, sandboxed in ((CmdRunAction("true"), True), (FileWriteAction("a", "x"), False)):
+        running = runtime.submit_action(action)
+        wait_until(lambda: confirmations.waiting, what="the question")
+        [(id, entry)] = confirmations.waiting.items()
+        assert entry.sandboxed is sandboxed
+        assert entry.terms.startswith("sandboxed; " if sandboxed else "not sandboxed; ")
+
+        async def approve(id: int = id) -> None:
+            confirmations.resolve(id, Decision(True))
+
+        runtime.submit(approve()).result(10)
+        running.result(60)
 
 
 @needs_engine

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from typing import Any
 
 import pytest
@@ -51,11 +52,25 @@ async def test_an_approval_starts_the_action(
     run, write = person.asked
     assert run.message.startswith("Claude Code wants to do this:\n\n")
     assert "echo hi" in run.message
-    assert run.message.endswith("It waits because every action of an agent waits.")
+    terms = r"It waits because every action of an agent waits \(rejected in \d+:\d\d unless you"
+    assert re.search(terms, run.message)
     assert "+new line" in write.message
     _, log = await ask("kernels", plain_kernel, "events")
     handling = [each.get("oh_jupyter", {}).get("handling", {}) for each in log["events"]]
     assert "the person at the MCP client" in [each.get("decided_by") for each in handling]
+
+
+@pytest.mark.server_config(**ASKS)
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_an_approval_for_the_session_covers_later_actions(
+    mcp_connect, plain_kernel, transport
+) -> None:
+    person = Person("accept", approve=True, scope="session")
+    async with mcp_connect(plain_kernel, transport=transport, elicited=person) as session:
+        for word in ("one", "two"):
+            result = text(await session.call_tool("run", {"command": f"echo {word}"}))
+            assert result.startswith(word)
+    assert len(person.asked) == 1
 
 
 @pytest.mark.server_config(**ASKS)

@@ -25,6 +25,7 @@ test('a file has one comparison, in the language of its name', () => {
     key: '/w/a.py',
     kind: 'changed',
     cell: null,
+    part: 'source',
     language: '/w/a.py',
     old: 'a',
     new: 'b'
@@ -43,6 +44,28 @@ test('a notebook has one for each cell, where it is now or was', () => {
     [
       [1, 'markdown'],
       [5, 'julia']
+    ]
+  );
+});
+
+test('outputs and metadata of a cell are compared where they differ', () => {
+  const cell = {
+    kind: 'changed',
+    cell_type: 'code',
+    new_index: 1,
+    old_source: 'x',
+    new_source: 'x',
+    old_outputs: '1',
+    new_outputs: '2',
+    new_metadata: '{}'
+  };
+  const found = readContents({ cells: [cell], language: 'julia' }, FILE);
+  assert.ok(Array.isArray(found));
+  assert.deepEqual(
+    found.map(({ part, language, old }) => [part, language, old]),
+    [
+      ['outputs', 'text', '1'],
+      ['metadata', 'json', '']
     ]
   );
 });

@@ -33,12 +33,17 @@ export interface IChanges {
   readonly files: readonly IFileChange[];
 }
 
+/** Part of a cell that is compared. */
+export type CellPart = 'source' | 'outputs' | 'metadata';
+
 /** Text before and after. */
 export interface IComparison {
   readonly key: string;
   readonly kind: ChangeKind;
   /** Position of a cell, from 1; null for a file. */
   readonly cell: number | null;
+  /** Part of a cell. */
+  readonly part: CellPart;
   /** Language, or name of a file in it. */
   readonly language: string;
   readonly old: string;
@@ -80,7 +85,7 @@ export function readContents(reply: unknown, file: IFileChange): Contents {
     const language = text(reply, 'language') || 'python';
     return reply.cells
       .filter(isRecord)
-      .map((cell, index) => readCell(cell, language, index));
+      .flatMap((cell, index) => readCell(cell, language, index));
   }
   if (typeof reply.reason === 'string') {
     return reply.reason === 'binary' || reply.reason === 'forgotten'
@@ -92,6 +97,7 @@ export function readContents(reply: unknown, file: IFileChange): Contents {
       key: file.path,
       kind: file.kind,
       cell: null,
+      part: 'source',
       language: file.path,
       old: text(reply, 'old'),
       new: text(reply, 'new')
@@ -99,20 +105,29 @@ export function readContents(reply: unknown, file: IFileChange): Contents {
   ];
 }
 
+/** Compare the parts of a cell that differ; at least one is shown. */
 function readCell(
   cell: Record<string, unknown>,
   language: string,
   index: number
-): IComparison {
+): readonly IComparison[] {
   const position = cell.new_index ?? cell.old_index;
-  return {
-    key: `${text(cell, 'id')}/${index}`,
+  const languages = {
+    source: cell.cell_type === 'code' ? language : 'markdown',
+    outputs: 'text',
+    metadata: 'json'
+  };
+  const parts = (['source', 'outputs', 'metadata'] as const).map(part => ({
+    key: `${text(cell, 'id')}/${index}/${part}`,
     kind: kindOf(cell.kind),
     cell: (typeof position === 'number' ? position : 0) + 1,
-    language: cell.cell_type === 'code' ? language : 'markdown',
-    old: text(cell, 'old_source'),
-    new: text(cell, 'new_source')
-  };
+    part,
+    language: languages[part],
+    old: text(cell, `old_${part}`),
+    new: text(cell, `new_${part}`)
+  }));
+  const changed = parts.filter(each => each.old !== each.new);
+  return changed.length > 0 ? changed : parts.slice(0, 1);
 }
 
 function kindOf(value: unknown): ChangeKind {

@@ -11,6 +11,7 @@ import { TOAST } from '../notify.js';
 import { trans } from '../translation.js';
 import {
   contentsPath,
+  type CellPart,
   type ChangeKind,
   type Contents,
   type IComparison,
@@ -182,12 +183,21 @@ function CellHeading(props: { cell: IComparison }) {
   const { cell } = props;
   return (
     <h4 className="oh-Change-cell">
-      {trans.__('Cell %1', cell.cell)}
+      {partLabel(cell)}
       <span className={`oh-Change-kind oh-mod-${cell.kind}`}>
         {kindLabel(cell.kind)}
       </span>
     </h4>
   );
+}
+
+function partLabel({ cell, part }: IComparison): string {
+  const labels: Record<CellPart, string> = {
+    source: trans.__('Cell %1', cell),
+    outputs: trans.__('Outputs of cell %1', cell),
+    metadata: trans.__('Metadata of cell %1', cell)
+  };
+  return labels[part];
 }
 
 function reasonLabel(reason: string | null): string {

@@ -8,7 +8,8 @@ import {
   agentLabel,
   expiryLabel,
   failureLabel,
-  reasonLabel
+  reasonLabel,
+  sandboxLabel
 } from './labels.js';
 
 interface IConfirmBarProps {
@@ -48,6 +49,11 @@ export function ConfirmBar(props: IConfirmBarProps) {
       <p className="oh-Confirm-reason" id={reasonId}>
         {reasonLabel(confirmation.reason)}
       </p>
+      {confirmation.sandboxed !== null && (
+        <p className="oh-Confirm-sandbox">
+          {sandboxLabel(confirmation.sandboxed)}
+        </p>
+      )}
       <Countdown expires={confirmation.expires} />
       <div className="oh-Confirm-buttons">
         <button

@@ -12,7 +12,8 @@ import {
   expiryLabel,
   isFullyShown,
   notificationLabel,
-  reasonLabel
+  reasonLabel,
+  sandboxLabel
 } from './labels.js';
 
 // JupyterLab's translator cannot be imported outside a bundle.
@@ -80,6 +81,7 @@ describe('labels', () => {
     );
     assert.equal(agentLabel('Codex'), 'Codex wants to do this.');
     assert.equal(reasonLabel('it does'), 'It waits because it does.');
+    assert.equal(sandboxLabel(false), 'It would not be sandboxed.');
     assert.equal(expiryLabel(65.9), 'Rejected automatically in 1:05.');
   });
 

@@ -21,6 +21,12 @@ export function reasonLabel(reason: string): string {
     : trans.__('It waits because %1.', reason);
 }
 
+export function sandboxLabel(sandboxed: boolean): string {
+  return sandboxed
+    ? trans.__('It would run in a sandbox.')
+    : trans.__('It would not be sandboxed.');
+}
+
 export function expiryLabel(seconds: number): string {
   const [minutes, rest] = [Math.floor(seconds / 60), Math.floor(seconds % 60)];
   const left = `${minutes}:${String(rest).padStart(2, '0')}`;

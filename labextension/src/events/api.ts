@@ -28,6 +28,8 @@ export interface IWaiting {
   readonly diff: string;
   /** Time of automatic rejection, in milliseconds since the epoch. */
   readonly expires: number;
+  /** Whether it would run in a sandbox; null where nobody expects one. */
+  readonly sandboxed: boolean | null;
 }
 
 /** Decision of a person. */
@@ -108,7 +110,8 @@ export class EventsApi {
         agent: text(each, 'agent'),
         reason: text(each, 'reason'),
         diff: text(each, 'diff'),
-        expires: Date.now() + 1000 * number(each, 'seconds_left')
+        expires: Date.now() + 1000 * number(each, 'seconds_left'),
+        sandboxed: typeof each.sandboxed === 'boolean' ? each.sandboxed : null
       }));
   }
 

@@ -12,6 +12,8 @@ export interface IConfirmation {
   readonly diff: string;
   /** Time of automatic rejection, in milliseconds since the epoch; null while unknown. */
   readonly expires: number | null;
+  /** Whether it would run in a sandbox; null if unknown, or where nobody expects one. */
+  readonly sandboxed: boolean | null;
   /** A decision is being sent. */
   readonly busy: boolean;
   /** Why the last decision did not reach the kernel; "" if none was lost. */
@@ -25,6 +27,7 @@ export const UNKNOWN: IConfirmation = {
   reason: '',
   diff: '',
   expires: null,
+  sandboxed: null,
   busy: false,
   error: ''
 };

@@ -217,6 +217,7 @@ describe('Confirmations', () => {
         reason: 'why',
         diff: '',
         expires: 0,
+        sandboxed: null,
         busy: false,
         error: '403 Forbidden'
       });

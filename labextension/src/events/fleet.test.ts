@@ -4,7 +4,13 @@ import { beforeEach, describe, it } from 'node:test';
 import type { Session } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 
-import { action, FakeServer, FakeSession, observation } from '../testing.js';
+import {
+  action,
+  FakeServer,
+  FakeSession,
+  observation,
+  waits
+} from '../testing.js';
 import { RuntimeGoneError } from './errors.js';
 import { FleetEvents, fleetsOf, fleetMember } from './fleet.js';
 
@@ -119,7 +125,7 @@ describe('FleetEvents', () => {
       command: 'x',
       confirmation_state: 'awaiting_confirmation'
     };
-    server.waiting = [{ id: 0, agent: '', reason: 'r', diff: '', expires: 0 }];
+    server.waiting = [waits(0, 'r')];
     of('a').publish(at(1, 0), 0, 'ga');
     of('b').publish({ ...at(2, 0), args: awaits }, 0, 'gb');
     const [card] = events.waiting;

@@ -10,6 +10,7 @@ import type { Kernel } from '@jupyterlab/services';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import type { CommandRegistry } from '@lumino/commands';
 
+import { prepareAnnouncements } from '../announce.js';
 import { askKernel } from '../control/request.js';
 import { CommandIDs } from '../ids.js';
 import type { IKeepRecord, IUndoRecord } from '../review/document.js';
@@ -47,6 +48,7 @@ export const reviewPlugin = definePlugin({
   ],
   optional: [ICommandPalette, ISettingRegistry],
   activate: (app, runtime, documents, manager, opener, palette, registry) => {
+    prepareAnnouncements();
     const store = new ReviewStore(
       window.localStorage,
       app.serviceManager.serverSettings.baseUrl

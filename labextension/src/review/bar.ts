@@ -48,6 +48,11 @@ export class ReviewBar extends Widget {
     }
   }
 
+  /** The numbers as a text. */
+  get summary(): string {
+    return this._text.textContent ?? '';
+  }
+
   private readonly _text: HTMLSpanElement;
 }
 

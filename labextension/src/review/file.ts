@@ -1,7 +1,9 @@
 import type { CodeMirrorEditor } from '@jupyterlab/codemirror';
 
+import { announce } from '../announce.js';
 import type { ReviewedDocument } from './document.js';
 import { EditorReview, hunkAt } from './editor.js';
+import { hunkLabel, stopLabel } from './labels.js';
 import { FILE_ID } from './model.js';
 import {
   nextOf,
@@ -32,12 +34,15 @@ export class FileReviewView extends ReviewView {
 
   step(direction: 1 | -1): void {
     const at = this._editor.editor.state.selection.main.head;
-    const hunks = this.document.review.cell(FILE_ID)?.text?.hunks ?? [];
+    const text = this.document.review.cell(FILE_ID)?.text;
+    const hunks = text?.hunks ?? [];
     const next = nextOf(hunks, direction, ({ fromB, endB }) =>
       direction === 1 ? fromB - at : endB - at
     );
-    if (next) {
+    if (text && next) {
       goTo(this._editor, next.fromB);
+      const what = hunkLabel(text, next);
+      announce(stopLabel(hunks.indexOf(next) + 1, hunks.length, what));
     }
   }
 

@@ -1,11 +1,13 @@
 import type { CodeMirrorEditor } from '@jupyterlab/codemirror';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 
+import { announce } from '../announce.js';
 import { trans } from '../translation.js';
 import { button, row, span } from './controls.js';
 import type { ReviewedDocument } from './document.js';
 import { EditorReview, hunkAt } from './editor.js';
 import { goTo } from './file.js';
+import { hunkLabel, stopLabel } from './labels.js';
 import type { ICellChanges } from './model.js';
 import type { Hunk } from './text.js';
 import { nextOf, ReviewView, type ICurrentChange } from './view.js';
@@ -66,6 +68,8 @@ export class NotebookReviewView extends ReviewView {
         : nextOf(stops, direction, stop => this._compare(stop));
     if (next) {
       void this._show(next);
+      const what = this._describe(next);
+      announce(stopLabel(stops.indexOf(next) + 1, stops.length, what));
     }
   }
 
@@ -203,6 +207,17 @@ export class NotebookReviewView extends ReviewView {
           ? [stop]
           : [];
     });
+  }
+
+  private _describe({ id, index, hunk, isDeleted }: IStop): string {
+    const changes = this.document.review.cell(id);
+    const text = changes?.text;
+    const what = !changes
+      ? ''
+      : text && hunk
+        ? hunkLabel(text, hunk)
+        : labelOf(changes);
+    return isDeleted ? what : trans.__('Cell %1. %2', index + 1, what);
   }
 
   /** Compare a stop with the place of the person: negative if it is above. */

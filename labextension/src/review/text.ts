@@ -102,17 +102,25 @@ export class ReviewedText {
     return this._hunks;
   }
 
+  /** Return the lines of a hunk in the baseline; null if there are none. */
+  before(hunk: Hunk): string | null {
+    return linesOf(this.base, hunk.fromA, hunk.toA);
+  }
+
+  /** Return the current lines of a hunk; null if there are none. */
+  after(hunk: Hunk): string | null {
+    return linesOf(this.now, hunk.fromB, hunk.toB);
+  }
+
   /** Make the current lines of a hunk those of the baseline. */
   kept(hunk: Hunk): ReviewedText {
-    const lines = linesOf(this.now, hunk.fromB, hunk.toB);
-    const edit = replacement(this.base, hunk.fromA, hunk.toA, lines);
+    const edit = replacement(this.base, hunk.fromA, hunk.toA, this.after(hunk));
     return ReviewedText.between(applied(this.base, edit), this.now);
   }
 
   /** Return the edit of the current text that restores the lines of a hunk. */
   undoing(hunk: Hunk): ITextEdit {
-    const lines = linesOf(this.base, hunk.fromA, hunk.toA);
-    return replacement(this.now, hunk.fromB, hunk.toB, lines);
+    return replacement(this.now, hunk.fromB, hunk.toB, this.before(hunk));
   }
 
   private _hunks: readonly Hunk[] | undefined;

@@ -1,5 +1,7 @@
 import { Panel, type Widget } from '@lumino/widgets';
 
+import { announce } from '../announce.js';
+import { trans } from '../translation.js';
 import { ReviewBar } from './bar.js';
 import type { ReviewedDocument } from './document.js';
 import type { Hunk } from './text.js';
@@ -84,13 +86,27 @@ export abstract class ReviewView {
 
   private _update(): void {
     this.refresh();
+    const isShown = this._bar !== null;
     if (this.document.review.count === 0) {
       this._bar?.dispose();
       this._bar = null;
+      if (isShown) {
+        this._announce(trans.__('No changes left to review'));
+      }
       return;
     }
     this._bar ??= this._addBar();
     this._bar.refresh();
+    if (!isShown) {
+      this._announce(this._bar.summary);
+    }
+  }
+
+  /** Have screen readers say what the bar's own region cannot, as it comes and goes. */
+  private _announce(text: string): void {
+    if (this.widget.isVisible) {
+      announce(text);
+    }
   }
 
   private _refreshBar(): void {

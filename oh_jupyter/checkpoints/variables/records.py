@@ -138,6 +138,9 @@ def settle(record: Record, before: Walk, old_names: Mapping[str, Any]) -> None:
     for key, unread in list(record.unread.items()):
         _read_change(record, before, key, unread)
         del record.unread[key]
+    changed = {key for key, change in record.changes.items() if change.before is not None}
+    if changed:
+        before.add_holders(old_names, changed)
     record.reached = before.names_of(record.changes)
     record.reasons = reasons(before)
     _limit_dropped(record, before)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -80,6 +80,10 @@ class State(NamedTuple):
 
 CONTAINERS: dict[type, tuple[Part, ...]] = {kind: class_parts(kind) for kind in (list, dict, set)}
 """Types that are read and compared without detours, because most objects have them."""
+
+
+HOLDERS_SECONDS = 0.02
+"""How long a cell waits for a search for variables that hold what it changed."""
 
 
 @dataclass
@@ -233,6 +237,54 @@ class Walk:
             self.unkept[key] = self.states.pop(key).thing
             self.reasons[key] = f"{size:,} bytes exceed the memory for variables"
 
+    def add_holders(self, names: Mapping[str, Any], keys: Collection[int]) -> None:
+        """Add the variables out of reach that hold some objects, as far as that is quick.
+
+        Args:
+            names: All variables, whose objects are still as they were, except for those in reach.
+            keys: Identities of the objects.
+        """
+        self._deadline = time.thread_time() + HOLDERS_SECONDS
+        self._shared = []
+        roots: dict[str, int] = {}
+        for name, value in names.items():
+            if name in self.roots or name in self.skipped or type(value) in ATOMS:
+                continue
+            if id(value) in keys or self._follow_holder(value):
+                roots[name] = id(value)
+        self._pending.clear()  # code that a variable has is not what it holds
+        holders = self._holders(keys)
+        roots = {name: key for name, key in roots.items() if key in holders}
+        self.roots |= roots
+        if roots:
+            reached = self._reached(roots.values())
+            self._shared = [key for key in self._shared if key in reached]
+            self._copy_data()
+
+    def _follow_holder(self, value: Any) -> bool:
+        """Read the objects of a variable out of reach; return False if that takes too long."""
+        added: list[int] = []
+        try:
+            self._follow(value, added)
+        except NotKeptError:
+            for key in added:
+                self.states.pop(key, None)
+                self.edges.pop(key, None)
+            return False
+        return True
+
+    def _holders(self, keys: Collection[int]) -> set[int]:
+        """Return the objects that reach some objects, and these."""
+        parents: dict[int, list[int]] = {}
+        for parent, children in self.edges.items():
+            for child in children:
+                parents.setdefault(child, []).append(parent)
+        return _closure(keys, parents)
+
+    def _reached(self, roots: Iterable[int]) -> set[int]:
+        """Return the objects that some objects reach, and these."""
+        return _closure(roots, self.edges)
+
     def names_of(self, keys: Collection[int], *, through_code: bool = True) -> dict[str, set[int]]:
         """Return the variables that reach some objects, with the objects that each reaches.
 
@@ -256,6 +308,17 @@ class Walk:
     def _is_code(self, key: int) -> bool:
         state = self.states.get(key)
         return state is not None and isinstance(state.thing, type | ModuleType)
+
+
+def _closure(start: Iterable[int], edges: Mapping[int, Iterable[int]]) -> set[int]:
+    """Return what can be reached from some nodes of a graph, and these."""
+    seen = set(start)
+    stack = list(seen)
+    while stack:
+        new = [each for each in edges.get(stack.pop(), ()) if each not in seen]
+        seen.update(new)
+        stack += new
+    return seen
 
 
 def runs_user_thread(namespace: Namespace) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from oh_jupyter.ansi import strip_ansi
 from oh_jupyter.editor.messages import MARKDOWN_CLIPPED, invalid, plural
@@ -49,6 +50,17 @@ class Cell:
     def name(self) -> str:
         """Its name in messages."""
         return f"cell [{self.index}]" + (f" (id {self.id})" if self.id is not None else "")
+
+    @cached_property
+    def outputs(self) -> str:
+        """Its outputs as text, with a checksum for each that is no text; "" without outputs."""
+        return "\n".join([*_outputs(self, MAX_COMPARED_LINES, MAX_COMPARED_CHARS), *_media(self)])
+
+    @cached_property
+    def metadata(self) -> str:
+        """Its metadata as JSON; "" without metadata."""
+        metadata = self.span.value.get("metadata")
+        return json.dumps(metadata, indent=1, sort_keys=True) if metadata else ""
 
     @property
     def last_line(self) -> int:
@@ -115,8 +127,10 @@ class Notebook:
         return TextFile(self.listing().encode("utf-8", "surrogatepass"), UTF8)
 
 
-_MAX_OUTPUT_LINES = 10
-_MAX_OUTPUT_CHARS = 800
+MAX_OUTPUT_LINES = 10
+MAX_OUTPUT_CHARS = 800
+MAX_COMPARED_LINES = 200
+MAX_COMPARED_CHARS = 20_000
 _TEXTS = ("text/plain", "text/markdown", "text/latex")
 
 
@@ -146,24 +160,38 @@ def _lines_of(cell: Cell, first: int, last: int) -> list[str]:
         if first <= number <= last
     ]
     if first <= cell.last_line <= last:
-        shown += [f"{'out':>6}\t{line}" for line in _outputs(cell)]
+        outputs = _outputs(cell, MAX_OUTPUT_LINES, MAX_OUTPUT_CHARS)
+        shown += [f"{'out':>6}\t{line}" for line in outputs]
     return shown
 
 
-def _outputs(cell: Cell) -> list[str]:
+def _media(cell: Cell) -> list[str]:
+    """Return a line for each image and other output that is no text."""
+    outputs = cell.span.value.get("outputs")
+    bundles = [output.get("data") for output in outputs or () if isinstance(output, dict)]
+    return [
+        f"[{kind}, checksum {crc32(json.dumps(content).encode()):08x}]"
+        for bundle in bundles
+        if isinstance(bundle, dict)
+        for kind, content in bundle.items()
+        if not kind.startswith("text/")
+    ]
+
+
+def _outputs(cell: Cell, max_lines: int, max_chars: int) -> list[str]:
     outputs = cell.span.value.get("outputs")
     if not isinstance(outputs, list):
         return []
     lines = [line for output in outputs if isinstance(output, dict) for line in _output(output)]
     shown: list[str] = []
     size = 0
-    for line in lines[:_MAX_OUTPUT_LINES]:
-        if size >= _MAX_OUTPUT_CHARS:
+    for line in lines[:max_lines]:
+        if size >= max_chars:
             break
         size += len(line)
-        more = len(line) - _MAX_OUTPUT_CHARS
+        more = len(line) - max_chars
         suffix = f" ... ({plural(more, 'more character')})" if more > 0 else ""
-        shown.append(line[:_MAX_OUTPUT_CHARS] + suffix)
+        shown.append(line[:max_chars] + suffix)
     if len(shown) < len(lines):
         shown.append(f"... ({plural(len(lines) - len(shown), 'more line')} of output)")
     return shown

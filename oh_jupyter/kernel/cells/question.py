@@ -86,7 +86,7 @@ class CellQuestions:
             question = f"{agent or 'The agent'} asks to do the above."
         prompt = PROMPT.format(agent=agent or "the agent")
         try:
-            answer = self._input(f"{question}\n({pending.reason})\n{prompt}")
+            answer = self._input(f"{question}\n({pending.reason}; {pending.terms})\n{prompt}")
         except (EOFError, RuntimeError, NotImplementedError):
             self._has_no_input = True
             return

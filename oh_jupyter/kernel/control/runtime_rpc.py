@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from contextlib import suppress
@@ -197,7 +196,6 @@ async def _confirmations(request: Request) -> Reply:
     if "wait" in fields:
         seconds = float(fields["wait"])
         await wait_while(confirmations.on_question, lambda: not chosen(), seconds)
-    now = asyncio.get_running_loop().time()
     waiting = [
         {
             "id": id,
@@ -206,7 +204,8 @@ async def _confirmations(request: Request) -> Reply:
             "reason": entry.reason,
             "reasons": entry.reasons,
             "diff": await executor.preview(entry.action),
-            "seconds_left": round(max(entry.expires - now, 0), 3),
+            "seconds_left": round(entry.seconds_left, 3),
+            "sandboxed": entry.sandboxed,
         }
         for id, entry in chosen().items()
     ]

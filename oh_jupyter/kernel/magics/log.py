@@ -270,7 +270,8 @@ class ConfirmMagics(OhMagics):
                 entry.agent,
                 "\n".join(filter(None, (entry.action.message, self.oh.preview(id)))),
                 entry.reason,
+                entry.terms,
             )
             for id, entry in waiting.items()
         ]
-        return Table(("id", "agent", "what", "why it waits"), tuple(rows))
+        return Table(("id", "agent", "what", "why it waits", "terms"), tuple(rows))

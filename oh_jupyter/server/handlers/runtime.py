@@ -39,24 +39,26 @@ def _decision(handler: OhHandler, event_id: str) -> dict[str, Any]:
     """Return a person's decision on a waiting Action: ``{"approve": true}``, or false.
 
     The agent gets the ``reason`` of a rejection; an approval with ``for_session`` covers later
-    Actions of the type that wait for the same reasons. The caller may be the agent itself, if it
+    Actions of the type that wait for the same reasons, one with ``for_workspace`` also those of
+    later sessions. The caller may be the agent itself, if it
     has the server's token, so a setting must allow approval. JupyterLab's panel decides through
     the kernel instead.
     """
     if handler.by_session_key:
         raise web.HTTPError(403, "An agent cannot confirm its own actions")
-    body = handler.json_object("approve", "reason", "why", "for_session")
+    body = handler.json_object("approve", "reason", "why", "for_session", "for_workspace")
     if not isinstance(body.get("approve"), bool):
         raise WireError('The body must be {"approve": true} or {"approve": false}', "approve")
     if body["approve"] and not handler.state.confirmation_over_rest:
         raise web.HTTPError(403, NOT_OVER_REST)
-    why, for_session = body.get("reason", body.get("why", "")), body.get("for_session", False)
+    why = body.get("reason", body.get("why", ""))
     if not isinstance(why, str):
         raise WireError("'reason' must be a string", "reason")
-    if not isinstance(for_session, bool):
-        raise WireError("'for_session' must be true or false", "for_session")
-    decision = {"approve": body["approve"], "why": why, "for_session": for_session}
-    return {"id": int(event_id), "by": "REST", **decision}
+    scope = {name: body.get(name, False) for name in ("for_session", "for_workspace")}
+    for name, value in scope.items():
+        if not isinstance(value, bool):
+            raise WireError(f"'{name}' must be true or false", name)
+    return {"id": int(event_id), "by": "REST", "approve": body["approve"], "why": why, **scope}
 
 
 def _label(handler: OhHandler) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import anyio
 
 from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.events.question import question_terms
 from oh_jupyter.mcp_sdk.offered import Elicit, form_content
 from oh_jupyter.mcp_tools.kernel import CallActions, RunningAction
 
@@ -28,6 +29,15 @@ FORM = {
     "type": "object",
     "properties": {
         "approve": {"type": "boolean", "title": "Approve", "description": "Start the action."},
+        "scope": {
+            "type": "string",
+            "title": "Scope of an approval",
+            "description": "Whether later actions of the type that wait for the same reasons "
+            "start without a question.",
+            "enum": ["once", "session", "workspace"],
+            "enumNames": ["Only this action", "For this session", "Always in this workspace"],
+            "default": "once",
+        },
         "reason": {"type": "string", "title": "Reason", "description": "For a rejection."},
     },
     "required": ["approve"],
@@ -121,6 +131,7 @@ async def _ask_and_decide(action: RunningAction, elicit: Elicit) -> None:
         approve=answer.get("approve") is True,
         why=str(answer.get("reason") or ""),
         by=BY,
+        scope=str(answer.get("scope") or "once"),
     )
 
 
@@ -130,4 +141,5 @@ def _message(question: dict[str, Any]) -> str:
     if len(text) > MAX_MESSAGE_CHARS:
         text = text[:MAX_MESSAGE_CHARS] + " …\n(The whole action is shown in JupyterLab.)"
     who = question["agent"] or "The agent"
-    return f"{who} wants to do this:\n\n{text}\n\nIt waits because {question['reason']}."
+    terms = question_terms(question["sandboxed"], question["seconds_left"])
+    return f"{who} wants to do this:\n\n{text}\n\nIt waits because {question['reason']} ({terms})."

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { setTranslation } from '../translation.js';
+import { hunkLabel, stopLabel } from './labels.js';
+import { ReviewedText } from './text.js';
+
+// JupyterLab's translator cannot be imported outside a bundle.
+setTranslation({
+  __: (text: string, ...values: unknown[]) =>
+    text.replace(/%(\d)/g, (_, n: string) => String(values[Number(n) - 1]))
+} as TranslationBundle);
+
+describe('labels', () => {
+  const label = (base: string, now: string) => {
+    const text = ReviewedText.between(base, now);
+    return hunkLabel(text, text.hunks[0]!);
+  };
+
+  it('have the lines of a hunk', () => {
+    assert.equal(label('a\nb', 'a\nB'), 'B. Before: b');
+    assert.equal(label('a\nc', 'a\nb\nc'), 'Added: b');
+    assert.equal(label('a\nb\nc', 'a\nc'), 'Removed: b');
+    assert.equal(label('a\nc', 'a\n\nc'), 'Added: empty line');
+    assert.ok(label('a', 'b'.repeat(1000)).length < 250);
+  });
+
+  it('name the position', () => {
+    assert.equal(stopLabel(2, 3, 'Added: b'), 'Change 2 of 3. Added: b');
+  });
+});
