@@ -38,8 +38,11 @@ def _is_large(block: dict[str, Any]) -> bool:
 
 def _png_size(block: dict[str, Any]) -> tuple[int, int]:
     """Return width and height of a PNG, or (0, 0)."""
-    head = base64.b64decode(block["data"][:32])
-    if not head.startswith(_PNG_START):
+    try:
+        head = base64.b64decode(block["data"][:32])
+    except ValueError:
+        return 0, 0
+    if not head.startswith(_PNG_START) or len(head) < 24:  # it may be incomplete
         return 0, 0
     width, height = struct.unpack(">II", head[16:24])
     return width, height
@@ -54,7 +57,7 @@ def _bounded(block: dict[str, Any]) -> list[dict[str, Any]]:
             size = picture.size
             picture.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS))
             kind, data = _encoded(picture)
-    except (ImportError, OSError, ValueError):  # ValueError also from bombs of pixels
+    except Exception:  # of any kind, from decoders of broken pictures and for bombs of pixels
         if len(block["data"]) <= MAX_DATA_CHARS:
             return [block]
         return [text("[A picture is too large to show. Make or save it at a smaller size.]")]
