@@ -49,9 +49,10 @@ class Resources:
         The list starts no kernel, and loads nothing into one.
         """
         listed = await self._notebooks(caller)
-        if self._kernel.is_there and not caller.only_notebook:
-            listed += await self._last_page(caller)
-            listed += await self._stored_files(caller)
+        may_read = caller.scopes is None or "read" in caller.scopes
+        if self._kernel.is_there and may_read and not caller.only_notebook:
+            listed += await self._last_page()
+            listed += await self._stored_files()
         return listed
 
     async def _notebooks(self, caller: Caller) -> list[dict[str, Any]]:
@@ -71,9 +72,7 @@ class Resources:
             for path in paths
         ]
 
-    async def _last_page(self, caller: Caller) -> list[dict[str, Any]]:
-        if not _may(caller, "browse"):
-            return []
+    async def _last_page(self) -> list[dict[str, Any]]:
         with suppress(OhJupyterError):
             page = (await self._kernel.ask("page", load=False))["extras"]
             if page.get("screenshot"):
@@ -89,9 +88,7 @@ class Resources:
                 ]
         return []
 
-    async def _stored_files(self, caller: Caller) -> list[dict[str, Any]]:
-        if not _may(caller, "read"):
-            return []
+    async def _stored_files(self) -> list[dict[str, Any]]:
         with suppress(OhJupyterError):
             reply = await self._kernel.request("list_store", {"path": ""}, load=False)
             files = [path for path in reply.fields["entries"] if not path.endswith("/")]
@@ -128,21 +125,12 @@ def _tool_for(uri: str) -> tuple[str, dict[str, Any]]:
     if uri.startswith(NOTEBOOKS):
         path, _, cell = uri.removeprefix(NOTEBOOKS).partition("#")
         notebook = {"notebook": unquote(path)}
-        return (
-            ("read_cell", {**notebook, "cell": unquote(cell)})
-            if cell
-            else (
-                "read_cells",
-                notebook,
-            )
-        )
+        if cell:
+            return "read_cell", {**notebook, "cell": unquote(cell)}
+        return "read_cells", notebook
     raise ResourceNotFoundError(
         f"There is no resource {uri}. Addresses begin with {NOTEBOOKS}, {STORE} or are {LAST_PAGE}"
     )
-
-
-def _may(caller: Caller, scope: str) -> bool:
-    return caller.scopes is None or scope in caller.scopes
 
 
 def _text_of(shown: dict[str, Any]) -> str:

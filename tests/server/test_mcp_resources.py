@@ -89,6 +89,8 @@ oh.store.write("large.bin", bytes(2**20 + 1))
         assert "jupyter://browser/last-page" not in listed
         (notes,) = await session.read_resource("jupyter://store/notes.txt")
         assert notes.text == "hello"
+        with pytest.raises(McpError, match="more than 1048576 bytes"):
+            await session.read_resource("jupyter://store/large.bin")
         (pixel,) = await session.read_resource("jupyter://store/folder/pixel.png")
         assert base64.b64decode(pixel.blob) == base64.b64decode(PIXEL)
 
@@ -112,6 +114,11 @@ async def test_the_last_page_is_a_resource(mcp_connect, plain_kernel, act, tmp_p
         ("jupyter://notebooks/none.ipynb", "none.ipynb"),
         ("jupyter://browser/last-page", "not loaded in kernel"),
         ("file:///etc/passwd", "Addresses begin with jupyter://notebooks/"),
+        ("jupyter://notebooks/none.ipynb#3", "none.ipynb"),
+        ("jupyter://notebooks/", "list_notebooks shows the open ones"),
+        ("jupyter://store/../secret", "secret"),
+        ("jupyter://store/none.txt", "The store has no file 'none.txt'"),
+        ("jupyter://store/", "store"),
     ],
 )
 async def test_what_cannot_be_read_is_an_error(
