@@ -46,17 +46,17 @@ PROMPTS = {
             "Why the first failing cell of the notebook fails, and the smallest change that helps",
             "The cell below fails in the notebook that we share. Look at the variables that it "
             "uses. Explain in plain words why it fails, then propose the smallest change that "
-            "mends it. Change nothing before I agree.",
+            "fixes it. Change nothing before I agree.",
             "failing_cell",
             {},
         ),
         Prompt(
             "run_from_top_to_bottom",
             "Make this notebook run from top to bottom",
-            "Run all cells in order in a fresh kernel, and mend those that fail",
+            "Run all cells in order in a fresh kernel, and fix those that fail",
             "Make the notebook below run from top to bottom. Ask me before you restart the "
             "kernel; then run its cells in order with run_cell. Stop at the first cell that "
-            "fails, find the cause, mend it with the smallest edit, and continue from there. Do "
+            "fails, find the cause, fix it with the smallest edit, and continue from there. Do "
             "not delete my cells or my results. At the end, list what you changed and why.",
             "read_cells",
             {"outline": True},
