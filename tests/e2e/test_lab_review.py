@@ -51,7 +51,7 @@ class Review:
         expect(self.panel.locator(".cm-deletedChunk")).to_have_count(0)
 
     def expect_announcement(self, text: str | re.Pattern[str]) -> None:
-        """Wait until screen readers have been told a text."""
+        """Wait until the live region announces a text."""
         region = self.bar.page.locator("body > .oh-Announcement[aria-live=polite]")
         expect(region).to_have_text(text)
 

@@ -92,6 +92,11 @@ class Session:
             await self._session.send_notification(told)
 
 
+def text_of(result: Any) -> str:
+    """The text of a tool's result."""
+    return "\n".join(block.text for block in result.content if block.type == "text")
+
+
 def wire(model: Any) -> dict[str, Any]:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 

@@ -10,7 +10,7 @@ import threading
 
 import httpx
 import pytest
-from mcp_client import MAJOR, http_library
+from mcp_client import MAJOR, http_library, text_of
 
 from oh_jupyter.server.mcp import endpoints
 from oh_jupyter.server.state import state_of
@@ -23,10 +23,6 @@ PIXEL = (
 )
 NOTEBOOK_TOOLS = {"list_notebooks", "read_cells", "insert_cell", "edit_cell", "run_cell"}
 ACTIONS = {"run", "run_ipython", "read", "write", "edit", "browse", "browse_interactive"}
-
-
-def told(result) -> str:
-    return "\n".join(block.text for block in result.content if block.type == "text")
 
 
 @pytest.mark.thorough
@@ -48,10 +44,10 @@ async def test_a_client_lists_and_calls_tools(mcp_connect, transport: str) -> No
         assert all(tool._meta == {"anthropic/alwaysLoad": True} for tool in tools.values())
         answer = await session.call_tool("run", {"command": "echo here && exit_code=3"})
         assert not answer.is_error
-        assert told(answer).startswith("here\n")
-        assert "exit code 0" in told(answer)
+        assert text_of(answer).startswith("here\n")
+        assert "exit code 0" in text_of(answer)
         answer = await session.call_tool("run_ipython", {"code": "6 * 7"})
-        assert told(answer).startswith("42\n")
+        assert text_of(answer).startswith("42\n")
         # Those of the kernel are not more: skills repeat what the others do.
         assert {tool.name for tool in (await session.list_tools()).tools} == tools.keys()
 
@@ -75,7 +71,7 @@ async def test_skills_are_listed_for_who_asks(mcp_connect, jp_serverapp) -> None
         first = {tool.name for tool in (await session.list_tools()).tools}
         assert list(jp_serverapp.kernel_manager.list_kernel_ids()) == []
         assert first >= ACTIONS
-        assert told(await session.call_tool("skill_search_dir", {"search_term": "x"}))
+        assert text_of(await session.call_tool("skill_search_dir", {"search_term": "x"}))
         await asyncio.wait_for(heard.wait(), 60)
         names = {tool.name for tool in (await session.list_tools()).tools}
         assert {"skill_search_dir", "skill_open_file", "skill_file_editor"} <= names - first
@@ -113,7 +109,7 @@ class TestConfirmation:
             await link.request("confirm", {"id": waiting[0]["id"], "approve": approve})
             answer = await calling  # one act is one question: nothing else waits
             assert answer.is_error is not approve
-            assert ("42" in told(answer)) is approve
+            assert ("42" in text_of(answer)) is approve
 
 
 @pytest.mark.server_config(OhJupyter={"mcp_skills": True})
@@ -157,7 +153,7 @@ async def test_text_is_all_of_a_result(mcp_connect, tmp_path) -> None:
         for name, arguments, expected in calls:
             answer = await session.call_tool(name, arguments)
             assert answer.structured_content is None, name
-            assert expected in told(answer), name
+            assert expected in text_of(answer), name
             assert not answer.is_error, name
 
 
@@ -177,7 +173,7 @@ async def test_a_command_that_goes_on_is_reported_with_what_this_tool_has(
             ),
         ]
         for arguments, expected in calls:
-            answer = told(await session.call_tool("run", arguments))
+            answer = text_of(await session.call_tool("run", arguments))
             assert expected in answer
             assert "execute_bash" not in answer
             assert "With blocking, a call waits" in answer
@@ -207,8 +203,8 @@ async def test_what_could_not_be_done_is_an_error(mcp_connect, tmp_path) -> None
         for failed, calls in ((True, failing), (False, working)):
             for name, arguments, expected in calls:
                 answer = await session.call_tool(name, arguments)
-                assert expected in told(answer), (name, arguments, told(answer))
-                assert answer.is_error == failed, (name, arguments, told(answer))
+                assert expected in text_of(answer), (name, arguments, text_of(answer))
+                assert answer.is_error == failed, (name, arguments, text_of(answer))
 
 
 @pytest.mark.browser
@@ -234,12 +230,12 @@ async def test_no_result_fills_a_context(mcp_connect, tmp_path) -> None:
     async with mcp_connect(query="?skills=true") as session:
         await session.call_tool("run_ipython", {"code": skill})
         for name, arguments, rest, first, last in calls:
-            answer = told(await session.call_tool(name, arguments))
+            answer = text_of(await session.call_tool(name, arguments))
             assert len(answer) <= 30_000, name
             assert first in answer[:500], name
             assert last in answer[-500:], name
             assert rest in answer, name
-        part = told(
+        part = text_of(
             await session.call_tool("read", {"path": str(path), "start": 5000, "end": 5001})
         )
         assert part == f"{lines[5000]}\n"
@@ -249,19 +245,19 @@ async def test_all_tools_of_files_work(mcp_connect, tmp_path) -> None:
     path = str(tmp_path / "a.txt")
     async with mcp_connect() as session:
         answer = await session.call_tool("write", {"path": path, "content": "one\ntwo"})
-        assert "I wrote to the file" in told(answer)
+        assert "I wrote to the file" in text_of(answer)
         edit = {"command": "str_replace", "path": path, "old_str": "two", "new_str": "three"}
         assert not (await session.call_tool("edit", edit)).is_error
         failed = await session.call_tool("edit", edit)
         assert failed.is_error
-        assert "No replacement was performed" in told(failed)
-        assert told(await session.call_tool("read", {"path": path})) == "one\nthree\n"
+        assert "No replacement was performed" in text_of(failed)
+        assert text_of(await session.call_tool("read", {"path": path})) == "one\nthree\n"
         view = {"command": "view", "path": path, "view_range": [2, 2]}
-        shown = told(await session.call_tool("edit", view))
+        shown = text_of(await session.call_tool("edit", view))
         assert "2\tthree" in shown
         assert "one" not in shown
         await session.call_tool("edit", {"command": "undo_edit", "path": path})
-        assert told(await session.call_tool("read", {"path": path})) == "one\ntwo\n"
+        assert text_of(await session.call_tool("read", {"path": path})) == "one\ntwo\n"
 
 
 async def test_pictures_are_image_content(mcp_connect, tmp_path) -> None:
@@ -283,7 +279,7 @@ async def test_a_page_comes_with_its_screenshot(mcp_connect, tmp_path) -> None:
         answer = await session.call_tool(
             "browse_interactive", {"browser_actions": f"goto('{page.as_uri()}')"}
         )
-        assert "Hello there" in told(answer)
+        assert "Hello there" in text_of(answer)
         (screenshot,) = [block for block in answer.content if block.type == "image"]
         assert base64.b64decode(screenshot.data).startswith(b"\x89PNG")
         answer = await session.call_tool(
@@ -300,7 +296,7 @@ async def test_texts_of_variables_fill_a_field(mcp_connect, tmp_path) -> None:
 
         async def act(calls: str) -> str:
             arguments = {"browser_actions": calls, "picture": "none"}
-            return told(await session.call_tool("browse_interactive", arguments))
+            return text_of(await session.call_tool("browse_interactive", arguments))
 
         await session.call_tool("run_ipython", {"code": "report = 'two \\'lines\\'\\nof text'"})
         seen = await act(f"goto('{page.as_uri()}')")
@@ -318,30 +314,30 @@ async def test_skills_are_tools(mcp_connect, tmp_path) -> None:
             "skill_search_dir", {"search_term": "needle", "dir_path": str(tmp_path)}
         )
         assert not answer.is_error
-        assert "found.txt" in told(answer)
+        assert "found.txt" in text_of(answer)
 
 
 async def test_what_is_wrong_with_arguments_is_said(mcp_connect) -> None:
     async with mcp_connect() as session:
         answer = await session.call_tool("run", {})
         assert answer.is_error
-        assert "'command' is a required property" in told(answer)
+        assert "'command' is a required property" in text_of(answer)
         answer = await session.call_tool("run", {"command": 1})
         assert answer.is_error
-        assert "argument 'command'" in told(answer)
+        assert "argument 'command'" in text_of(answer)
         answer = await session.call_tool("no_such_tool", {})
         assert answer.is_error
-        assert "no tool 'no_such_tool'" in told(answer)
+        assert "no tool 'no_such_tool'" in text_of(answer)
 
 
 async def test_state_and_events_are_tools(mcp_connect) -> None:
     async with mcp_connect() as session:
         await session.call_tool("run", {"command": "echo remembered"})
         status = await session.call_tool("status", {})
-        assert json.loads(told(status))["events"] >= 2
+        assert json.loads(text_of(status))["events"] >= 2
         events = await session.call_tool("events", {"limit": 2})
-        assert "remembered" in told(events)
-        lines = [line.partition("] agent ")[2] for line in told(events).splitlines()]
+        assert "remembered" in text_of(events)
+        lines = [line.partition("] agent ")[2] for line in text_of(events).splitlines()]
         assert [line.partition(":")[0] for line in lines if line] == ["run", "->run"]
 
 
@@ -367,7 +363,7 @@ async def test_two_personas_work_on_their_own_kernels(
             one.call_tool("run_ipython", {"code": "mine"}),
             two.call_tool("run_ipython", {"code": "mine"}),
         )
-    assert [told(answer).partition("\n")[0] for answer in found] == ["'first'", "'second'"]
+    assert [text_of(answer).partition("\n")[0] for answer in found] == ["'first'", "'second'"]
     forged = {"action": "run", "args": {"command": "true"}, "oh_jupyter": {"actor": {"user": "x"}}}
     await ask("kernels", plain_kernel, "execute_action", body={"action": forged})
     logs = [(await ask("kernels", id, "events"))[1]["events"] for id in (plain_kernel, other)]
@@ -394,7 +390,7 @@ async def test_a_long_call_shows_signs_of_life(mcp_connect, transport: str, tmp_
         wait = f"until [ -e {go} ]; do sleep 0.05; done; echo done"
         command = {"command": wait, "blocking": True}
         answer = await session.call_tool("run", command, progress_callback=progress)
-        assert told(answer).startswith("done")
+        assert text_of(answer).startswith("done")
     assert seen == sorted(set(seen))
 
 
@@ -424,7 +420,7 @@ async def test_progress_tells_what_is_put_out(mcp_connect, tool: str, tmp_path) 
     given = {"command": shell, "blocking": True} if tool == "run" else {"code": cell}
     async with mcp_connect() as session:
         answer = await session.call_tool(tool, given, progress_callback=progress)
-    assert told(answer).startswith("first line\nsecond line\ndone")
+    assert text_of(answer).startswith("first line\nsecond line\ndone")
     numbers = [number for number, _ in told_so_far]
     assert numbers == sorted(set(numbers))
 
@@ -457,7 +453,7 @@ async def cancelled_event(session) -> None:
     start = 0
     while True:
         answer = await session.call_tool("events", {"start_id": start, "limit": 500})
-        if "The action was cancelled." in told(answer):
+        if "The action was cancelled." in text_of(answer):
             return
         await asyncio.sleep(0.05)
 
@@ -482,7 +478,7 @@ async def test_a_cancelled_call_is_cancelled_in_the_kernel(
         call.cancel()
         await asyncio.wait_for(cancelled_event(session), 60)
         answer = await session.call_tool("run_ipython", {"code": "'free again'"})
-        assert "free again" in told(answer)
+        assert "free again" in text_of(answer)
 
 
 @pytest.mark.parametrize("transport", ["http", "sse"])
@@ -642,7 +638,7 @@ async def test_newer_clients_need_no_session(mcp_url, jp_auth_header) -> None:
         assert {tool.name for tool in tools.tools} >= ACTIONS
         assert tools.ttl_ms > 0  # a list may be kept for a while
         answer = await client.call_tool("run", {"command": "echo modern"})
-        assert told(answer).startswith("modern")
+        assert text_of(answer).startswith("modern")
 
 
 @pytest.mark.skipif(MAJOR > 1, reason="major 2 of the SDK answers without a session")

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mcp_client import MAJOR
-
-from tests.server.test_mcp_kernel import text_of
+from mcp_client import MAJOR, text_of
 
 
 async def test_an_agent_undoes_its_own_turns_only(mcp_connect, book, jp_root_dir: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from mcp_client import text_of
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 from oh_jupyter.server.state import state_of
@@ -24,10 +25,6 @@ for step in range(600):
     print("step", step, flush=True)
     time.sleep(0.1)
 """
-
-
-def text_of(result) -> str:
-    return "\n".join(block.text for block in result.content if block.type == "text")
 
 
 @pytest.fixture

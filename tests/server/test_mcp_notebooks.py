@@ -10,6 +10,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from mcp_client import text_of
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from tornado.web import HTTPError
 
@@ -23,10 +24,6 @@ display(HTML("<b>bold</b>"))
 display({"image/png": "iVBORw0KGgo=", "text/plain": "a plot"}, raw=True)
 6 * 7
 """
-
-
-def told(result) -> str:
-    return "\n".join(block.text for block in result.content if block.type == "text")
 
 
 @pytest.fixture
@@ -62,10 +59,10 @@ def stored(jp_root_dir: Path):
 
 async def test_open_notebooks_are_listed(mcp_connect, opened) -> None:
     async with mcp_connect() as session:
-        assert told(await session.call_tool("list_notebooks", {})) == "No notebook is open."
+        assert text_of(await session.call_tool("list_notebooks", {})) == "No notebook is open."
         path, kernel = await opened()
         answer = await session.call_tool("list_notebooks", {})
-        (found,) = json.loads(told(answer))
+        (found,) = json.loads(text_of(answer))
         assert (found["path"], found["kernel_id"]) == (path, kernel)
 
 
@@ -82,16 +79,16 @@ async def test_what_a_person_typed_since_an_agent_read_is_not_replaced(
     async with mcp_connect() as session:
         edit = {"notebook": path, "cell": 1, "source": "x = 30"}
         unread = await session.call_tool("edit_cell", edit)
-        assert "You had not read this cell. Its text was:]\nx = 20" in told(unread)
+        assert "You had not read this cell. Its text was:]\nx = 20" in text_of(unread)
         again = await session.call_tool("edit_cell", {**edit, "source": "x = 40"})
-        assert "Its text was" not in told(again)
+        assert "Its text was" not in text_of(again)
         for change in ({"source": "x = 50"}, {"delete": True}):
             await session.call_tool("read_cells", {"notebook": path})
             type_(f"precious  # {change}")
             refused = await session.call_tool("edit_cell", {"notebook": path, "cell": 1, **change})
             assert refused.is_error
-            assert "has changed since you read it; nothing was written." in told(refused)
-            assert f"Its text is now:\nprecious  # {change}" in told(refused)
+            assert "has changed since you read it; nothing was written." in text_of(refused)
+            assert f"Its text is now:\nprecious  # {change}" in text_of(refused)
             assert stored()[1]["source"] == f"precious  # {change}"
         # Now it knows the text.
         deleted = await session.call_tool(
@@ -107,7 +104,7 @@ async def test_edits_of_cells_are_events_with_a_diff(mcp_connect, opened) -> Non
         await session.call_tool("run", {"command": "true"})  # loads the runtime
         await session.call_tool("edit_cell", {"cell": 1, "old_str": "20", "new_str": "21"})
         await session.call_tool("insert_cell", {"source": "y = 1"})
-        log = told(await session.call_tool("events", {"start_id": 2}))
+        log = text_of(await session.call_tool("events", {"start_id": 2}))
     assert "agent edit: Editing file" in log
     assert "Replace in work/book.ipynb" in log
     assert "Insert in work/book.ipynb" in log
@@ -117,21 +114,21 @@ async def test_cells_are_read_inserted_edited_moved_deleted(mcp_connect, opened,
     _, kernel = await opened()
     async with mcp_connect(kernel) as session:
         answer = await session.call_tool("read_cells", {})
-        assert "# Title" in told(answer)
-        assert "2 cells" in told(answer)
-        ids = re.findall(r"=== cell \d+ \| (\S+) \|", told(answer))
+        assert "# Title" in text_of(answer)
+        assert "2 cells" in text_of(answer)
+        ids = re.findall(r"=== cell \d+ \| (\S+) \|", text_of(answer))
         assert ids == [cell["id"] for cell in stored()]
         answer = await session.call_tool(
             "insert_cell", {"source": "some *text*", "cell_type": "markdown", "index": 1}
         )
-        assert f"Inserted cell 1 (id {stored()[1]['id']}) of work/book.ipynb" in told(answer)
+        assert f"Inserted cell 1 (id {stored()[1]['id']}) of work/book.ipynb" in text_of(answer)
         assert [cell["source"] for cell in stored()] == ["# Title", "some *text*", "x = 20"]
         edit = {"cell": ids[1], "old_str": "20", "new_str": "21"}
         answer = await session.call_tool("edit_cell", edit)
-        assert told(answer).splitlines()[-2:] == ["-x = 20", "+x = 21"]
+        assert text_of(answer).splitlines()[-2:] == ["-x = 20", "+x = 21"]
         failed = await session.call_tool("edit_cell", edit)
         assert failed.is_error
-        assert "0 times" in told(failed)
+        assert "0 times" in text_of(failed)
         await session.call_tool("edit_cell", {"cell": 0, "source": "## Other"})
         await session.call_tool("edit_cell", {"cell": ids[1], "index": 0})
         assert [cell["source"] for cell in stored()] == ["x = 21", "## Other", "some *text*"]
@@ -142,7 +139,7 @@ async def test_cells_are_read_inserted_edited_moved_deleted(mcp_connect, opened,
         for wrong in (2, -3, "no-such-id"):
             answer = await session.call_tool("delete_cell", {"cell": wrong})
             assert answer.is_error
-            assert "There is no cell" in told(answer)
+            assert "There is no cell" in text_of(answer)
 
 
 @pytest.mark.thorough
@@ -152,8 +149,8 @@ async def test_a_cell_is_run_in_the_notebooks_kernel(mcp_connect, opened, stored
         answer = await session.call_tool("run_cell", {"cell": 1})
         assert not answer.is_error
         answer = await session.call_tool("insert_cell", {"source": PLOT, "run": True})
-        assert "42" in told(answer)
-        assert f"Ran cell 2 (id {stored()[2]['id']}) of work/book.ipynb as [" in told(answer)
+        assert "42" in text_of(answer)
+        assert f"Ran cell 2 (id {stored()[2]['id']}) of work/book.ipynb as [" in text_of(answer)
         assert answer.structured_content is None
         assert [block.type for block in answer.content].count("image") == 1
         cell = stored()[2]
@@ -165,13 +162,13 @@ async def test_a_cell_is_run_in_the_notebooks_kernel(mcp_connect, opened, stored
         assert cell["outputs"][-1]["data"]["text/plain"] == "42"
         read = await session.call_tool("read_cells", {"start": 2})
         assert [block.type for block in read.content].count("image") == 1
-        assert "to stdout" in told(read)
+        assert "to stdout" in text_of(read)
         assert read.structured_content is None
         unseen = await session.call_tool("read_cells", {"start": 2, "outputs": False})
         assert [block.type for block in unseen.content] == ["text", "text"]
         failed = await session.call_tool("insert_cell", {"source": "1 / 0", "run": True})
         assert failed.is_error
-        assert "ZeroDivisionError" in told(failed)
+        assert "ZeroDivisionError" in text_of(failed)
         (error,) = stored()[3]["outputs"]
         assert (error["output_type"], error["ename"]) == ("error", "ZeroDivisionError")
     # The person has the variable, and the log has the cells.
@@ -209,10 +206,10 @@ async def test_files_are_edited_by_relative_paths_too(mcp_connect, opened) -> No
         await session.call_tool("run", {"command": "echo one > notes.txt"})
         edit = {"command": "str_replace", "path": "notes.txt", "old_str": "one", "new_str": "two"}
         assert not (await session.call_tool("edit", edit)).is_error
-        assert "two" in told(await session.call_tool("read", {"path": "notes.txt"}))
+        assert "two" in text_of(await session.call_tool("read", {"path": "notes.txt"}))
         pandas = "import json\njson.loads('{')"
         answer = await session.call_tool("run_ipython", {"code": pandas})
-        assert "frames of libraries; the last is json/decoder.py" in told(answer)
+        assert "frames of libraries; the last is json/decoder.py" in text_of(answer)
 
 
 async def test_cells_that_an_agent_runs_are_numbered_like_a_persons(
@@ -229,7 +226,7 @@ async def test_cells_that_an_agent_runs_are_numbered_like_a_persons(
     assert [cell["execution_count"] for cell in stored()[1:]] == [1, 2, 3]
     (result,) = stored()[3]["outputs"]
     assert (result["output_type"], result["execution_count"]) == ("execute_result", 3)
-    assert "['x = 20', 'x + 1', '_ + 1'] {2: 21, 3: 22} 4" in told(answer)
+    assert "['x = 20', 'x + 1', '_ + 1'] {2: 21, 3: 22} 4" in text_of(answer)
 
 
 async def test_a_cell_inside_a_persons_has_the_next_number(
@@ -253,7 +250,7 @@ async def test_a_cell_inside_a_persons_has_the_next_number(
         outer = asyncio.ensure_future(run(f"%oh_run echo > {started}; cat {gate}"))
         await asyncio.to_thread(started.read_text)
         answer = await session.call_tool("run_cell", {"cell": 1})
-        assert not answer.is_error, told(answer)
+        assert not answer.is_error, text_of(answer)
         assert (await outer)["execution_count"] == 2
         reply = await run("assert Out[3] == 7 and 'late' in In[3] and 'oh_run' in In[2]")
     assert (reply["status"], reply["execution_count"]) == ("ok", 4)
@@ -281,14 +278,14 @@ async def test_another_notebook_is_named_by_its_path(mcp_connect, opened, stored
             answer = await session.call_tool("run_cell", {"cell": 1, "notebook": name})
             assert not answer.is_error
         answer = await session.call_tool("run_ipython", {"code": "a"})
-        assert told(answer).startswith("1\n")
+        assert text_of(answer).startswith("1\n")
     async with mcp_connect() as session:
         answer = await session.call_tool("read_cells", {})
         assert answer.is_error
-        assert "'work/book.ipynb'" in told(answer)
+        assert "'work/book.ipynb'" in text_of(answer)
         answer = await session.call_tool("read_cells", {"notebook": "missing.ipynb"})
         assert answer.is_error
-        assert "missing.ipynb" in told(answer)
+        assert "missing.ipynb" in text_of(answer)
 
 
 async def test_notebooks_of_older_formats_stay_valid(mcp_connect, opened, stored) -> None:
@@ -319,7 +316,7 @@ async def test_what_somebody_else_saves_meanwhile_is_not_lost(
     async with mcp_connect(kernel) as session:
         answer = await session.call_tool("edit_cell", {"cell": 1, "source": "gone"})
         assert answer.is_error
-        assert "Someone else saved" in told(answer)
+        assert "Someone else saved" in text_of(answer)
     assert [cell["source"] for cell in stored()] == ["# The person's", "x = 20"]
 
 
@@ -342,7 +339,7 @@ async def test_a_file_that_cannot_be_saved_is_told(
         async with mcp_connect(kernel) as session:
             answer = await session.call_tool("insert_cell", {"source": "y"})
         assert answer.is_error
-        assert words in told(answer)
+        assert words in text_of(answer)
 
 
 async def test_changes_at_once_are_all_kept(mcp_connect, opened, stored) -> None:
@@ -354,7 +351,7 @@ async def test_changes_at_once_are_all_kept(mcp_connect, opened, stored) -> None
                 for number, session in enumerate([one, two] * 5)
             )
         )
-    assert [told(answer) for answer in answers if answer.is_error] == []
+    assert [text_of(answer) for answer in answers if answer.is_error] == []
     assert {f"# {number}" for number in range(10)} <= {cell["source"] for cell in stored()}
 
 
@@ -376,7 +373,7 @@ async def test_a_risky_cell_waits_in_the_notebooks_kernel(
         await link.request("confirm", {"id": waiting[0]["id"], "approve": False})
         answer = await asked
         assert answer.is_error
-        assert "rejected by the user" in told(answer)
+        assert "rejected by the user" in text_of(answer)
         assert stored()[2]["outputs"] == []
 
 
@@ -394,11 +391,11 @@ async def test_who_may_not_read_or_run_does_not(
         assert not (await session.call_tool("read_cells", {})).is_error
         answer = await session.call_tool("delete_cell", {"cell": 0})
         assert answer.is_error
-        assert "may not write" in told(answer)
+        assert "may not write" in text_of(answer)
         denied.discard(("write", "contents"))
         answer = await session.call_tool("run_cell", {"cell": 1})
         assert answer.is_error
-        assert "may not run code" in told(answer)
+        assert "may not run code" in text_of(answer)
 
 
 class TestLive:
@@ -443,7 +440,7 @@ class TestLive:
 
         async with mcp_connect(kernel) as session:
             answer = await session.call_tool("insert_cell", {"source": PLOT, "run": True})
-            assert "42" in told(answer)
+            assert "42" in text_of(answer)
             assert [cell["source"] for cell in cells()] == ["# Title", "x = 20", PLOT]
             outputs = cells()[2]["outputs"]
             streams = {o["name"]: o["text"] for o in outputs if o["output_type"] == "stream"}
@@ -458,7 +455,7 @@ class TestLive:
             await session.call_tool("edit_cell", {"cell": 1, "cell_type": "markdown"})
             assert cells()[1]["cell_type"] == "markdown"
             read = await session.call_tool("read_cells", {})
-            assert "to stdout" in told(read)
+            assert "to stdout" in text_of(read)
             assert [block.type for block in read.content].count("image") == 1
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from mcp_client import text_of
 
 SCRIPT = str(Path(__file__).parents[1] / "stdio_server.py")
 UPDATED = "MCP server updated successfully"
@@ -19,10 +20,6 @@ UPDATED = "MCP server updated successfully"
 
 def small(name: str = "small", *more: str) -> dict:
     return {"name": name, "command": sys.executable, "args": [SCRIPT, *more], "env": {}}
-
-
-def told(result) -> str:
-    return "\n".join(block.text for block in result.content if block.type == "text")
 
 
 async def gone(process: psutil.Process) -> None:
@@ -53,19 +50,21 @@ async def test_a_server_appears_beside_our_tools(ask, mcp_connect) -> None:
             }
             assert tools["echo"].description == "Say the same."
             assert "text" in tools["echo"].input_schema["properties"]
-            assert told(await session.call_tool("echo", {"text": "x"})) == "x"
-            assert told(await session.call_tool("small_run", {})) == "the small server's"
-            assert told(await session.call_tool("run", {"command": "echo ours"})).startswith("ours")
+            assert text_of(await session.call_tool("echo", {"text": "x"})) == "x"
+            assert text_of(await session.call_tool("small_run", {})) == "the small server's"
+            assert text_of(await session.call_tool("run", {"command": "echo ours"})).startswith(
+                "ours"
+            )
             answer = await session.call_tool("echo", {"text": "x" * 50_000})
-            assert told(answer) == "x" * 50_000
+            assert text_of(answer) == "x" * 50_000
             assert answer.structured_content == {"result": "x" * 50_000}
             answer = await session.call_tool("unannounced", {})
-            assert (told(answer), answer.structured_content) == ("the text", None)
+            assert (text_of(answer), answer.structured_content) == ("the text", None)
             picture = await session.call_tool("picture", {})
             assert picture.content[0].type == "image"
             failed = await session.call_tool("fail", {})
             assert failed.is_error
-            assert "it does not work" in told(failed)
+            assert "it does not work" in text_of(failed)
 
 
 @pytest.mark.thorough
@@ -77,12 +76,12 @@ async def test_a_second_update_really_updates(ask, mcp_connect, plain_kernel) ->
         names = {tool.name for tool in (await session.list_tools()).tools}
         assert {"one_echo", "two_echo"} <= names
         assert "echo" not in names
-        process = psutil.Process(int(told(await session.call_tool("one_pid", {}))))
+        process = psutil.Process(int(text_of(await session.call_tool("one_pid", {}))))
         status, answer = await ask(*where, body=[small("bad", "--fail"), small("two")])
         assert (status, answer["detail"]) == (200, UPDATED)
         assert "bad" in answer["router_error_log"]
         await gone(process)
-        assert told(await session.call_tool("two_echo", {"text": "x"})) == "x"
+        assert text_of(await session.call_tool("two_echo", {"text": "x"})) == "x"
         assert (await session.call_tool("one_echo", {"text": "x"})).is_error
         await ask(*where, body=[])
         names = {tool.name for tool in (await session.list_tools()).tools}
@@ -218,7 +217,7 @@ class TestConfigured:
             await session.call_tool("run", {"command": "true"})
             assert "echo" in {tool.name for tool in (await session.list_tools()).tools}
             answer = await session.call_tool("environment", {"name": "KEY"})
-            assert told(answer) == "from the configuration"
+            assert text_of(answer) == "from the configuration"
             # Where everybody could read them, there are no secrets.
             for process in psutil.Process().children(recursive=True):
                 with suppress(psutil.NoSuchProcess):  # it has ended, or is a zombie

@@ -17,7 +17,7 @@ import nbformat
 import psutil
 import pytest
 from mcp import StdioServerParameters, stdio_client
-from mcp_client import MAJOR, McpError
+from mcp_client import MAJOR, McpError, text_of
 from mcp_client import launched as launched_program
 from notebook_sessions import open_notebook, shut_down
 
@@ -26,10 +26,6 @@ from oh_jupyter.testing.server import TOKEN
 
 COMMAND = "from oh_jupyter.cli import main; raise SystemExit(main())"
 SCRIPT = str(Path(__file__).parents[1] / "stdio_server.py")
-
-
-def told(result) -> str:
-    return "\n".join(block.text for block in result.content if block.type == "text")
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +79,7 @@ def test_the_running_server_is_found(server, places) -> None:
             answer = await session.call_tool(
                 "run", {"command": "echo through pipes"}, progress_callback=progress
             )
-            assert told(answer).startswith("through pipes")
+            assert text_of(answer).startswith("through pipes")
             assert {tool.name for tool in (await session.list_tools()).tools} == names
         assert seen
 
@@ -100,10 +96,10 @@ def test_a_notebook_and_an_address_can_be_named(server, places) -> None:
         address = ("--url", f"{server.url}/", "--token", TOKEN, "--notebook", "open.ipynb")
         async with launched(places, *address) as session:
             answer = await session.call_tool("run_ipython", {"code": "here"})
-            assert told(answer).startswith("5\n")
+            assert text_of(answer).startswith("5\n")
         async with launched(places, *address[:4]) as session:
             answer = await session.call_tool("run_ipython", {"code": "here"})
-            assert "NameError" in told(answer)
+            assert "NameError" in text_of(answer)
 
     asyncio.run(talk())
 
@@ -117,7 +113,7 @@ def test_newer_clients_work_too(server, places) -> None:
     async def talk() -> None:
         async with Client(stdio_client(program)) as client:
             answer = await client.call_tool("run", {"command": "echo modern"})
-            assert told(answer).startswith("modern")
+            assert text_of(answer).startswith("modern")
 
     asyncio.run(talk())
 
@@ -288,13 +284,15 @@ def test_a_server_that_was_restarted_elsewhere_is_found_again(places, tmp_path) 
         first = jupyter(tmp_path, tmp_path)
         await asyncio.to_thread(first.__enter__)
         async with launched(environment) as session:
-            assert told(await session.call_tool("run", {"command": "echo one"})).startswith("one")
+            assert text_of(await session.call_tool("run", {"command": "echo one"})).startswith(
+                "one"
+            )
             await asyncio.to_thread(first.__exit__, None, None, None)
             with pytest.raises(McpError, match="No Jupyter server is running here"):
                 await session.call_tool("run", {"command": "echo two"})
             with jupyter(tmp_path, tmp_path):
                 answer = await session.call_tool("run", {"command": "echo three"})
-                assert told(answer).startswith("three")
+                assert text_of(answer).startswith("three")
 
     asyncio.run(talk())
 
@@ -311,7 +309,7 @@ def test_a_kernel_that_is_gone_is_said_and_another_is_found(server, places) -> N
                 await session.call_tool("run_ipython", {"code": "mine"})
             await asyncio.to_thread(open_notebook, server, "open.ipynb")
             answer = await session.call_tool("run_ipython", {"code": "'new'"})
-            assert told(answer).startswith("'new'")
+            assert text_of(answer).startswith("'new'")
 
     asyncio.run(talk())
 
@@ -329,7 +327,7 @@ def test_nothing_is_left_when_the_server_stops(places, server, running) -> None:
     async def talk() -> list[psutil.Process]:
         async with launched(places, "--url", server.url, "--token", server.token) as session:
             await asyncio.to_thread(lambda: urllib.request.urlopen(request, timeout=60).close())
-            assert told(await session.call_tool("echo", {"text": "x"})) == "x"
+            assert text_of(await session.call_tool("echo", {"text": "x"})) == "x"
             await session.call_tool("run", {"command": "true"})
             assert descendants(lambda process: SCRIPT in process.cmdline(), of=server.pid)
             below = descendants(lambda process: True, of=server.pid)

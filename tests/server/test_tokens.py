@@ -12,7 +12,7 @@ from typing import Any
 
 import nbformat
 import pytest
-from mcp_client import McpError
+from mcp_client import McpError, text_of
 from nbformat.v4 import new_code_cell, new_notebook
 
 from oh_jupyter.errors import ConfigError
@@ -58,10 +58,6 @@ def open_notebook(jp_serverapp: Any, jp_root_dir: Path) -> Callable[[str], Await
         return str(session["kernel"]["id"])
 
     return open_notebook
-
-
-def text_of(result: Any) -> str:
-    return "\n".join(block.text for block in result.content if block.type == "text")
 
 
 async def test_resources_need_the_scopes_of_their_tools(
