@@ -10,7 +10,7 @@ import pytest
 
 from oh_jupyter.control_messages import SILENT_FIELD
 from oh_jupyter.testing import wait_until
-from oh_jupyter.testing.kernel import REPLY_TIMEOUT_SECONDS
+from oh_jupyter.testing.kernel import REPLY_TIMEOUT_SECONDS, LiveKernel
 
 
 def test_ping_is_answered_at_once(kernel) -> None:
@@ -367,3 +367,19 @@ def test_an_agents_cell_inside_a_waiting_magic_is_still_an_agents(kernel, tmp_pa
     assert asks["content"].startswith("'agent'")
     assert kernel.execute("oh._principal()") == "'user'"
     assert kernel.execute("oh.run_ipython('oh._principal()').content").startswith("\"'user'")
+
+
+def test_a_request_inherits_nothing_from_an_earlier_one(fresh_kernel: LiveKernel) -> None:
+    """Its message may arrive while the reply to the earlier one is sent, in that one's context."""
+    fresh_kernel.execute(
+        "from oh_jupyter.cells.request import stores_history\n"
+        "handlers = get_ipython().kernel.control_handlers\n"
+        "handle = handlers['oh_jupyter_request']\n"
+        "def handle_in_another_context(*message):\n"
+        "    stores_history.set(True)\n"
+        "    return handle(*message)\n"
+        "handlers['oh_jupyter_request'] = handle_in_another_context"
+    )
+    shown = fresh_kernel.act("run_ipython", code="In[-1]")["content"]
+    assert shown.splitlines()[0] != "'In[-1]'"
+    assert "handle_in_another_context" in shown.splitlines()[0]

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 import oh_jupyter.kernel.control.changes_rpc
@@ -138,7 +139,9 @@ class ControlHandler:
             finish(reply)
 
         try:
-            future = self._runtime.submit(reply_later())
+            # A context of its own: this one may be that of an earlier request, whose reply was
+            # sent when this request arrived.
+            future = Context().run(self._runtime.submit, reply_later())
         except RuntimeClosedError as error:
             if not long_poll:
                 short_switch_interval.release()
