@@ -59,9 +59,15 @@ def test_one_thread_at_a_time(tmp_path):
         list(pool.map(use, range(80)))
 
 
-def test_a_lock_file_that_is_removed_by_its_holder_is_made_anew(tmp_path):
+def test_a_lock_file_that_is_removed_by_its_holder_is_made_anew(tmp_path, monkeypatch):
     path = tmp_path / "d" / "lock"
+    waits = threading.Event()
     entered = threading.Event()
+    sleep = time.sleep
+
+    def notice_and_sleep(seconds):
+        waits.set()
+        sleep(seconds)
 
     def wait():
         with file_lock(path, 60) as descriptor:
@@ -69,8 +75,10 @@ def test_a_lock_file_that_is_removed_by_its_holder_is_made_anew(tmp_path):
             entered.set()
 
     with file_lock(path) as descriptor:
+        monkeypatch.setattr(time, "sleep", notice_and_sleep)
         waiter = threading.Thread(target=wait)
         waiter.start()
+        assert waits.wait(60)
         path.unlink()
         path.parent.rmdir()
         assert not is_locked_file(path, descriptor)
