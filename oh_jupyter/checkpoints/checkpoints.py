@@ -244,6 +244,37 @@ class Checkpoints:
         with self._locked() as git:
             return self._plan(git, id, everything, path)[1] if files else RewindPlan()
 
+    def rewind_contents(
+        self, id: int, *, everything: bool = False, path: str | None = None
+    ) -> dict[Path, tuple[bytes | None, bytes | None]]:
+        """Return the contents that ``rewind`` would change, now and after it.
+
+        Args:
+            id: Number of the checkpoint.
+            everything: See ``rewind``.
+            path: Return only those of this file, absolute or relative to the workspace.
+
+        Returns:
+            Both contents by absolute path, None where there is no file; of a link its target.
+
+        Raises:
+            CheckpointError: No such checkpoint, or as for ``begin``.
+        """
+        only = None if path is None else self._relative(path)
+        with self._locked() as git:
+            changes = self._plan(git, id, everything, None)[1].changes
+            ids = {
+                each.path: (_blob(each.before), _blob(each.after))
+                for each in changes
+                if only in (None, each.path)
+            }
+            blobs = read_blobs(git, {id for pair in ids.values() for id in pair if id})
+        return {
+            self.workspace / name: (blobs.get(before), blobs.get(after))
+            for name, (before, after) in ids.items()
+            if before or after  # else a directory
+        }
+
     def rewind(
         self,
         id: int,
@@ -526,6 +557,10 @@ class Checkpoints:
         with self._repository.opened() as git:
             self._close_abandoned(git)
             yield git
+
+
+def _blob(state: State | None) -> str:
+    return "" if state is None else state.blob
 
 
 def _is_file(state: State | None) -> bool:

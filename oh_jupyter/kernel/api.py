@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from oh_jupyter.agents import AgentTurn, GuestAgents
     from oh_jupyter.checkpoints import Checkpoint, RewindPlan
     from oh_jupyter.client import Fleet
+    from oh_jupyter.kernel.display.observations import Diff
     from oh_jupyter.runtime.approvals import ApprovalRule, Scope
     from oh_jupyter.runtime.confirmation import PendingAction
 
@@ -249,6 +250,34 @@ class Oh(ActionMethods):
         if preview or variables or path is not None:
             return plan
         return replace(plan, notes=[*plan.notes, VARIABLES_STAY])
+
+    def rewind_diff(
+        self,
+        id: int | AgentTurn | None = None,
+        *,
+        everything: bool = False,
+        path: str | None = None,
+    ) -> Diff:
+        """Compare the files now with what a rewind would restore.
+
+        Args:
+            id: See ``rewind``.
+            everything: See ``rewind``.
+            path: Compare only this file, absolute or relative to the workspace.
+
+        Returns:
+            A unified diff; for a notebook of its cells without their outputs.
+
+        Raises:
+            CheckpointError: No such checkpoint, or a file cannot be read.
+        """
+        from oh_jupyter.kernel.display.observations import Diff
+        from oh_jupyter.runtime.session_changes import joined_diff
+        from oh_jupyter.runtime.undo import rewind_changes
+
+        checkpoint = self._wait(self._executor.turns.checkpoint_id(_checkpoint_of(id)))
+        changes = rewind_changes(self._executor, checkpoint, everything=everything, path=path)
+        return Diff(joined_diff(self._wait(changes)))
 
     @property
     def waiting(self) -> dict[int, PendingAction]:

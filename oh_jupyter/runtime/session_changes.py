@@ -125,11 +125,17 @@ def turn_changes(
     if has_checkpoint:
         known = {os.path.realpath(path) for path in edited}
         others = [each for each in _changes(executor, since) if str(each.path) not in known]
-        diffs += map(_diff, others[:MAX_COMPARED_FILES])
-        if len(others) > MAX_COMPARED_FILES:
-            diffs.append(f"and {len(others) - MAX_COMPARED_FILES} more files")
+        diffs.append(joined_diff(others))
     diff = "\n".join(diff.rstrip("\n") for diff in diffs if diff)
     return TurnChanges(edits, [str(each.path) for each in others], diff)
+
+
+def joined_diff(changes: Sequence[ChangedFile]) -> str:
+    """Return the diffs of up to 100 changed files as one text."""
+    diffs = [_diff(each) for each in changes[:MAX_COMPARED_FILES]]
+    if len(changes) > MAX_COMPARED_FILES:
+        diffs.append(f"and {len(changes) - MAX_COMPARED_FILES} more files")
+    return "\n".join(diff.rstrip("\n") for diff in diffs if diff)
 
 
 def _edited_paths(events: Iterable[Event]) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from oh_jupyter.editor import ChangedFile
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.events import FileEditAction, MCPAction, MCPObservation, Observation
 from oh_jupyter.runtime.session_changes import has_edits, rewound_files, session_changes
@@ -53,6 +55,21 @@ async def rewind(
     if plan is None:
         raise failure or CheckpointError(observation.content)
     return plan
+
+
+async def rewind_changes(
+    executor: ActionExecutor, id: int, *, everything: bool = False, path: str | None = None
+) -> list[ChangedFile]:
+    """Return what a rewind would change in files, or in one, from their state now.
+
+    A CheckpointError if there is no such checkpoint, or the files cannot be read.
+    """
+    scope = Scope(variables=False, everything=everything)
+    await executor.turns.rewind(id, scope, preview=True)  # ends a turn that it would include
+    contents = await executor.in_thread(
+        partial(executor.turns.checkpoints.rewind_contents, id, everything=everything, path=path)
+    )
+    return [ChangedFile.between(name, *contents[name]) for name in sorted(contents)]
 
 
 async def undo_change(

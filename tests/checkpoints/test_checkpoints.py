@@ -14,7 +14,7 @@ import pytest
 
 from oh_jupyter.checkpoints import Checkpoints, Limits
 from oh_jupyter.errors import CheckpointError
-from tests.checkpoints.workspace import contents, work
+from tests.checkpoints.workspace import Contents, contents, work
 
 
 @pytest.fixture
@@ -44,14 +44,32 @@ def test_random_work_is_undone_to_the_byte(root, checkpoints, seed):
     last = contents(root)
     dice.shuffle(moments)
     for id, then in moments:
+        assert checkpoints.rewind_contents(id) == differences(root, last, then)
         checkpoints.rewind(id)
         assert contents(root) == then
         newest = checkpoints.entries()[-1]
         checkpoints.rewind(newest.id)
         assert contents(root) == last
     for id, then in moments:
+        now = contents(root)
+        expected = differences(root, now, then)
+        assert checkpoints.rewind_contents(id, everything=True) == expected
         checkpoints.rewind(id, everything=True)
         assert contents(root) == then
+
+
+def differences(
+    root: Path, now: Contents, then: Contents
+) -> dict[Path, tuple[bytes | None, bytes | None]]:
+    """Both contents of each file and link whose contents or permission bits differ."""
+    absent = ("absent", 0, None)
+    result = {}
+    for name in now.keys() | then.keys():
+        pair = now.get(name, absent), then.get(name, absent)
+        contents = [None if kind == "directory" else data for kind, _, data in pair]
+        if pair[0] != pair[1] and contents != [None, None]:
+            result[root / name] = (contents[0], contents[1])
+    return result
 
 
 REWIND = """

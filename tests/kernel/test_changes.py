@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 
@@ -101,6 +103,35 @@ def test_what_was_changed_again_is_not_lost_by_redoing(kernel, by_command) -> No
     assert (summary["undoable"], summary["redoable"]) == (True, False)
     kernel.ask("undo_change", path=str(by_command), redo=True)
     assert by_command.read_text().startswith("ONE\n")
+
+
+def test_what_a_rewind_would_change_is_compared(kernel) -> None:
+    notebook = kernel.directory / "rewound_of_changes.ipynb"
+    changed = kernel.directory / "changed_of_changes.ipynb"
+    settled(kernel)
+    notebook.write_text(notebook_of("print(1)", "1\n"))
+    changed.write_text(notebook_of("print(2)", "2\n"))
+    kernel.act("run", command=f"cp {changed.name} {notebook.name}")
+    _, contents = kernel.ask("rewind_change", path=notebook.name)
+    (change,) = contents["cells"]
+    assert (change["kind"], change["old_source"], change["new_source"]) == (
+        "changed",
+        "print(2)",
+        "print(1)",
+    )
+    assert (change["old_outputs"].strip(), change["new_outputs"].strip()) == ("2", "1")
+
+    fields, _ = kernel.ask("rewind_change", path="other.ipynb")
+    assert fields["evalue"] == "This rewind does not change the contents of other.ipynb"
+    fields, _ = kernel.ask("rewind_change", id="x", path=notebook.name)
+    assert (fields["ename"], fields["field"]) == ("WireError", "id")
+
+
+def notebook_of(source: str, output: str) -> str:
+    stream = {"output_type": "stream", "name": "stdout", "text": output}
+    cell = {"id": "a", "cell_type": "code", "source": source, "metadata": {}}
+    cell |= {"execution_count": 1, "outputs": [stream]}
+    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
 
 def settled(kernel) -> None:

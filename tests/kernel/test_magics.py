@@ -296,6 +296,11 @@ def test_a_turn_of_an_agent_is_undone(kernel) -> None:
     shown = kernel.execute("%oh_rewind last")
     assert shown.startswith("Preview; add --yes to apply it:")
     assert "delete      its.txt\nrestore     mine.txt" in shown
+    diff = kernel.execute("%oh_rewind last --diff")
+    assert "-x\n" in diff
+    assert " mine\n-its" in diff
+    assert "mine.txt" not in kernel.execute("%oh_rewind last --diff --path its.txt")
+    assert "omit --yes and --variables" in kernel.execute("%oh_rewind last --diff --yes")
     assert its.exists()
     assert "delete      its.txt" in kernel.execute("%oh_rewind last --yes")
     assert not its.exists()
@@ -306,7 +311,7 @@ def test_a_turn_of_an_agent_is_undone(kernel) -> None:
     assert "back to " in table
     assert "CheckpointError: No checkpoint 99999 in" in kernel.execute("%oh_rewind 99999")
     assert "takes the id of a checkpoint, or last, not 'x'" in kernel.execute("%oh_rewind x")
-    assert "[-h] [-y] [--everything]" in kernel.execute("%oh_rewind --help")
+    assert "[-h] [-y] [--diff] [--everything]" in kernel.execute("%oh_rewind --help")
     assert "rewind" in kernel.execute("%oh_log --text rewind")
 
 

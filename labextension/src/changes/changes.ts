@@ -77,7 +77,10 @@ export function readChanges(reply: unknown): IChanges {
 }
 
 /** Parse the comparisons of a file, or throw. */
-export function readContents(reply: unknown, file: IFileChange): Contents {
+export function readContents(
+  reply: unknown,
+  file: Pick<IFileChange, 'path' | 'kind'>
+): Contents {
   if (!isRecord(reply)) {
     throw new Error('The kernel sent an unexpected file.');
   }

@@ -146,11 +146,25 @@ function open({ model, commands, file }: IFileProps): void {
 }
 
 function Body({ model, languages, layout, file }: IFileProps) {
+  const load = React.useCallback(
+    () => model.contents(file),
+    [model, model.version, file.path]
+  );
+  return <Comparisons load={load} languages={languages} layout={layout} />;
+}
+
+/** Both versions of a file, or of the cells of a notebook, once they are loaded. */
+export function Comparisons(props: {
+  load: () => Promise<Contents>;
+  languages: IEditorLanguageRegistry | null;
+  layout: DiffLayout;
+}) {
+  const { load, languages, layout } = props;
   const [contents, setContents] = React.useState<Contents | null>(null);
   const [failure, setFailure] = React.useState('');
   React.useEffect(() => {
     let isWanted = true;
-    model.contents(file).then(
+    load().then(
       loaded => {
         if (isWanted) {
           setContents(loaded);
@@ -162,7 +176,7 @@ function Body({ model, languages, layout, file }: IFileProps) {
     return () => {
       isWanted = false;
     };
-  }, [model, model.version, file.path]);
+  }, [load]);
   if (failure || contents === null || typeof contents === 'string') {
     const words = failure || reasonLabel(contents as string | null);
     return <p className="oh-Note">{words}</p>;

@@ -4,11 +4,19 @@ import {
   Notification,
   showDialog
 } from '@jupyterlab/apputils';
+import { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
+import type { Kernel } from '@jupyterlab/services';
 
+import {
+  readContents,
+  type ChangeKind,
+  type Contents
+} from '../changes/changes.js';
+import { askKernel } from '../control/request.js';
 import { CommandIDs } from '../ids.js';
 import { TOAST } from '../notify.js';
-import { CheckpointsApi } from '../rewind/checkpoints.js';
-import { RewindBody } from '../rewind/dialog.js';
+import { CheckpointsApi, type IPathChange } from '../rewind/checkpoints.js';
+import { RewindBody, type IChoice } from '../rewind/dialog.js';
 import { IOhRuntime } from '../tokens.js';
 import { trans } from '../translation.js';
 import {
@@ -23,24 +31,24 @@ export const rewindPlugin = definePlugin({
   id: 'oh-jupyter:rewind',
   description: 'Undoes turns of agents in the workspace of a notebook.',
   requires: [IOhRuntime],
-  optional: [ICommandPalette],
-  activate: (app, runtime, palette) => {
+  optional: [ICommandPalette, IEditorLanguageRegistry],
+  activate: (app, runtime, palette, languages) => {
     const api = new CheckpointsApi(app.serviceManager.serverSettings);
-    const kernel = () => runtime.current?.sessionContext.session?.kernel?.id;
+    const current = () => runtime.current?.sessionContext.session?.kernel;
     app.commands.addCommand(CommandIDs.rewind, {
       label: trans.__('Undo Agent Turns…'),
       caption: trans.__(
         'Restore the files to their state before an agent’s turn'
       ),
       describedBy: NO_ARGS,
-      isEnabled: () => kernel() !== undefined,
+      isEnabled: () => !!current(),
       execute: async () => {
-        const kernelId = kernel();
-        if (kernelId === undefined) {
+        const kernel = current();
+        if (!kernel) {
           return false;
         }
         try {
-          return await chooseAndRewind(api, kernelId);
+          return await chooseAndRewind(api, kernel, languages);
         } catch (error) {
           notifyFailure(error);
           return false;
@@ -54,9 +62,10 @@ export const rewindPlugin = definePlugin({
 /** Ask the person what to undo, undo it, and return whether that was done. */
 async function chooseAndRewind(
   api: CheckpointsApi,
-  kernelId: string
+  kernel: Kernel.IKernelConnection,
+  languages: IEditorLanguageRegistry | null
 ): Promise<boolean> {
-  const checkpoints = await api.list(kernelId);
+  const checkpoints = await api.list(kernel.id);
   if (checkpoints.entries.length === 0) {
     Notification.info(
       checkpoints.problem
@@ -66,9 +75,12 @@ async function chooseAndRewind(
     );
     return false;
   }
-  const body = new RewindBody(checkpoints, ({ id, everything }) =>
-    api.rewind(kernelId, id, { everything, preview: true })
-  );
+  const body = new RewindBody(checkpoints, {
+    plan: ({ id, everything }) =>
+      api.rewind(kernel.id, id, { everything, preview: true }),
+    contents: (choice, change) => compare(kernel, choice, change),
+    languages
+  });
   const { button, value } = await showDialog({
     title: trans.__('Undo everything since…'),
     body,
@@ -81,7 +93,7 @@ async function chooseAndRewind(
     return false;
   }
   const { id, everything } = value;
-  const plan = await api.rewind(kernelId, id, { everything, preview: false });
+  const plan = await api.rewind(kernel.id, id, { everything, preview: false });
   const restored = trans._n(
     'Restored %1 file.',
     'Restored %1 files.',
@@ -101,4 +113,19 @@ async function chooseAndRewind(
   );
   Notification.success(message, TOAST);
   return true;
+}
+
+/** Both versions of a file that a rewind would change: as it is now, and after. */
+async function compare(
+  kernel: Kernel.IKernelConnection,
+  choice: IChoice,
+  { path, kind }: IPathChange
+): Promise<Contents> {
+  const request = { op: 'rewind_change', path, ...choice };
+  const reply = await askKernel(kernel, request);
+  const kinds: Record<string, ChangeKind> = {
+    create: 'created',
+    delete: 'deleted'
+  };
+  return readContents(reply, { path, kind: kinds[kind] ?? 'changed' });
 }

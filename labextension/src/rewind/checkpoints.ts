@@ -39,9 +39,16 @@ export interface IVariableChange {
   readonly reason: string;
 }
 
+/** Effect of a rewind on a file. */
+export interface IPathChange {
+  /** Relative to the workspace. */
+  readonly path: string;
+  readonly kind: string;
+}
+
 /** Effect of a rewind. */
 export interface IRewindPlan {
-  readonly changes: readonly { readonly path: string; readonly kind: string }[];
+  readonly changes: readonly IPathChange[];
   /** Unchanged paths with reasons. */
   readonly kept: readonly (readonly [string, string])[];
   readonly variables: readonly IVariableChange[];

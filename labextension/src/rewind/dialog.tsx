@@ -1,11 +1,15 @@
+import type { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
+import type { Contents } from '../changes/changes.js';
+import { Comparisons } from '../changes/file.js';
 import { trans } from '../translation.js';
 import {
   proposed,
   type ICheckpoint,
   type ICheckpoints,
+  type IPathChange,
   type IRewindPlan,
   type IVariableChange
 } from './checkpoints.js';
@@ -15,13 +19,19 @@ export interface IChoice {
   readonly everything: boolean;
 }
 
-type Preview = (choice: IChoice) => Promise<IRewindPlan>;
+/** How the dialog learns what a choice would undo. */
+export interface IPreviews {
+  plan(choice: IChoice): Promise<IRewindPlan>;
+  /** Both versions of a changed file. */
+  contents(choice: IChoice, change: IPathChange): Promise<Contents>;
+  readonly languages: IEditorLanguageRegistry | null;
+}
 
 /** Dialog body: the checkpoints, and a preview of undoing everything since. */
 export class RewindBody extends ReactWidget {
   constructor(
     private readonly _checkpoints: ICheckpoints,
-    private readonly _preview: Preview
+    private readonly _previews: IPreviews
   ) {
     super();
     this._choice = {
@@ -39,7 +49,7 @@ export class RewindBody extends ReactWidget {
       <RewindForm
         checkpoints={this._checkpoints}
         first={this._choice}
-        preview={this._preview}
+        previews={this._previews}
         onChoose={choice => {
           this._choice = choice;
         }}
@@ -53,10 +63,10 @@ export class RewindBody extends ReactWidget {
 function RewindForm(props: {
   checkpoints: ICheckpoints;
   first: IChoice;
-  preview: Preview;
+  previews: IPreviews;
   onChoose: (choice: IChoice) => void;
 }) {
-  const { checkpoints, preview, onChoose } = props;
+  const { checkpoints, previews, onChoose } = props;
   const [choice, setChoice] = React.useState(props.first);
   const choose = (changed: Partial<IChoice>) => {
     const chosen = { ...choice, ...changed };
@@ -92,7 +102,7 @@ function RewindForm(props: {
         />
         {trans.__('Also undo later changes by me and others')}
       </label>
-      <Plan choice={choice} preview={preview} />
+      <Plan choice={choice} previews={previews} />
     </div>
   );
 }
@@ -115,20 +125,20 @@ function about(entry: ICheckpoint): string {
 }
 
 /** Preview of the current choice. */
-function Plan(props: { choice: IChoice; preview: Preview }) {
-  const { choice, preview } = props;
+function Plan(props: { choice: IChoice; previews: IPreviews }) {
+  const { choice, previews } = props;
   const [plan, setPlan] = React.useState<IRewindPlan | string | null>(null);
   React.useEffect(() => {
     let isWanted = true;
     setPlan(null);
-    preview(choice).then(
+    previews.plan(choice).then(
       loaded => isWanted && setPlan(loaded),
       error => isWanted && setPlan(String(error))
     );
     return () => {
       isWanted = false;
     };
-  }, [choice, preview]);
+  }, [choice, previews]);
   if (plan === null) {
     return <p role="status">{trans.__('Checking what would be undone…')}</p>;
   }
@@ -158,11 +168,13 @@ function Plan(props: { choice: IChoice; preview: Preview }) {
         className="oh-RewindDialog-plan"
         aria-label={trans.__('What would be undone')}
       >
-        {plan.changes.map(({ path, kind }) => (
-          <li key={path}>
-            <span className="oh-RewindDialog-kind">{kindLabel(kind)}</span>
-            <span>{path}</span>
-          </li>
+        {plan.changes.map(change => (
+          <PathChange
+            key={`${choice.id} ${choice.everything} ${change.path}`}
+            change={change}
+            choice={choice}
+            previews={previews}
+          />
         ))}
         {plan.kept.map(([path, reason]) => (
           <li key={path} title={reason}>
@@ -185,6 +197,43 @@ function Plan(props: { choice: IChoice; preview: Preview }) {
       </ul>
       {notes}
     </>
+  );
+}
+
+/** Changed path that opens to its lines. */
+function PathChange(props: {
+  change: IPathChange;
+  choice: IChoice;
+  previews: IPreviews;
+}) {
+  const { change, choice, previews } = props;
+  const [isOpen, setOpen] = React.useState(false);
+  const load = React.useCallback(
+    () => previews.contents(choice, change),
+    [previews, choice, change]
+  );
+  const line = (
+    <>
+      <span className="oh-RewindDialog-kind">{kindLabel(change.kind)}</span>
+      <span>{change.path}</span>
+    </>
+  );
+  if (change.kind === 'permissions') {
+    return <li>{line}</li>;
+  }
+  return (
+    <li className="oh-mod-opens">
+      <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+        <summary>{line}</summary>
+        {isOpen && (
+          <Comparisons
+            load={load}
+            languages={previews.languages}
+            layout="inline"
+          />
+        )}
+      </details>
+    </li>
   );
 }
 

@@ -20,7 +20,7 @@ from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.runtime.session_changes import has_edits, rewound_files, session_changes
 from oh_jupyter.runtime.turns import Scope
-from oh_jupyter.runtime.undo import rewind, undo_change
+from oh_jupyter.runtime.undo import rewind, rewind_changes, undo_change
 
 MAX_TEXT_CHARS = 1_000_000
 """Maximum length of a text that is sent for comparison."""
@@ -136,14 +136,10 @@ async def _mark(request: Request) -> Reply:
 @operation("rewind")
 async def _rewind(request: Request) -> Reply:
     """Undo the turns since a checkpoint, or report what that would change."""
-    executor, fields = request.runtime.executor, request.fields
-    id, source, path = fields.get("id"), fields.get("source", "agent"), fields.get("path")
-    if id is not None and (not isinstance(id, int) or isinstance(id, bool)):
-        raise WireError("'id' must be the number of a checkpoint, or null for the last turn", "id")
+    executor, source = request.runtime.executor, request.fields.get("source", "agent")
+    id, path = _checkpoint_id(request), _one_path(request)
     everything, preview = request.flag("everything"), request.flag("preview")
     parts = {name: request.flag(name, default=path is None) for name in ("files", "variables")}
-    if path is not None and not isinstance(path, str):
-        raise WireError("'path' must name a file, or be null for all", "path")
     if source not in ("agent", "user"):
         raise WireError("'source' must be 'agent' or 'user'", "source")
     plan = await rewind(
@@ -160,6 +156,31 @@ async def _rewind(request: Request) -> Reply:
         preview=preview,
     )
     return Reply(body=encode_json(_plan_fields(plan)))
+
+
+@operation("rewind_change")
+async def _rewind_change(request: Request) -> Reply:
+    """Return both texts of a file that a rewind would change, or the cells of a notebook."""
+    executor, path = request.runtime.executor, request.text("path")
+    id = await executor.turns.checkpoint_id(_checkpoint_id(request))
+    everything = request.flag("everything")
+    for each in await rewind_changes(executor, id, everything=everything, path=path):
+        return Reply(body=encode_json(_contents(each)))
+    raise WireError(f"This rewind does not change the contents of {path}", "path")
+
+
+def _checkpoint_id(request: Request) -> int | None:
+    id = request.fields.get("id")
+    if id is not None and (not isinstance(id, int) or isinstance(id, bool)):
+        raise WireError("'id' must be the number of a checkpoint, or null for the last turn", "id")
+    return id
+
+
+def _one_path(request: Request) -> str | None:
+    path = request.fields.get("path")
+    if path is not None and not isinstance(path, str):
+        raise WireError("'path' must name a file, or be null for all", "path")
+    return path
 
 
 @operation("own_turns")

@@ -19,6 +19,7 @@ from oh_jupyter.kernel.magics.options import magic_options, parse_line
 
 if TYPE_CHECKING:
     from oh_jupyter.checkpoints import Checkpoint, RewindPlan
+    from oh_jupyter.kernel.display.observations import Diff
 
 
 @magics_class
@@ -38,11 +39,13 @@ class RewindMagics(OhMagics):
         examples="""
         %oh_rewind
         %oh_rewind last --yes
+        %oh_rewind last --diff
         %oh_rewind 12 --path results.csv --yes
         %oh_rewind --mark "before the refactoring"
         """
     )
     @argument("-y", "--yes", action="store_true", help="apply; otherwise show what would change")
+    @argument("--diff", action="store_true", help="show the lines that would change in files")
     @argument("--everything", action="store_true", help="also undo changes by others")
     @argument("--path", metavar="FILE", help="restore only this file")
     @argument("--files", action="store_true", help="restore files alone")
@@ -54,14 +57,15 @@ class RewindMagics(OhMagics):
     @argument("--mark", metavar="LABEL", help="make a checkpoint now")
     @argument("id", nargs="?", help="id of a checkpoint, or last; without it, list them")
     @line_magic
-    def oh_rewind(self, line: str) -> Table | RewindPlan | None:
+    def oh_rewind(self, line: str) -> Table | RewindPlan | Diff | None:
         """Undo an agent's turns.
 
         ``%oh_rewind`` lists the checkpoints, ``%oh_rewind last`` shows what undoing the last turn
-        would change, ``%oh_rewind last --yes`` undoes it, and ``%oh_rewind 12 --yes`` undoes all
-        turns since 12, of one file with ``--path``. Files and the kernel's variables are restored
-        however they were changed; your own changes stay. ``--files`` and ``--variables`` restore
-        one of both. Each rewind is in the list as well, so that it can be undone.
+        would change, with ``--diff`` line by line, ``%oh_rewind last --yes`` undoes it, and
+        ``%oh_rewind 12 --yes`` undoes all turns since 12, of one file with ``--path``. Files and
+        the kernel's variables are restored however they were changed; your own changes stay.
+        ``--files`` and ``--variables`` restore one of both. Each rewind is in the list as well, so
+        that it can be undone.
         """
         options = parse_line(self.oh_rewind, line)
         if options.mark is not None:
@@ -69,7 +73,7 @@ class RewindMagics(OhMagics):
             print(f"Checkpoint {mark.id}: {mark.label}")
             return None
         if options.id is None:
-            options_of_rewinds = (options.path, options.yes, options.everything)
+            options_of_rewinds = (options.path, options.yes, options.everything, options.diff)
             if any((*options_of_rewinds, options.files, options.variables)):
                 raise UsageError(
                     "these options need a checkpoint: %oh_rewind ID, or %oh_rewind last"
@@ -82,6 +86,10 @@ class RewindMagics(OhMagics):
         id = None if options.id == "last" else int(options.id)
         if options.variables and (options.files or options.path):
             raise UsageError("--variables restores variables alone; omit --files and --path")
+        if options.diff:
+            if options.yes or options.variables:
+                raise UsageError("--diff only compares files; omit --yes and --variables")
+            return self.oh.rewind_diff(id, everything=options.everything, path=options.path)
         plan = self.oh.rewind(
             id,
             everything=options.everything,
