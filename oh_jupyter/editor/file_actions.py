@@ -18,8 +18,14 @@ from oh_jupyter.editor.notebook.validation import is_notebook
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.text.edits import write_range
 from oh_jupyter.editor.text.encoding import Encoding, detect
+from oh_jupyter.editor.text.large_file import (
+    LineSeeker,
+    decode_lines,
+    detect_by_head,
+    has_wide_newlines,
+)
 from oh_jupyter.editor.text.line_diff import CONTEXT_LINES, unified_diff, unified_diffs
-from oh_jupyter.editor.text.text_file import LineSeeker, TextFile, to_newlines
+from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.editor.text.views import data_url
 from oh_jupyter.errors import EditorError
 from oh_jupyter.events import (
@@ -49,7 +55,6 @@ _MEDIA_TYPES = {
 _BINARY = "ERROR_BINARY_FILE"
 _MAX_READ_BYTES = 32 * 1024 * 1024  # of one Observation
 _STREAMED_BYTES = 1024 * 1024  # above it only the requested lines are read
-_HEAD_BYTES = 64 * 1024  # used to detect the encoding of such a file
 _NEW_FILE_MODE = 0o664
 
 
@@ -103,11 +108,10 @@ def read_file(action: FileReadAction, *, cwd: str, editor: FileEditor) -> Observ
 def _read_lines(path: Path, action: FileReadAction) -> Observation:
     """Read a range of lines of a large file, without the rest."""
     with open(path, "rb") as stream:
-        head = stream.read(_HEAD_BYTES)
-        encoding = detect(head[: head.rfind(b"\n") + 1] or head)
+        encoding = detect_by_head(stream)
         if encoding is None:
             return ErrorObservation(_BINARY)
-        if encoding.name.startswith(("utf-16", "utf-32")):  # a line feed has several bytes
+        if has_wide_newlines(encoding):
             return ErrorObservation(
                 f"File {path} cannot be read by lines: it is in {encoding.name} and larger than "
                 f"{_STREAMED_BYTES // 1024**2} MB. Use Python code to read it."
@@ -115,14 +119,10 @@ def _read_lines(path: Path, action: FileReadAction) -> Observation:
         data = LineSeeker(stream).read(action.start, action.end, _MAX_READ_BYTES)
     if data is None:
         return ErrorObservation(_too_large(path, os.path.getsize(path)))
-    try:
-        text = data.removeprefix(encoding.bom).decode(encoding.name)
-    except UnicodeDecodeError:
-        file = TextFile.parse(data)  # only its head is UTF-8
-        if file is None:
-            return ErrorObservation(_BINARY)
-        text = file.text
-    return FileReadObservation(to_newlines(text), path=str(path))
+    text = decode_lines(data, encoding)
+    if text is None:
+        return ErrorObservation(_BINARY)
+    return FileReadObservation(text, path=str(path))
 
 
 def _too_large(path: Path, size: int) -> str:

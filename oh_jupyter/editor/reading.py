@@ -22,13 +22,21 @@ from oh_jupyter.editor.messages import (
 )
 from oh_jupyter.editor.notebook.validation import is_notebook, max_bytes_of
 from oh_jupyter.editor.result import EditorResult
+from oh_jupyter.editor.text.large_file import (
+    LineSeeker,
+    decode_lines,
+    detect_by_head,
+    has_wide_newlines,
+)
 from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.editor.text.views import (
     IMAGE_TYPES,
+    check_range,
     clip,
     data_url,
     list_directory,
     number_lines,
+    two_integers,
     view_lines,
 )
 from oh_jupyter.errors import EditorError
@@ -61,6 +69,9 @@ _NO_TRANSCRIPT = (
     "The editor does not transcribe, since that would send the recording to a service. Use the "
     "skill `parse_audio` with a configured model."
 )
+
+
+_MAX_SHOWN_BYTES = 100_000  # in any encoding more characters than a view shows
 
 
 def _to_markdown(path: Path, data: bytes) -> str:
@@ -165,8 +176,34 @@ def view(
         markdown = clip(_to_markdown(path, _read(path, max_file_bytes)[0]), MARKDOWN_CLIPPED)
         output = f"Here's the content of the file {path} displayed in Markdown format:\n"
         return EditorResult(f"{output}{markdown}\n", path=str(path)), None
+    if view_range and not is_notebook(path) and os.path.getsize(path) > max_file_bytes:
+        return EditorResult(_view_large(path, view_range, max_file_bytes), path=str(path)), None
     file, _ = read_text(path, max_file_bytes)
     return EditorResult(show_text(file, path, view_range), path=str(path)), file.data
+
+
+def _view_large(path: Path, view_range: list[int] | tuple[int, int], max_file_bytes: int) -> str:
+    """Show numbered lines of a file over the limit, without reading all of it."""
+    size = check_regular(path)
+    try:
+        with open(path, "rb") as stream:
+            encoding = detect_by_head(stream)
+            if encoding is None:
+                raise invalid_file(path, BINARY)
+            if has_wide_newlines(encoding):
+                raise too_large(path, size, max_file_bytes)
+            seeker = LineSeeker(stream)
+            known = max(two_integers(view_range))
+            if min(view_range) < 1 or seeker.offset_of(known) is None:
+                known = seeker.count()
+            first, last, note = check_range(view_range, known)
+            data = seeker.head(first, last, _MAX_SHOWN_BYTES)
+    except OSError as error:
+        raise cannot_read(path, error) from None
+    text = decode_lines(data, encoding)
+    if text is None:
+        raise invalid_file(path, BINARY)
+    return note + number_lines(text.removesuffix("\n"), path, first)
 
 
 def show_text(

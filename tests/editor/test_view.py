@@ -189,6 +189,43 @@ def test_large_files_are_refused(workspace, tmp_path, write):
     )
 
 
+RANGES: list[list[object]] = [
+    *([1, 1], [2, 40], [399, 400], [400, -1], [7, -1], [390, 500]),
+    *([401, 402], [0, 3], [9, 2], [5, -2], ["1", 2], [1]),
+]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252"])
+def test_lines_of_large_files_are_shown_alike(editor, workspace, tmp_path, write, end, encoding):
+    lines = [f"{number} für {'x' * (number % 90)}" for number in range(400)]
+    data = (end or "\n").join(lines) + end
+    path = write("a.txt", data.encode(encoding))
+    small = FileEditor(workspace, max_file_size_mb=0.001, history_dir=tmp_path / "h")
+    with pytest.raises(FileValidationError, match="too large"):
+        view(small, path)
+
+    def output(editor: FileEditor, view_range: list[object]) -> str:
+        try:
+            return editor(command="view", path=path, view_range=view_range).output
+        except EditorParameterInvalidError as error:
+            return str(error)
+
+    for view_range in RANGES:
+        assert output(small, view_range) == output(editor, view_range)
+
+
+def test_lines_of_large_files_that_are_no_text(workspace, tmp_path, write):
+    small = FileEditor(workspace, max_file_size_mb=0.001, history_dir=tmp_path / "h")
+    wide = write("wide.txt", ("x\n" * 2000).encode("utf-16"))
+    with pytest.raises(FileValidationError, match="too large"):
+        small(command="view", path=wide, view_range=[1, 2])
+    for data in (b"\0x\n" * 2000, b"x\n" * 40_000 + b"\0\xff\n"):
+        path = write("binary.dat", data)
+        with pytest.raises(FileValidationError, match="appears to be binary"):
+            small(command="view", path=path, view_range=[1, -1] if data[0] == 0 else [40_001, -1])
+
+
 def test_a_pipe_and_a_socket_do_not_hang(editor, workspace, monkeypatch):
     os.mkfifo(workspace / "pipe")
     monkeypatch.chdir(workspace)

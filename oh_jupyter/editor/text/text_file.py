@@ -9,7 +9,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from functools import cached_property
-from typing import BinaryIO
 
 from oh_jupyter.editor.text.encoding import UTF8, Encoding, decode
 from oh_jupyter.editor.text.line_diff import common_ends
@@ -161,61 +160,3 @@ class TextFile:
             return text.encode(self.encoding.name)
         except UnicodeEncodeError as error:
             raise EncodeError(text[error.start], self.encoding.name) from None
-
-
-_CHUNK_BYTES = 1024 * 1024
-
-
-class LineSeeker:
-    """Finds byte offsets of lines by counting newlines."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._size = stream.seek(0, 2)
-        self._known = 0, 0  # a line, and the offset of a chunk within it, to continue from
-        self.line_count: int | None = None  # known once the end was reached
-
-    def offset_of(self, number: int) -> int | None:
-        """Return the offset of a line counted from 0, or of the end; None if there is none."""
-        if number <= 0:
-            return 0
-        if number <= self._known[0]:
-            self._known = 0, 0
-        line, at = self._known
-        self._stream.seek(at)
-        last = b""
-        while chunk := self._stream.read(_CHUNK_BYTES):
-            newlines = chunk.count(b"\n")
-            if line + newlines >= number:
-                self._known = line, at
-                position = -1
-                for _ in range(number - line):
-                    position = chunk.index(b"\n", position + 1)
-                return at + position + 1
-            line += newlines
-            at += len(chunk)
-            last = chunk
-        unterminated = bool(self._size) and not last.endswith(b"\n")
-        self.line_count = line + unterminated
-        return self._size if number == self.line_count else None
-
-    def read(self, start: int, end: int, max_bytes: int) -> bytes | None:
-        """Read the lines ``[start, end)``, counted from 0; -1 is the end. None over the limit.
-
-        As in the protocol, an explicit end reads at least one line, and moves a start in the last
-        line one line up.
-        """
-        first = self.offset_of(start)
-        if first is None:
-            start, first = self.line_count or 0, self._size
-        last: int | None = None
-        if end != -1:
-            if self.offset_of(start + 2) is None:
-                start = max(0, min(start, (self.line_count or 0) - 2))
-                first = self.offset_of(start) or 0
-            last = self.offset_of(max(start + 1, end))
-        last = self._size if last is None else last
-        if last - first > max_bytes:
-            return None
-        self._stream.seek(first)
-        return self._stream.read(last - first)

@@ -43,13 +43,7 @@ def view_lines(file: TextFile, path: Path, view_range: list[int] | tuple[int, in
 
 def check_range(view_range: list[int] | tuple[int, int], count: int) -> tuple[int, int, str]:
     """Validate a range; return its first and last line, and a note if the file is shorter."""
-    if (
-        not isinstance(view_range, list | tuple)
-        or len(view_range) != 2
-        or not all(isinstance(number, int) for number in view_range)
-    ):
-        raise invalid("view_range", view_range, "It should be a list of two integers.")
-    first, last = int(view_range[0]), int(view_range[1])
+    first, last = two_integers(view_range)
     if not 1 <= first <= count:
         lines = f"the range of lines of the file: {[1, count]}."
         hint = f"Its first element `{first}` should be within {lines}"
@@ -63,6 +57,17 @@ def check_range(view_range: list[int] | tuple[int, int], count: int) -> tuple[in
         hint = f"Its second element `{last}` should be greater than or equal to the first element"
         raise invalid("view_range", view_range, f"{hint} `{first}`.")
     return first, last, note
+
+
+def two_integers(view_range: list[int] | tuple[int, int]) -> tuple[int, int]:
+    """Validate the type of a range, and return its ends."""
+    if (
+        not isinstance(view_range, list | tuple)
+        or len(view_range) != 2
+        or not all(isinstance(number, int) for number in view_range)
+    ):
+        raise invalid("view_range", view_range, "It should be a list of two integers.")
+    return int(view_range[0]), int(view_range[1])
 
 
 def list_directory(path: Path) -> str:
