@@ -49,8 +49,8 @@ class FileEditor:
 
         Args:
             workspace_root: The workspace; by default the working directory.
-            max_file_size_mb: Maximum size of a file in MiB; of a larger text, only a ``view_range`` is
-                shown.
+            max_file_size_mb: Maximum size of a file in MiB; of a larger text, only ranges of lines
+                are shown.
             history_dir: Directory of the undo history; by default a folder for this workspace
                 below ``$XDG_STATE_HOME/oh_jupyter/history``.
             history_limit: Undo steps to keep for each file, at least 1.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import os
+from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 
 from oh_jupyter.editor.messages import DIRECTORY_CLIPPED, TEXT_CLIPPED, invalid
 from oh_jupyter.editor.text.text_file import TextFile
 
 _MAX_VIEW_CHARS = 16_000
+_NAME = attrgetter("name")
 
 IMAGE_TYPES = {
     ".png": "image/png",
@@ -72,16 +75,20 @@ def two_integers(view_range: list[int] | tuple[int, int]) -> tuple[int, int]:
 
 def list_directory(path: Path) -> str:
     """List a directory two levels deep, as far as it is readable."""
-    names = sorted(os.listdir(path))
+    children = sorted(os.scandir(path), key=_NAME)
     entries = [f"{path}/"]
-    for name in names:
-        if not name.startswith("."):
-            entries += _with_children(path / name)
+    length = 0
+    for child in children:
+        if not child.name.startswith("."):
+            entries += _with_children(child)
+            length += len(entries[-1])
+        if length > _MAX_VIEW_CHARS:
+            break
     # Names that are not valid text cannot be sent as JSON.
     listing = os.fsencode("\n".join(entries)).decode("utf-8", "replace")
     if len(listing) > _MAX_VIEW_CHARS:
         listing = listing[: listing.rfind("\n", 0, _MAX_VIEW_CHARS) + 1] + DIRECTORY_CLIPPED
-    hidden = sum(name.startswith(".") for name in names)
+    hidden = sum(child.name.startswith(".") for child in children)
     text = (
         f"Here's the files and directories up to 2 levels deep in {path}, "
         f"excluding hidden items:\n{listing}"
@@ -94,23 +101,25 @@ def list_directory(path: Path) -> str:
     return text
 
 
-def _with_children(path: Path) -> list[str]:
-    if not _is_directory(path):
-        return [str(path)]
-    try:
-        names = sorted(os.listdir(path))
-    except OSError:
-        names = []
-    children = (path / name for name in names if not name.startswith("."))
+def _with_children(entry: os.DirEntry[str]) -> list[str]:
+    if not _is_directory(entry):
+        return [entry.path]
+    children: list[os.DirEntry[str]] = []
+    with suppress(OSError):
+        children = sorted(os.scandir(entry.path), key=_NAME)
     return [
-        f"{path}/",
-        *(f"{child}/" if _is_directory(child) else str(child) for child in children),
+        f"{entry.path}/",
+        *(
+            f"{child.path}/" if _is_directory(child) else child.path
+            for child in children
+            if not child.name.startswith(".")
+        ),
     ]
 
 
-def _is_directory(path: Path) -> bool:
+def _is_directory(entry: os.DirEntry[str]) -> bool:
     try:
-        return path.is_dir()
+        return entry.is_dir()
     except OSError:  # a loop of links, on some systems
         return False
 
