@@ -1,5 +1,6 @@
 /** Events, cards and their sources for tests. */
 import type { Kernel } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
 import type { IHistoryPage, IVerdict, IWaiting } from './events/api.js';
@@ -11,6 +12,15 @@ import {
 } from './events/card.js';
 import type { IProgress } from './events/progress.js';
 import type { IAction, IObservation, WireEvent } from './events/wire.js';
+import { setTranslation } from './translation.js';
+
+/** Leave texts in English: JupyterLab's translator cannot be imported outside a bundle. */
+export function translateAsIs(): void {
+  setTranslation({
+    __: (text: string, ...values: unknown[]) =>
+      text.replace(/%(\d)/g, (_, n: string) => String(values[Number(n) - 1]))
+  } as TranslationBundle);
+}
 
 const EVENT = {
   timestamp: null,

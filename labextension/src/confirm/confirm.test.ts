@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import type { ICard, IConfirmation } from '../events/card.js';
-import { action, card, UNDECIDED } from '../testing.js';
-import { setTranslation } from '../translation.js';
+import { action, card, UNDECIDED, translateAsIs } from '../testing.js';
 import { findWaiting } from './find.js';
 import {
   agentLabel,
@@ -16,11 +13,7 @@ import {
   sandboxLabel
 } from './labels.js';
 
-// JupyterLab's translator cannot be imported outside a bundle.
-setTranslation({
-  __: (text: string, ...values: unknown[]) =>
-    text.replace(/%(\d)/g, (_, n: string) => String(values[Number(n) - 1]))
-} as TranslationBundle);
+translateAsIs();
 
 function waits(id: number, more: Partial<IConfirmation> = {}): ICard {
   const confirmation = { ...UNDECIDED, reason: 'why', ...more };

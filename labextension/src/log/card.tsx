@@ -1,3 +1,4 @@
+import { Time } from '@jupyterlab/coreutils';
 import * as React from 'react';
 
 import { isCell } from '../cells/cell.js';
@@ -20,6 +21,7 @@ import {
 import { Section } from './section.js';
 import { sections, tellsMore } from './sections.js';
 import { CardButton, CopyButtons, type CopyForm } from './buttons.js';
+import { MINUTE_MS, useMinutes } from './minutes.js';
 import { seconds, status, type IStatus } from './status.js';
 import { kind, summary } from './summary.js';
 
@@ -58,7 +60,7 @@ interface ICardProps {
 export const Card = React.memo(function Card(props: ICardProps) {
   const { card, chosen, reachable, stoppable, onFocus, actions } = props;
   const { onOpen, onAdd, onStop, onDecide, workspaceDir } = actions;
-  const { title, detail } = summary(card, workspaceDir);
+  const { title, detail, path = title } = summary(card, workspaceDir);
   const progress = useProgress(card, actions.onLook);
   const state = status(card, progress?.state === 'queued');
   // People must see what they decide on.
@@ -78,7 +80,7 @@ export const Card = React.memo(function Card(props: ICardProps) {
         aria-expanded={open}
         aria-controls={bodyId}
         tabIndex={reachable ? 0 : -1}
-        title={title}
+        title={path}
         onClick={() => props.onOpenChange(card.key, !open)}
         onFocus={() => onFocus(card.key)}
       >
@@ -222,25 +224,28 @@ function Facts(props: {
         </span>
       )}
       <span className="oh-Card-times">
-        {queuedSeconds > 0 && (
+        {queuedSeconds >= 1 && (
           <span className="oh-Card-took">
             {trans.__('queued %1', durationLabel(queuedSeconds))}
           </span>
         )}
-        {took !== null && (
+        {took !== null && took >= 1 && (
           <span className="oh-Card-took">{durationLabel(took)}</span>
         )}
-        <Time iso={event?.timestamp ?? null} />
+        <Age iso={event?.timestamp ?? null} />
       </span>
     </span>
   );
 }
 
-function Time({ iso }: { iso: string | null }) {
+/** Time that has passed since an event. */
+function Age({ iso }: { iso: string | null }) {
+  useMinutes();
   const date = new Date(iso ?? '');
+  const isRecent = Date.now() - date.getTime() < MINUTE_MS;
   return Number.isNaN(date.getTime()) ? null : (
     <time dateTime={date.toISOString()} title={date.toLocaleString()}>
-      {date.toLocaleTimeString()}
+      {isRecent ? trans.__('now') : Time.formatHuman(date, 'narrow')}
     </time>
   );
 }

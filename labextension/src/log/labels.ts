@@ -86,11 +86,8 @@ export function sectionLabels() {
 
 export type SectionName = keyof ReturnType<typeof sectionLabels>;
 
-/** Return a duration in the unit that reads best. */
+/** Return a duration of at least a second in the unit that reads best. */
 export function durationLabel(seconds: number): string {
-  if (seconds < 1) {
-    return trans.__('%1 ms', Math.round(seconds * 1000));
-  }
   return seconds < 60
     ? trans.__('%1 s', seconds.toFixed(1))
     : trans.__(

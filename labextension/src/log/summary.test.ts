@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { action, card, observation } from '../testing.js';
+import { action, card, observation, translateAsIs } from '../testing.js';
 import { kind, searchable, summary } from './summary.js';
+
+translateAsIs();
 
 const of = (type: string, args: Record<string, unknown>) =>
   summary(card(action(0, type, args)));
@@ -17,15 +19,18 @@ describe('summary', () => {
   it('shows the file name before the directory', () => {
     assert.deepEqual(of('read', { path: '/home/ada/a.txt' }), {
       title: 'a.txt',
-      detail: '/home/ada'
+      detail: '/home/ada',
+      path: '/home/ada/a.txt'
     });
     assert.deepEqual(of('edit', { path: '/a/b.py', command: 'view' }), {
       title: 'b.py',
-      detail: 'view · /a'
+      detail: 'Viewed · /a',
+      path: '/a/b.py'
     });
     assert.deepEqual(of('write', { path: 'b.py' }), {
       title: 'b.py',
-      detail: ''
+      detail: '',
+      path: 'b.py'
     });
     assert.equal(of('edit', { path: '/a/' }).title, '/a/');
   });

@@ -1,5 +1,6 @@
 import type { ICard } from '../events/card.js';
 import { text } from '../events/wire.js';
+import { editLabel } from './edit.js';
 
 /** Kinds of cards, with an icon and a label each. */
 export const KINDS = [
@@ -43,8 +44,10 @@ export function typeOf({ action, observation }: ICard): string {
 export interface ISummary {
   /** Command, file name or address. */
   readonly title: string;
-  /** Directory, or command of the editor. */
+  /** Directory, or kind of edit. */
   readonly detail: string;
+  /** Whole path of a file; absent otherwise. */
+  readonly path?: string;
 }
 
 /** Summarize a card in one line, with paths relative to `root`. */
@@ -59,10 +62,11 @@ export function summary(card: ICard, root = ''): ISummary {
       return line(text(args, 'code') || text(extras, 'code'));
     case 'read':
     case 'write':
+      return file(text(args, 'path') || text(extras, 'path'), '', root);
     case 'edit':
       return file(
         text(args, 'path') || text(extras, 'path'),
-        text(args, 'command'),
+        editLabel(card),
         root
       );
     case 'browse':
@@ -95,12 +99,13 @@ function line(content: string): ISummary {
   return { title: lines.length > 1 ? `${first} …` : first, detail: '' };
 }
 
-function file(path: string, command: string, root: string): ISummary {
+function file(path: string, label: string, root: string): ISummary {
   const slash = path.lastIndexOf('/');
   const directory = below(path.slice(0, Math.max(slash, 0)), root);
   return {
     title: path.slice(slash + 1) || path,
-    detail: [command, directory].filter(Boolean).join(' · ')
+    detail: [label, directory].filter(Boolean).join(' · '),
+    path
   };
 }
 

@@ -1,17 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import type { TranslationBundle } from '@jupyterlab/translation';
-
-import { setTranslation } from '../translation.js';
+import { translateAsIs } from '../testing.js';
 import { hunkLabel, stopLabel } from './labels.js';
 import { ReviewedText } from './text.js';
 
-// JupyterLab's translator cannot be imported outside a bundle.
-setTranslation({
-  __: (text: string, ...values: unknown[]) =>
-    text.replace(/%(\d)/g, (_, n: string) => String(values[Number(n) - 1]))
-} as TranslationBundle);
+translateAsIs();
 
 describe('labels', () => {
   const label = (base: string, now: string) => {
