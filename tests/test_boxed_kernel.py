@@ -254,11 +254,10 @@ def test_a_hidden_kernelspec_is_reported(
     assert f"Jupyter uses the older kernelspec in {older}" in capsys.readouterr().out
 
 
-async def test_nothing_starts_without_a_sandbox(home: Path, monkeypatch) -> None:
+async def test_nothing_starts_without_a_sandbox(home: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr("oh_jupyter.sandbox.availability.WORKING_ENGINES", {})
     monkeypatch.setenv("PATH", str(home))
-    before = set(os.listdir(tempfile.gettempdir()))
     with pytest.raises(Exception, match="The kernel was not started: bubblewrap is not"):
         await AsyncKernelManager(kernel_name=KERNEL_NAME).start_kernel(cwd=str(home / "work"))
-    left = {name for name in set(os.listdir(tempfile.gettempdir())) - before if "oh_" in name}
-    assert left == set()
+    assert [name for name in os.listdir(tmp_path) if name.startswith("oh_")] == []

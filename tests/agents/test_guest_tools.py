@@ -415,4 +415,4 @@ def test_the_server_edits_what_its_tabs_show_and_gives_its_token_to_nobody(with_
         assert server.token not in str(process.cmdline())
         assert server.token not in str(process.environ())
     for file in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*/*"):
-        assert file.is_socket()
+        assert file.is_socket() or not file.exists()  # another test's kernel has just ended
