@@ -209,12 +209,40 @@ def bench_diffs(folder: Path) -> None:
         report(name, min(ours), min(theirs))
 
 
+def bench_views(folder: Path) -> None:
+    """Compare views of a large directory and of lines of a large file with bare reads."""
+    editor = FileEditor(folder)
+    names = folder / "names"
+    names.mkdir()
+    for number in range(10_000):
+        (names / f"file {number}").touch()
+    compare(
+        "view a directory of 10,000 files",
+        lambda _: editor(command="view", path=names),
+        lambda _: sorted(os.listdir(names)),
+    )
+    large = folder / "large.txt"
+    with open(large, "w", encoding="utf-8") as file:
+        file.writelines(f"{number:08} {'x' * 65}\n" for number in range(2_000_000))
+    for first in (1, 1_500_000):
+        command = ["sed", "-n", f"{first},{first + 1}p;{first + 1}q", str(large)]
+        compare(
+            f"lines {first:,} and {first + 1:,} of 150 MB",
+            lambda _, first=first: editor(
+                command="view", path=large, view_range=[first, first + 1]
+            ),
+            lambda _, command=command: subprocess.run(command, stdout=subprocess.PIPE, check=True),
+        )
+
+
 def main() -> None:
     """Print the table."""
     print(f"{'':36} {'editor':>12} {'bare':>12} {'ratio':>9}")
     for megabytes in (1, 9):
         with tempfile.TemporaryDirectory() as name:
             bench_file(Path(name), megabytes)
+    with tempfile.TemporaryDirectory() as name:
+        bench_views(Path(name))
     with tempfile.TemporaryDirectory() as name:
         bench_diffs(Path(name))
     bench_many()
