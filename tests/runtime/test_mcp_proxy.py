@@ -134,6 +134,20 @@ def test_a_server_that_hangs_keeps_nobody_waiting(
     assert call("echo", text="x")["content"][0]["text"] == "x"
 
 
+@pytest.mark.thorough
+def test_tools_of_other_servers_do_not_wait_for_one_that_hangs(
+    runtime, sync, call, tmp_path: Path
+) -> None:
+    announced = threading.Event()
+    runtime.executor.tools.on_change(announced.set)
+    slow = small("slow", "--wait-for", str(tmp_path / "never"))
+    syncing = runtime.submit(runtime.executor.mcp.sync([slow, small()]))
+    assert announced.wait(60)
+    assert call("small_echo", text="x")["content"][0]["text"] == "x"
+    syncing.cancel()
+    assert sync() == ""
+
+
 def test_a_server_that_hangs_can_be_taken_away(
     sync, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

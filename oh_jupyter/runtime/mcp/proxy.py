@@ -65,18 +65,18 @@ class McpProxy:
             or McpConnection(server, self._cwd, self._in_thread, self._changed)
             for name, server in wanted.items()
         }
+        if self.listed() != before:
+            self._changed()
         problems = await self._start_all()
         for problem in problems:
             logger.warning("%s", problem)
         self._configured = ()
-        if self.listed() != before:
-            self._changed()
         return "\n".join(problems)
 
     async def _start_all(self) -> list[str]:
         """Start all servers; return the errors, including late ones."""
         starting = {
-            asyncio.create_task(connection.start()): name
+            asyncio.create_task(self._start(connection)): name
             for name, connection in self._connections.items()
         }
         if not starting:
@@ -91,13 +91,18 @@ class McpProxy:
             )
         return problems
 
+    async def _start(self, connection: McpConnection) -> None:
+        """Start a server, and announce its tools while others are still starting."""
+        before = self.listed()
+        await connection.start()
+        if self.listed() != before:
+            self._changed()
+
     async def _report_start(self, starting: asyncio.Task[None]) -> None:
         try:
             await starting
         except McpError as error:
             logger.warning("%s", error)
-        else:
-            self._changed()
 
     async def begin(self) -> None:
         """Start the configured servers, once."""
