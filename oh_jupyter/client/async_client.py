@@ -15,7 +15,7 @@ from urllib.parse import quote
 import anyio
 
 from oh_jupyter.client.http import BROKEN, EventReader, HttpConnection, new_request_id, parsed
-from oh_jupyter.errors import KernelNotFoundError, ServerError, WireError
+from oh_jupyter.errors import KernelNotFoundError, ServerError, TransferError, WireError
 from oh_jupyter.events import (
     Action,
     BrowseInteractiveAction,
@@ -263,6 +263,42 @@ class AsyncRuntimeClient:
                 async for piece in response.aiter_bytes():
                     sink.write(piece)
         return Path(target)
+
+    async def read_bytes(self, /, path: str) -> bytes:
+        """Fetch a file of the kernel's machine as it is.
+
+        Args:
+            path: Its absolute path.
+
+        Returns:
+            Its contents.
+
+        Raises:
+            TransferError: The path does not exist, is a directory, or cannot be read.
+        """
+        async with self._connection.stream("GET", "view", params={"path": path}) as response:
+            try:
+                return b"".join([piece async for piece in response.aiter_bytes()])
+            except BROKEN as error:
+                raise TransferError(f"{path} was only read in part: {error}. Try again") from error
+
+    async def write_bytes(self, /, path: str, contents: bytes | IO[bytes]) -> None:
+        """Store a file on the kernel's machine as it is; it cannot be undone.
+
+        Args:
+            path: Its absolute path; missing directories are created.
+            contents: The contents, or an open file, which is streamed.
+
+        Raises:
+            TransferError: It cannot be stored there.
+        """
+        destination, _, name = path.rpartition("/")
+        await self._connection.send(
+            "POST",
+            "upload_file",
+            params={"destination": destination or "/", "exact": "true"},
+            files={"file": (name, contents)},
+        )
 
     async def history(self, start: int = 0, limit: int = 1000) -> list[Event]:
         """List recorded Actions and Observations.
