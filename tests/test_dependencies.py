@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
-NOT_IN_ALL = {"all", "dev", "docs", "test", "openhands", "deepagents"}
+NOT_IN_ALL = {"all", "dev", "docs", "test", "openhands", "deepagents", "e2b"}
 """Extras that are for development, or that change the environment of every JupyterLab."""
 
 PLAIN_INSTALLATION = """
