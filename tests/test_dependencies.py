@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
-NOT_IN_ALL = {"all", "dev", "docs", "test", "openhands", "deepagents", "e2b"}
+NOT_IN_ALL = {"all", "dev", "docs", "test", "openhands", "deepagents", "e2b", "smolagents"}
 """Extras that are for development, or that change the environment of every JupyterLab."""
 
 PLAIN_INSTALLATION = """
@@ -48,6 +48,7 @@ NEEDS_MORE = {
     # The extra says it, and needs Python 3.12.
     "oh_jupyter.openhands",
     "oh_jupyter.adapters.deepagents",
+    "oh_jupyter.adapters.smolagents",
 }
 
 

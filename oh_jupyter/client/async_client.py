@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import tempfile
 import zipfile
@@ -116,6 +117,32 @@ class AsyncRuntimeClient:
         action = IPythonRunCellAction(code)
         action.timeout = timeout
         return await self.execute(action)
+
+    async def run_cell(self, /, code: str, timeout: float | None = None) -> list[dict[str, Any]]:
+        """Run a numbered cell in the kernel, and return its outputs one by one.
+
+        Args:
+            code: The cell.
+            timeout: Seconds after which it is interrupted.
+
+        Returns:
+            Streams, results and errors, each with its ``type``, as E2B's code interpreter has them.
+
+        Raises:
+            TimeoutError: It was interrupted after its time limit.
+            ServerError: The connection broke; the cell was interrupted.
+        """
+        body = {"code": code}
+        try:
+            async with (
+                asyncio.timeout(timeout),
+                self._connection.stream("POST", "e2b/execute", json=body) as response,
+            ):
+                return [json.loads(line) async for line in response.aiter_lines()]
+        except TimeoutError:
+            raise TimeoutError(f"The cell was interrupted after {timeout:g} seconds") from None
+        except BROKEN as error:
+            raise ServerError(f"The connection broke while a cell ran: {error}") from error
 
     async def read(self, /, path: str, **args: Any) -> Observation:
         """Read a file.

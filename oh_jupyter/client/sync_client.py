@@ -79,6 +79,7 @@ class RuntimeClient:
     execute = _blocking(AsyncRuntimeClient.execute)
     run = _blocking(AsyncRuntimeClient.run)
     run_ipython = _blocking(AsyncRuntimeClient.run_ipython)
+    run_cell = _blocking(AsyncRuntimeClient.run_cell)
     read = _blocking(AsyncRuntimeClient.read)
     write = _blocking(AsyncRuntimeClient.write)
     edit = _blocking(AsyncRuntimeClient.edit)

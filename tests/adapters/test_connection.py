@@ -14,7 +14,7 @@ from oh_jupyter.events import CmdRunAction, FileWriteAction
 from oh_jupyter.testing import LiveServer
 
 
-@pytest.mark.parametrize("name", ["deepagents"])
+@pytest.mark.parametrize("name", ["deepagents", "smolagents"])
 def test_a_missing_framework_names_its_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in [each for each in sys.modules if each.split(".")[0] == name]:
         monkeypatch.delitem(sys.modules, module)
