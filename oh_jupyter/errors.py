@@ -4,6 +4,7 @@
 
     OhJupyterError
     ├── ConfigError                     a trait, TOML key or variable has an unusable value
+    ├── ExtraMissingError               the package of an optional extra is not installed
     ├── WireError                       a message is not the JSON that the protocol defines
     │   ├── UnknownTypeError            no Action or Observation of that type
     │   └── NotRunnableError            an event, but not one that a runtime can execute
@@ -89,6 +90,7 @@ __all__ = [
     "EvaluationError",
     "EventNotFoundError",
     "ExtensionMissingError",
+    "ExtraMissingError",
     "FileChangedError",
     "FileValidationError",
     "GatewayError",
@@ -148,6 +150,10 @@ class OhJupyterError(Exception):
 
 class ConfigError(OhJupyterError):
     """A trait, TOML key or environment variable has an unusable value."""
+
+
+class ExtraMissingError(OhJupyterError, ImportError):
+    """A package that an optional extra installs is missing."""
 
 
 class WireError(OhJupyterError, ValueError):

@@ -85,6 +85,7 @@ MAY_IMPORT = {
         "locks",
     },
     "client": BASE | {"events", "config"},
+    "adapters": BASE | {"events", "client"},
     "connect": BASE | {"events", "config", "server", "client"},
     "doctor": LOW | ROOMS | {"agents", "runtime", "vulnerabilities"},
     "cli": BASE

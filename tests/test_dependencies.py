@@ -17,6 +17,9 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
+NOT_IN_ALL = {"all", "dev", "docs", "test", "openhands", "deepagents", "e2b", "smolagents"}
+"""Extras that are for development, or that change the environment of every JupyterLab."""
+
 PLAIN_INSTALLATION = """
 import importlib, importlib.abc, pkgutil, sys
 
@@ -44,6 +47,8 @@ NEEDS_MORE = {
     "oh_jupyter.mcp_sdk.server_v2",
     # The extra says it, and needs Python 3.12.
     "oh_jupyter.openhands",
+    "oh_jupyter.adapters.deepagents",
+    "oh_jupyter.adapters.smolagents",
 }
 
 
@@ -110,7 +115,7 @@ def test_a_missing_extra_is_one_line_that_names_it(monkeypatch, tmp_path: Path) 
 def test_everything_in_all_is_an_extra_of_its_own() -> None:
     extras = PROJECT["optional-dependencies"]
     (requirement,) = (Requirement(each) for each in extras["all"])
-    assert requirement.extras == extras.keys() - {"all", "dev", "docs", "test", "openhands"}
+    assert requirement.extras == extras.keys() - NOT_IN_ALL
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from typing import Any
 
 from oh_jupyter.ansi import strip_ansi
 from oh_jupyter.cells import CellOutput
+from oh_jupyter.cells.live import live_outputs
 from oh_jupyter.events.action import progress
 
 MAX_HEAD_CHARS = MAX_TAIL_CHARS = 1024**2
@@ -153,11 +154,15 @@ class OutputCollector:
         self._clear_before_next = False
         self.execution_count: int | None = None
         self._progress = progress.get()
+        self._live = live_outputs.get()
 
     def add_stream(self, text: str, name: str = "stdout") -> None:
         """Add text of stdout or stderr, in order of arrival."""
         self._apply_pending_clear()
         self._entries.add_text(text, name)
+        if self._live is not None:
+            stream = {"output_type": "stream", "name": name, "text": text}
+            self._live.add(stream, len(text))
         self._progress.put_out()
 
     def add_display(
@@ -175,6 +180,8 @@ class OutputCollector:
         )
         self._fill(entry, data)
         self._entries.add(entry)
+        if self._live is not None:
+            self._live.add(_stored(entry, self.execution_count), entry.data_size)
         self._progress.put_out()
 
     def update_display(self, data: Mapping[str, Any], display_id: str | None) -> None:
@@ -213,7 +220,10 @@ class OutputCollector:
             "evalue": truncate_middle(value, MAX_HEAD_CHARS // 4),
             "traceback": lines,
         }
-        self._entries.add(_Entry(deque([text + "\n"]), error=error))
+        entry = _Entry(deque([text + "\n"]), error=error)
+        self._entries.add(entry)
+        if self._live is not None:
+            self._live.add(_stored(entry, None), len(text))
 
     def add_oversized(self, msg_type: str, size: int) -> None:
         """Add a notice for an output that is too large to read, with its size in bytes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import tempfile
 import zipfile
@@ -15,7 +16,7 @@ from urllib.parse import quote
 import anyio
 
 from oh_jupyter.client.http import BROKEN, EventReader, HttpConnection, new_request_id, parsed
-from oh_jupyter.errors import KernelNotFoundError, ServerError, WireError
+from oh_jupyter.errors import KernelNotFoundError, ServerError, TransferError, WireError
 from oh_jupyter.events import (
     Action,
     BrowseInteractiveAction,
@@ -116,6 +117,32 @@ class AsyncRuntimeClient:
         action = IPythonRunCellAction(code)
         action.timeout = timeout
         return await self.execute(action)
+
+    async def run_cell(self, /, code: str, timeout: float | None = None) -> list[dict[str, Any]]:
+        """Run a numbered cell in the kernel, and return its outputs one by one.
+
+        Args:
+            code: The cell.
+            timeout: Seconds after which it is interrupted.
+
+        Returns:
+            Streams, results and errors, each with its ``type``, as E2B's code interpreter has them.
+
+        Raises:
+            TimeoutError: It was interrupted after its time limit.
+            ServerError: The connection broke; the cell was interrupted.
+        """
+        body = {"code": code}
+        try:
+            async with (
+                asyncio.timeout(timeout),
+                self._connection.stream("POST", "e2b/execute", json=body) as response,
+            ):
+                return [json.loads(line) async for line in response.aiter_lines()]
+        except TimeoutError:
+            raise TimeoutError(f"The cell was interrupted after {timeout:g} seconds") from None
+        except BROKEN as error:
+            raise ServerError(f"The connection broke while a cell ran: {error}") from error
 
     async def read(self, /, path: str, **args: Any) -> Observation:
         """Read a file.
@@ -263,6 +290,42 @@ class AsyncRuntimeClient:
                 async for piece in response.aiter_bytes():
                     sink.write(piece)
         return Path(target)
+
+    async def read_bytes(self, /, path: str) -> bytes:
+        """Fetch a file of the kernel's machine as it is.
+
+        Args:
+            path: Its absolute path.
+
+        Returns:
+            Its contents.
+
+        Raises:
+            TransferError: The path does not exist, is a directory, or cannot be read.
+        """
+        async with self._connection.stream("GET", "view", params={"path": path}) as response:
+            try:
+                return b"".join([piece async for piece in response.aiter_bytes()])
+            except BROKEN as error:
+                raise TransferError(f"{path} was only read in part: {error}. Try again") from error
+
+    async def write_bytes(self, /, path: str, contents: bytes | IO[bytes]) -> None:
+        """Store a file on the kernel's machine as it is; it cannot be undone.
+
+        Args:
+            path: Its absolute path; missing directories are created.
+            contents: The contents, or an open file, which is streamed.
+
+        Raises:
+            TransferError: It cannot be stored there.
+        """
+        destination, _, name = path.rpartition("/")
+        await self._connection.send(
+            "POST",
+            "upload_file",
+            params={"destination": destination or "/", "exact": "true"},
+            files={"file": (name, contents)},
+        )
 
     async def history(self, start: int = 0, limit: int = 1000) -> list[Event]:
         """List recorded Actions and Observations.

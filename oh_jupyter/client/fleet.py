@@ -19,7 +19,8 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from oh_jupyter.client.async_client import AsyncRuntimeClient
 from oh_jupyter.client.http import HttpConnection, parsed
-from oh_jupyter.client.sync_client import RuntimeClient, wait_in
+from oh_jupyter.client.sync_client import RuntimeClient
+from oh_jupyter.client.thread import wait_in
 from oh_jupyter.errors import (
     ConfigError,
     ExtensionMissingError,

@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from anyio import CancelScope
-from anyio.from_thread import BlockingPortal, start_blocking_portal
-
 from oh_jupyter.client.async_client import AsyncRuntimeClient
-from oh_jupyter.errors import ServerError
+from oh_jupyter.client.thread import ClientThread
 from oh_jupyter.events import Event
 
 T = TypeVar("T")
 P = ParamSpec("P")
-
-
-def wait_in(
-    portal: BlockingPortal, work: Callable[..., Awaitable[T]], *args: Any, **options: Any
-) -> T:
-    """Await something in a portal's thread and return the result; an interrupt cancels it."""
-    ended = threading.Event()
-    scopes: list[CancelScope] = []
-
-    async def run() -> T:
-        with CancelScope() as scope:
-            scopes.append(scope)
-            try:
-                return await work(*args, **options)
-            finally:
-                ended.set()
-        raise InterruptedError("The wait for the result was interrupted")
-
-    def cancel() -> None:
-        for scope in scopes:
-            scope.cancel()
-
-    try:
-        return portal.start_task_soon(run).result()
-    except KeyboardInterrupt:
-        # It may come before there is a future; the task has started when this call runs.
-        portal.call(cancel)
-        if scopes:
-            ended.wait()
-        raise
 
 
 def _blocking(
@@ -91,11 +56,9 @@ class RuntimeClient:
         self._client = AsyncRuntimeClient(
             url, token, kernel_id, session_api_key=session_api_key, timeout=timeout
         )
-        self._open = ExitStack()
-        self._starting = threading.Lock()
-        self._portal: BlockingPortal | None = None
+        self._thread = ClientThread(self._client.close)
         # The thread of a client that nobody closes must end.
-        self._finalizer = weakref.finalize(self, self._open.close)
+        self._finalizer = weakref.finalize(self, self._thread.close)
 
     def __enter__(self) -> Self:
         """Enter a ``with`` block."""
@@ -109,23 +72,14 @@ class RuntimeClient:
         """Close the connections."""
         self._finalizer()
 
-    def _running_portal(self) -> BlockingPortal:
-        """Return the portal to the client's thread, starting it if necessary."""
-        with self._starting:
-            if not self._finalizer.alive:
-                raise ServerError("This client is closed; create a new one")
-            if self._portal is None:
-                self._portal = self._open.enter_context(start_blocking_portal())
-                self._open.callback(self._portal.call, self._client.close)
-            return self._portal
-
     def _wait(self, work: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> T:
         """Call a method of the client and return its result; an interrupt cancels the request."""
-        return wait_in(self._running_portal(), work, *args, **options)
+        return self._thread.wait(work, *args, **options)
 
     execute = _blocking(AsyncRuntimeClient.execute)
     run = _blocking(AsyncRuntimeClient.run)
     run_ipython = _blocking(AsyncRuntimeClient.run_ipython)
+    run_cell = _blocking(AsyncRuntimeClient.run_cell)
     read = _blocking(AsyncRuntimeClient.read)
     write = _blocking(AsyncRuntimeClient.write)
     edit = _blocking(AsyncRuntimeClient.edit)
@@ -137,6 +91,8 @@ class RuntimeClient:
     list_files = _blocking(AsyncRuntimeClient.list_files)
     upload = _blocking(AsyncRuntimeClient.upload)
     download = _blocking(AsyncRuntimeClient.download)
+    read_bytes = _blocking(AsyncRuntimeClient.read_bytes)
+    write_bytes = _blocking(AsyncRuntimeClient.write_bytes)
     history = _blocking(AsyncRuntimeClient.history)
     skills = _blocking(AsyncRuntimeClient.skills)
     waiting = _blocking(AsyncRuntimeClient.waiting)

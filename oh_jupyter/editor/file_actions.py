@@ -225,10 +225,23 @@ def _new_content(action: FileWriteAction, old: bytes | None, path: str) -> tuple
     data = old or b""
     encoding = Encoding("utf-8", data[:3] if data.startswith(codecs.BOM_UTF8) else b"")
     file = TextFile(data, encoding)
+    if action.exact and (action.start > 0 or action.end != -1):
+        raise ValueError("an exact write replaces the whole file; leave out start and end")
+    if action.exact:
+        written = action.content.encode()
+        return written, None if old is None else _diff_of_bytes(data, written, path)
     written = write_range(file, action.content, action.start, action.end)[0]
     if old is None:
         return written, None
     return written, unified_diff(file.text, TextFile(written, encoding).text, path)
+
+
+def _diff_of_bytes(old: bytes, new: bytes, path: str) -> str | None:
+    """Return the diff of two whole contents, or None if one of them is no text."""
+    before, after = TextFile.parse(old), TextFile.parse(new)
+    if before is None or after is None:
+        return None
+    return unified_diff(before.text, after.text, path)
 
 
 def edit_file(

@@ -107,6 +107,8 @@ class CmdRunAction(Action):
         confirmation_state: Whether a person has to approve it.
         security_risk: Risk as assessed by the agent.
         sandbox: Run it in a sandbox, also where the settings do not ask for one.
+        exact: For a static command: report the output unchanged and whole, instead of what a
+            terminal shows of it.
     """
 
     kind: ClassVar[str] = "run"
@@ -122,6 +124,7 @@ class CmdRunAction(Action):
     confirmation_state: ActionConfirmationStatus = ActionConfirmationStatus.CONFIRMED
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
     sandbox: bool = field(default=False, metadata=EXTENSION)
+    exact: bool = field(default=False, metadata=EXTENSION)
 
 
 def refuse_idle_cwd(cwd: str | None, is_static: bool) -> None:
@@ -195,6 +198,7 @@ class FileWriteAction(Action):
         end: Line after the last to replace, or -1 for the end of the file.
         thought: The agent's reason.
         security_risk: Risk as assessed by the agent.
+        exact: Store the content as the whole file, without a final newline added to it.
     """
 
     kind: ClassVar[str] = "write"
@@ -206,6 +210,7 @@ class FileWriteAction(Action):
     end: int = -1
     thought: str = ""
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
+    exact: bool = field(default=False, metadata=EXTENSION)
 
 
 @dataclass(repr=False, eq=False)

@@ -64,6 +64,10 @@ class KernelHost(Protocol):
         """Whether the running cell is an agent's."""
 
     @property
+    def formatters(self) -> Any:
+        """The shell's formatters by MIME type."""
+
+    @property
     def inspector(self) -> Inspector:
         """Inspector of the notebook's variables."""
 

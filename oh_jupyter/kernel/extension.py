@@ -272,7 +272,7 @@ class LoadedExtension:
 
     def _register_formatters(self) -> None:
         """Register the display of Observations and of agents' turns."""
-        formatters = self._formatters()
+        formatters = self.formatters
         for module, names in OBSERVATION_TYPES.items():
             for name in names:  # their __repr__ takes precedence over a base's printer
                 formatters["text/plain"].for_type_by_name(module, name, _print_text)
@@ -282,7 +282,7 @@ class LoadedExtension:
         display.ipython_display_formatter.for_type_by_name(*_TURN_TYPE, self._show_turn)
 
     def _unregister_formatters(self) -> None:
-        formatters = self._formatters()
+        formatters = self.formatters
         for module, names in OBSERVATION_TYPES.items():
             for name in names:
                 formatters["text/plain"].pop(f"{module}.{name}", None)
@@ -291,7 +291,9 @@ class LoadedExtension:
         display: Any = self._shell.display_formatter
         display.ipython_display_formatter.pop(".".join(_TURN_TYPE), None)
 
-    def _formatters(self) -> Any:
+    @property
+    def formatters(self) -> Any:
+        """The shell's formatters by MIME type."""
         assert self._shell.display_formatter is not None
         return self._shell.display_formatter.formatters
 

@@ -58,6 +58,16 @@ class DefaultKernel:
             raise KernelError(f"The default kernel ({name}) cannot be started: {error}") from None
         return self.id
 
+    async def start_another(self, cwd: str) -> str:
+        """Start a kernel with the same arguments; return its id, or raise KernelError."""
+        directory = {"cwd": cwd} if cwd and not self._remote else {"path": self._path}
+        try:
+            return str(await self._kernels.start_kernel(**directory, **await self._arguments()))
+        except Exception as error:
+            raise KernelError(
+                f"A kernel in {cwd or 'the workspace'} cannot be started: {error}"
+            ) from None
+
     async def _arguments(self) -> dict[str, Any]:
         if self._remote:
             # A gateway passes no arguments on to its kernels, and the server would log them.

@@ -121,6 +121,10 @@ class Router:
         load = loading_cell(settings, self._confirmation)
         return GatewayLink(kernel_id, manager, load, died)
 
+    async def start_kernel(self, cwd: str) -> str:
+        """Start a kernel like the default one in a directory, "" for its own; return its id."""
+        return await self._default.start_another(cwd)
+
     async def default(self) -> KernelLink:
         """Return the link to the default kernel, started if necessary, or raise KernelError."""
         failures = self._default.failures

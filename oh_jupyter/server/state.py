@@ -51,6 +51,8 @@ class ServerState:
     results: ResultStore = field(default_factory=ResultStore)
     tokens: TokenFile = field(default_factory=TokenFile)
     commands: defaultdict[str, CommandLog] = field(default_factory=lambda: defaultdict(CommandLog))
+    contexts: dict[str, Any] = field(default_factory=dict)
+    """Kernels that clients of E2B have started, by id."""
     view_key: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     own_key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     """Admits programs of this user to our addresses if the server has no token."""

@@ -82,6 +82,7 @@ class Command:
     dropped_input: bool = False  # it ended before it had read all of its input
     killed_at_bytes: int | None = None  # memory usage when it was killed for exceeding the limit
     cancelled: bool = False  # interrupted because its task was cancelled
+    is_exact: bool = False  # its output is reported unchanged and whole
 
     @property
     def done(self) -> bool:
@@ -230,4 +231,6 @@ class Dialect:
     write_variables: Callable[[str], str] | None = None
     # Lines for ``setup`` that change the directory and remove variables.
     restore: Callable[[str, Iterable[str]], str] | None = None
+    # A command after which the terminal passes output on unchanged; "" without a terminal.
+    unchanged_output: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)

@@ -135,7 +135,7 @@ def unfinished_reply(
         prefix += _history_prefix(taken.text)
     command.replies += 1
     return CmdOutputObservation(
-        content=_truncate(taken.text),
+        content=taken.text if command.is_exact else _truncate(taken.text),
         command=displayed,
         metadata=CmdOutputMetadata(prefix=prefix, suffix=suffix),
         hidden=hidden,
@@ -155,7 +155,7 @@ def completed_reply(
     """Report a finished command with its output since the previous report."""
     taken = _take(command, final=True)
     return CmdOutputObservation(
-        content=taken.text if hidden else _truncate(taken.text),
+        content=taken.text if hidden or command.is_exact else _truncate(taken.text),
         command=displayed,
         metadata=CmdOutputMetadata(
             exit_code=report.exit_code,
@@ -201,7 +201,7 @@ def _take(command: Command, final: bool) -> _Taken:
 def _text(command: Command, data: bytes) -> str:
     if (token := command.token.encode()) in data:
         data = re.sub(rb"(?m)^.*" + token + rb".*\n?", b"", data)
-    return render(data).strip()
+    return data.decode("utf-8", "replace") if command.is_exact else render(data).strip()
 
 
 def _interpreter(search_path: str, cwd: str) -> str:

@@ -396,6 +396,8 @@ class ShellSession:
         )
         await session.initialize_async()
         try:
+            if action.exact and self.dialect.unchanged_output:
+                await session._execute(CmdRunAction(self.dialect.unchanged_output))
             return await session._execute(replace(action, is_static=False))
         finally:
             await session.close_async()
@@ -445,6 +447,7 @@ class ShellSession:
         if supervisor.shell.exit_code is not None:
             await supervisor.restart()
         command = supervisor.run(text) if key is None else supervisor.press(key)
+        command.is_exact = action.exact
         self._command = command
         displayed = self.dialect.displayed(text)
         pending_reply = self._reply(action, command, displayed, text if key else None)

@@ -21,7 +21,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from oh_jupyter.client import AsyncRuntimeClient, RuntimeClient
-from oh_jupyter.client.sync_client import wait_in
+from oh_jupyter.client.thread import wait_in
 from oh_jupyter.errors import (
     KernelDiedError,
     KernelNotFoundError,

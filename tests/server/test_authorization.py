@@ -33,6 +33,7 @@ OF_THE_SERVER: dict[tuple[str, str], tuple[str, str]] = {
     ("post", "unsaved"): ("execute", ACTIONS),
     ("delete", "requests/x"): ("execute", ACTIONS),
     **{(method, "nowhere"): ("read", ACTIONS) for method in METHODS},
+    **{(method, "e2b/nowhere"): ("read", ACTIONS) for method in METHODS},
 }
 """What the authorizer is asked for each request."""
 
@@ -60,6 +61,14 @@ OF_A_KERNEL: dict[tuple[str, str], tuple[str, str]] = {
     ("get", "browser/screenshot"): ("read", EVENTS),
     ("get", "browser/set_of_marks"): ("read", EVENTS),
     ("get", "browser/marks"): ("read", EVENTS),
+    ("get", "e2b/health"): ("read", ACTIONS),
+    ("post", "e2b/v2/sandboxes"): ("execute", ACTIONS),
+    ("delete", "e2b/sandboxes/x"): ("execute", ACTIONS),
+    ("get", "e2b/contexts"): ("read", ACTIONS),
+    ("post", "e2b/contexts"): ("execute", ACTIONS),
+    ("delete", "e2b/contexts/x"): ("execute", ACTIONS),
+    ("post", "e2b/contexts/x/restart"): ("execute", ACTIONS),
+    ("post", "e2b/execute"): ("execute", ACTIONS),
     ("get", "mcp"): ("execute", ACTIONS),
     ("post", "mcp"): ("execute", ACTIONS),
     ("delete", "mcp"): ("execute", ACTIONS),

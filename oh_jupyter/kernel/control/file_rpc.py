@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 @operation("upload")
 async def _upload(request: Request) -> Reply:
-    recursive = bool(request.fields.get("recursive"))
+    recursive, exact = bool(request.fields.get("recursive")), request.flag("exact")
     destination, filename = request.text("destination"), request.text("filename")
     transfers = request.runtime.executor.transfers
-    return Reply({"id": await transfers.upload(destination, filename, recursive=recursive)})
+    id = await transfers.upload(destination, filename, recursive=recursive, exact=exact)
+    return Reply({"id": id})
 
 
 @operation("upload_to_store")

@@ -9,6 +9,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from oh_jupyter.background import wait_while
+from oh_jupyter.cells.live import LiveOutputs, live_outputs
 from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import AgentNotFoundError, EventNotFoundError, WireError
 from oh_jupyter.events import Action, FileEditAction, FileEditObservation, Observation
@@ -24,6 +25,9 @@ from oh_jupyter.runtime.mcp import McpTool, parse_servers
 
 _actions_by_key: WeakValueDictionary[str, Action] = WeakValueDictionary()
 """Actions in progress, by the keys of their requests."""
+
+_live_by_key: WeakValueDictionary[str, LiveOutputs] = WeakValueDictionary()
+"""Outputs of the cells that clients follow, by the keys of these clients."""
 
 
 @operation("execute_action")
@@ -42,12 +46,23 @@ async def _run_cell(request: Request) -> Reply:
     """Execute a ``run_ipython`` Action, and return its outputs in the notebook format."""
     from oh_jupyter.cells import CellOutput, captured_outputs
     from oh_jupyter.cells.request import stores_history
+    from oh_jupyter.kernel.cells.followed_cells import prepared_for_client
 
     runtime, data = request.runtime, request.json()
     outputs: list[CellOutput] = []
     captured_outputs.set(outputs)
     stores_history.set(request.fields.get("store_history") is True)
-    observation = await _observe(request, data.get("action") if isinstance(data, dict) else data)
+    wire = data.get("action") if isinstance(data, dict) else data
+    rest: dict[str, Any] = {}
+    if "follow" in request.fields:
+        live = _live(request.text("follow"))
+        live_outputs.set(live)
+        variables = mapping(request.fields.get("env") or {}, "env_vars")
+        async with prepared_for_client(request.oh.host.formatters, variables):
+            observation = await _observe(request, wire)
+        rest = live.after(int(request.fields.get("seen", 0)), at_end=True)
+    else:
+        observation = await _observe(request, wire)
     whole, limit = outputs[-1].text if outputs else "", runtime.executor.settings.cell_output_limit
     keep = runtime.executor.kept_texts.keep
     fields = {
@@ -55,9 +70,23 @@ async def _run_cell(request: Request) -> Reply:
         "file": await runtime.executor.in_thread(keep, whole) if len(whole) > limit else "",
         "outputs": outputs[-1].notebook_outputs if outputs else [],
         "execution_count": outputs[-1].execution_count if outputs else None,
+        "rest": rest,
     }
     tools = runtime.executor.tools.version
     return Reply({"tools": tools, **_notes(request)}, encode_json(fields))
+
+
+def _live(key: str) -> LiveOutputs:
+    """Return the outputs of a client's key; either request may come first."""
+    return _live_by_key.setdefault(key, LiveOutputs())
+
+
+@operation("cell_outputs")
+async def _cell_outputs(request: Request) -> Reply:
+    """Return the outputs of a cell after the ``seen`` first ones; wait for one if necessary."""
+    live, seen = _live(request.text("of")), int(request.fields.get("seen", 0))
+    await live.wait(seen, float(request.fields.get("wait", 0)))
+    return Reply(body=encode_json(live.after(seen)))
 
 
 @operation("keep_text")

@@ -56,7 +56,9 @@ class Transfers:
         self._owner = owner
         self._transfers: dict[str, _Transfer] = {}
 
-    async def upload(self, destination: str, filename: str, *, recursive: bool) -> str:
+    async def upload(
+        self, destination: str, filename: str, *, recursive: bool, exact: bool = False
+    ) -> str:
         """Start an ``Upload`` to the machine; return its id."""
 
         def make() -> Upload:
@@ -66,6 +68,7 @@ class Transfers:
                 recursive=recursive,
                 max_bytes=self._max_upload_bytes,
                 owner=self._owner,
+                exact=exact,
             )
 
         return await self.begin(make)

@@ -27,15 +27,19 @@ class Upload:
         recursive: bool,
         max_bytes: int,
         owner: tuple[int, int] | None = None,
+        exact: bool = False,
     ) -> None:
-        """Create the destination and start; raise TransferError if it is not writable."""
+        """Create the destination and start; raise TransferError if it is not writable.
+
+        ``exact`` stores a zip file as a file.
+        """
         if not os.path.isabs(destination):
             raise TransferError("Destination must be an absolute path")
         # Some clients send a path; its last part names the file.
         self.name = os.path.basename(filename.replace("\\", "/"))
         if self.name in ("", ".", "..") or "\0" in self.name or "\0" in destination:
             raise TransferError(f"{filename!r} is not a valid file name")
-        self._zipped = self.name.lower().endswith(".zip")
+        self._zipped = self.name.lower().endswith(".zip") and not exact
         if recursive and not self._zipped:
             raise TransferError("Recursive uploads must be zip files")
         self._directory = Path(destination)

@@ -2,7 +2,7 @@
 
 from tornado import web
 
-from oh_jupyter.server.handlers import events, execute_action, files, info, mcp, runtime
+from oh_jupyter.server.handlers import e2b, events, execute_action, files, info, mcp, runtime
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.routes import READ_ACTIONS, Route, handler_class
 
@@ -14,16 +14,18 @@ async def _not_found(handler: OhHandler) -> None:
     raise web.HTTPError(404, "Not Found")
 
 
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
 NotFoundHandler = handler_class(
-    *(
-        Route(method, READ_ACTIONS, "", _not_found)
-        for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
-    )
+    *(Route(method, READ_ACTIONS, "", _not_found) for method in METHODS)
+)
+NotOfE2BHandler = handler_class(
+    *(Route(method, READ_ACTIONS, "", e2b.refuse, e2b.E2BHandler) for method in METHODS)
 )
 
 SERVER_TABLES = (execute_action.server_routes, files.server_routes, info.server_routes)
 KERNEL_TABLES = tuple(
-    module.routes for module in (execute_action, events, files, info, mcp, runtime)
+    module.routes for module in (execute_action, e2b, events, files, info, mcp, runtime)
 )
 """Endpoints of one kernel: the default one, or an open notebook's."""
 
@@ -35,6 +37,7 @@ HANDLERS: list[tuple[str, type[OhHandler]]] = [
         for table in KERNEL_TABLES
         for each in table.handlers(prefix)
     ),
+    (r"/oh_jupyter/(?:kernels/[\w-]+/)?e2b(?:/.*)?", NotOfE2BHandler),
     (r"/oh_jupyter(?:/.*)?", NotFoundHandler),
 ]
 """Patterns below the server's base address, and their handlers."""

@@ -370,6 +370,10 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             connection: Any = self.request.connection
             connection.stream.close()
 
+    def error_body(self, detail: str, status_code: int) -> dict[str, Any]:
+        """Return the fields that every error has."""
+        return {"detail": detail, "message": detail}
+
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Send an error in the format of FastAPI, for OpenHands' clients, and of Jupyter."""
         error = kwargs.get("exc_info", (None, None, None))[1]
@@ -382,8 +386,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             return
         if isinstance(error, OhJupyterError):
             status_code = next(_STATUS[cls] for cls in type(error).__mro__ if cls in _STATUS)
-        body: dict[str, Any] = {"detail": self._detail(error, status_code)}
-        body["message"] = body["detail"]
+        body = self.error_body(self._detail(error, status_code), status_code)
         if isinstance(error, OhJupyterError):
             body["error"] = type(error).__name__
         if isinstance(error, KernelTimeoutError):

@@ -44,7 +44,7 @@ async def execute_action(handler: OhHandler, kernel_id: str | None = None) -> No
         reply = await _stored_reply(handler, key, kernel_id, body)
     else:
         link = await handler.link(kernel_id)
-        _note_activity(handler)
+        note_activity(handler)
         async with handler.state.unsaved.shared():
             reply = await handler.while_connected(
                 link.request("execute_action", body=body, cancellable=True)
@@ -72,7 +72,7 @@ async def _stored_reply(handler: OhHandler, key: str, kernel_id: str | None, bod
                 "execute_action", None, body, cancellable=True, overdue=stored.overdue
             )
 
-    _note_activity(handler)
+    note_activity(handler)
     stored = state.results.start(key, handler.principal, execute)
     handler.set_header(ID_HEADER, key)
     await stored.wait_unless_overdue()
@@ -84,7 +84,8 @@ async def _stored_reply(handler: OhHandler, key: str, kernel_id: str | None, bod
     return handler.result_of(stored.task)
 
 
-def _note_activity(handler: OhHandler) -> None:
+def note_activity(handler: OhHandler) -> None:
+    """Note who sends an Action, for the log, and that one has arrived."""
     handler.state.activity.touch()
     current_actor.set(handler.actor)
     is_confined.set(confines(handler.scopes))

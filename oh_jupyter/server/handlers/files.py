@@ -165,7 +165,7 @@ class FormUploadHandler(StreamedUploadHandler):
 
     async def start(self) -> None:
         """Name the file and its folder."""
-        await self.begin("upload", **self.target())
+        await self.begin("upload", **self.target(), exact=self.flag("exact"))
 
     def target(self) -> dict[str, Any]:
         """Return where the file goes, and whether it is a zip file to unpack."""

@@ -46,6 +46,7 @@ BASH = Dialect(
     displayed=displayed_command,
     write_variables=variables_lines,
     restore=restore_lines,
+    unchanged_output="stty -opost",
     # A pager would wait for a key press.
     variables={"TERM": "xterm-256color", "PAGER": "cat", "GIT_PAGER": "cat"},
 )

@@ -1,0 +1,48 @@
+"""What all adapters share, and what happens without their frameworks."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import pytest
+
+from oh_jupyter.adapters.connection import connect
+from oh_jupyter.client import RuntimeClient
+from oh_jupyter.errors import ExtraMissingError, ServerError
+from oh_jupyter.events import CmdRunAction, FileWriteAction
+from oh_jupyter.testing import LiveServer
+
+
+@pytest.mark.parametrize("name", ["deepagents", "smolagents"])
+def test_a_missing_framework_names_its_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in [each for each in sys.modules if each.split(".")[0] == name]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.delitem(sys.modules, f"oh_jupyter.adapters.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ExtraMissingError, match=rf"pip install 'oh_jupyter\[{name}\]'$") as caught:
+        importlib.import_module(f"oh_jupyter.adapters.{name}")
+    assert isinstance(caught.value, ImportError)
+
+
+def test_without_a_server_the_error_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OH_URL", raising=False)
+    with pytest.raises(ServerError, match="oh-jupyter env"):
+        connect()
+
+
+def test_exact_output_and_contents(server: LiveServer) -> None:
+    path = str(server.directory / "a.zip")
+    with RuntimeClient(server.url, server.token) as client:
+        command = CmdRunAction(r"printf ' a\tb\r\n\0c\n\n'", is_static=True, exact=True)
+        assert client.execute(command).content == " a\tb\r\n\0c\n\n"
+        long = CmdRunAction("seq 9000", is_static=True, exact=True)
+        assert client.execute(long).content == "".join(f"{n}\n" for n in range(1, 9001))
+        client.write_bytes(path, b"no zip file")
+        assert client.read_bytes(path) == b"no zip file"
+        client.execute(FileWriteAction(path, "one\r\ntwo", exact=True))
+        assert client.read_bytes(path) == b"one\r\ntwo"
+        client.edit("undo_edit", path)
+        assert client.read_bytes(path) == b"no zip file"
+        ranged = client.execute(FileWriteAction(path, "x", start=1, exact=True))
+        assert "leave out start and end" in ranged.content
