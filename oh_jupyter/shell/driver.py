@@ -82,6 +82,7 @@ class Command:
     dropped_input: bool = False  # it ended before it had read all of its input
     killed_at_bytes: int | None = None  # memory usage when it was killed for exceeding the limit
     cancelled: bool = False  # interrupted because its task was cancelled
+    variables: Mapping[str, str] = field(default_factory=dict)  # only for this command
 
     @property
     def done(self) -> bool:
@@ -152,8 +153,9 @@ class ShellDriver(ABC):
         """True while a command is running."""
         return self.command is not None and not self.command.done
 
-    def _new_command(self, text: str) -> Command:
-        self.command = Command(str(next(self._ids)), text, self._token)
+    def _new_command(self, text: str, variables: Mapping[str, str] | None = None) -> Command:
+        id = str(next(self._ids))
+        self.command = Command(id, text, self._token, variables=variables or {})
         return self.command
 
     def _split_output(self, data: bytes) -> None:
@@ -186,9 +188,17 @@ class ShellDriver(ABC):
 
     @abstractmethod
     def run(
-        self, text: str, exports: Mapping[str, str], status: int | None = None, setup: str = ""
+        self,
+        text: str,
+        exports: Mapping[str, str],
+        status: int | None = None,
+        setup: str = "",
+        variables: Mapping[str, str] | None = None,
     ) -> Command:
-        """Run a command after hidden ``setup`` lines, with ``status`` as the last exit status."""
+        """Run a command after hidden ``setup`` lines, with ``status`` as the last exit status.
+
+        ``exports`` stay set, ``variables`` are only for this command.
+        """
 
     @abstractmethod
     def type_line(self, text: str) -> None:
