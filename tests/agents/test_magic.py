@@ -333,6 +333,26 @@ def test_the_panel_and_the_magic_have_one_conversation(kernel: LiveKernel) -> No
     assert (states["scripted"], "claude" in states) == ("ready", True)
 
 
+def test_a_prompt_is_followed_by_its_key(asking: LiveKernel) -> None:
+    """As Jupyter AI's persona does, whose request for the progress may arrive first."""
+    follower = asking.send("follow_turn", of="a-prompt", wait=60)
+    prompt = asking.send("prompt_agent", text="run sudo -n true", agent="scripted", key="a-prompt")
+    fields, _ = asking.reply(follower)
+    waiting: list[dict[str, Any]] = []
+    while not waiting:
+        fields, turn = asking.ask("follow_turn", of="a-prompt", known=fields["state"], wait=60)
+        waiting = fields["waiting"]
+    assert turn["parts"][-1]["title"] == "sudo -n true"
+    assert waiting[0]["reason"] == "it becomes another user"
+    asking.ask("confirm", id=waiting[0]["id"], approve=False)
+    _, ended = asking.reply(prompt)
+    assert ended["stop_reason"] == "end_turn"
+    fields, turn = asking.ask("follow_turn", of="a-prompt", known="")
+    assert (fields["ended"], fields["waiting"], turn) == (True, [], None)
+    fields, _ = asking.ask("follow_turn", of="a-prompt", wait="long")
+    assert fields["field"] == "wait"
+
+
 def test_the_panel_interrupts_a_turn_and_the_agent_stays(kernel: LiveKernel) -> None:
     kernel.execute("from oh_jupyter.agents import session; session.CANCEL_TIMEOUT_SECONDS = 60")
     msg_id = kernel.send("prompt_agent", text="run sleep 1000", agent="scripted", wait=True)

@@ -125,6 +125,8 @@ def turn_fields(turn: AgentTurn) -> dict[str, Any]:
         "currency",
         "usage",
         "undone",
+        "checkpoint",
+        "changed_by_commands",
     )
     return {
         **{name: getattr(turn, name) for name in names},

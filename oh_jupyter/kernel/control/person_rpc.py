@@ -14,6 +14,7 @@ from oh_jupyter.errors import BrowserError, WireError
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.broadcast import turn_fields
 from oh_jupyter.kernel.control.rpc import Request, operation
+from oh_jupyter.kernel.control.turn_follow import followed
 
 ACT_TIMEOUT_SECONDS = 60.0
 MAX_WATCH_SECONDS = 60.0
@@ -38,9 +39,15 @@ async def _prompt(request: Request) -> Reply:
     if agent is not None and not isinstance(agent, str):
         raise WireError("'agent' must be a name, or null for the last one used", "agent")
     new, resume, text = request.flag("new"), request.flag("resume"), request.text("text")
-    turn = await oh.agents.prompt(
-        text, agent, context=oh.host.agent_context, new=new, resume=resume
-    )
+    with followed(request.fields.get("key")) as follower:
+        turn = await oh.agents.prompt(
+            text,
+            agent,
+            context=oh.host.agent_context,
+            new=new,
+            resume=resume,
+            on_change=follower.change,
+        )
     return Reply(body=encode_json(turn_fields(turn)))
 
 

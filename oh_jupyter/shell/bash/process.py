@@ -227,8 +227,9 @@ class Bash(ShellDriver):
                 self._pid = self._terminal.foreground()
                 self._exec_image = read_proc(self.pid, "auxv")
             variables = None if command is None else command.variables
+            terminal, line = self._paths
             self._terminal.write(
-                typed_script(self._token, *self._paths, self._path_directory, variables)
+                typed_script(self._token, terminal, line, self._path_directory, variables)
             )
         elif command is None or not self._belongs(marker.command_id, command):
             self._release_prompt(marker)
