@@ -124,6 +124,8 @@ def turn_fields(turn: AgentTurn) -> dict[str, Any]:
         "cost",
         "currency",
         "usage",
+        "context_tokens",
+        "context_size",
         "undone",
         "checkpoint",
         "changed_by_commands",
