@@ -11,11 +11,15 @@ It needs no model: each line of the prompt is one step. ::
     ask run rm notes.txt
     tool run_ipython {"code": "total = 1 + 1"}
     recall
+    options
+    switch mode plan
 
 ``run`` is a terminal of the client, ``read`` and ``write`` are its files, ``ask run`` and ``ask
 write`` request permission first, ``tool`` calls a tool of the first MCP server that the client
-gave, and ``recall`` repeats the earlier prompts of the conversation. Lines that begin with none of
-these words are answered by what they say. Try it in a notebook with::
+gave, ``recall`` repeats the earlier prompts of the conversation, ``options`` says how the options
+of the session are set, and ``switch`` sets one, as an agent does at the end of its planning. There
+are options with the argument ``--options``, or the older modes with ``--modes``. Lines that begin
+with none of these words are answered by what they say. Try it in a notebook with::
 
     %env OH_JUPYTER_AGENTS={"scripted": "python examples/scripted_agent.py"}
     %load_ext oh_jupyter
@@ -34,16 +38,27 @@ from typing import Any
 import acp
 from acp.schema import (
     AgentCapabilities,
+    ConfigOptionUpdate,
     Cost,
+    CurrentModeUpdate,
     ForkSessionResponse,
     InitializeResponse,
+    ListSessionsResponse,
     LoadSessionResponse,
     NewSessionResponse,
     PermissionOption,
     PlanEntry,
     PromptResponse,
     SessionCapabilities,
+    SessionConfigOptionBoolean,
+    SessionConfigOptionSelect,
+    SessionConfigSelectOption,
     SessionForkCapabilities,
+    SessionInfo,
+    SessionListCapabilities,
+    SessionMode,
+    SessionModeState,
+    SetSessionConfigOptionResponse,
     TextContentBlock,
     ToolCallUpdate,
     UsageUpdate,
@@ -102,13 +117,28 @@ class ToolProgram:
             reply.set_exception(ConnectionError("The MCP server has ended"))
 
 
+VALUES = {
+    "mode": ("mode", ("default", "plan")),
+    "model": ("model", ("small", "large")),
+    "reasoning": ("thought_level", ("low", "high")),
+}
+"""Category and values of each option; there is also the switch ``web``."""
+
+
 class ScriptedAgent:
     """Carries out the lines of a prompt."""
 
-    def __init__(self, has_sessions: bool = True, has_forks: bool = False) -> None:
-        """Declare that earlier conversations can be loaded, or forked, or not."""
+    def __init__(
+        self, has_sessions: bool = True, has_forks: bool = False, offers: str = ""
+    ) -> None:
+        """Declare that earlier conversations can be loaded, or forked, or not.
+
+        ``offers`` is ``options`` or ``modes``.
+        """
         self._has_sessions = has_sessions
         self._has_forks = has_forks
+        self._offers = offers
+        self._set: dict[str, dict[str, Any]] = {}
         self._ids = count(1)
         self._turns: dict[str, asyncio.Task[None]] = {}
         self._folders: dict[str, str] = {}
@@ -128,7 +158,9 @@ class ScriptedAgent:
             protocol_version=acp.PROTOCOL_VERSION,
             agent_capabilities=AgentCapabilities(
                 load_session=self._has_sessions,
-                session_capabilities=SessionCapabilities(fork=fork),
+                session_capabilities=SessionCapabilities(
+                    fork=fork, list=SessionListCapabilities() if self._has_sessions else None
+                ),
             ),
         )
 
@@ -138,7 +170,7 @@ class ScriptedAgent:
         """Begin a conversation."""
         session_id = f"{os.getpid()}-{next(self._ids)}"
         self._begin(session_id, cwd, mcp_servers)
-        return NewSessionResponse(session_id=session_id)
+        return NewSessionResponse(session_id=session_id, **self._offered(session_id))
 
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: list[Any] | None = None, **kwargs: Any
@@ -147,7 +179,83 @@ class ScriptedAgent:
         self._begin(session_id, cwd, mcp_servers)
         text = acp.update_agent_message_text("What was said before is told again.")
         await self._client.session_update(session_id=session_id, update=text)
-        return LoadSessionResponse()
+        return LoadSessionResponse(**self._offered(session_id))
+
+    async def list_sessions(
+        self, cwd: str | None = None, cursor: str | None = None, **kwargs: Any
+    ) -> ListSessionsResponse:
+        """List the conversations with a prompt, one on each page."""
+        known = [id for id, prompts in self._prompts.items() if prompts]
+        number = int(cursor or 0)
+        sessions = [
+            SessionInfo(
+                session_id=id,
+                cwd=self._folders[id],
+                title=self._prompts[id][0],
+                updated_at=f"2026-01-01T00:00:{known.index(id):02}Z",
+            )
+            for id in known[number : number + 1]
+        ]
+        following = str(number + 1) if number + 1 < len(known) else None
+        return ListSessionsResponse(sessions=sessions, next_cursor=following)
+
+    def _offered(self, session_id: str) -> dict[str, Any]:
+        """Return the options of a session as its start reports them."""
+        if self._offers == "options":
+            return {"config_options": self._config_options(session_id)}
+        if self._offers == "modes":
+            modes = [SessionMode(id=value, name=value.title()) for value in VALUES["mode"][1]]
+            current = self._set[session_id]["mode"]
+            return {"modes": SessionModeState(current_mode_id=current, available_modes=modes)}
+        return {}
+
+    def _config_options(self, session_id: str) -> list[Any]:
+        values = self._set[session_id]
+        selects = [
+            SessionConfigOptionSelect(
+                id=id,
+                name=id.title(),
+                category=category,
+                type="select",
+                current_value=values[id],
+                options=[
+                    SessionConfigSelectOption(value=each, name=f"The {each}") for each in known
+                ],
+            )
+            for id, (category, known) in VALUES.items()
+        ]
+        web = SessionConfigOptionBoolean(
+            id="web", name="Web", type="boolean", current_value=values["web"]
+        )
+        return [*selects, web]
+
+    async def set_config_option(
+        self, config_id: str, session_id: str, value: str | bool, **kwargs: Any
+    ) -> SetSessionConfigOptionResponse:
+        """Set an option."""
+        if value == "large" and self._set[session_id]["mode"] == "plan":
+            raise acp.RequestError.invalid_params({"details": "the large model cannot plan"})
+        self._set[session_id][config_id] = value
+        return SetSessionConfigOptionResponse(config_options=self._config_options(session_id))
+
+    async def set_session_mode(self, mode_id: str, session_id: str, **kwargs: Any) -> None:
+        """Set the mode."""
+        self._set[session_id]["mode"] = mode_id
+
+    async def _do_options(self, session_id: str, text: str) -> None:
+        values = ", ".join(f"{id} {value}" for id, value in self._set[session_id].items())
+        await self._say(session_id, f"Set: {values}.\n\n")
+
+    async def _do_switch(self, session_id: str, text: str) -> None:
+        id, _, value = text.partition(" ")
+        self._set[session_id][id] = value
+        update: Any = CurrentModeUpdate(session_update="current_mode_update", current_mode_id=value)
+        if self._offers == "options":
+            update = ConfigOptionUpdate(
+                session_update="config_option_update",
+                config_options=self._config_options(session_id),
+            )
+        await self._client.session_update(session_id=session_id, update=update)
 
     async def fork_session(
         self, session_id: str, cwd: str, mcp_servers: list[Any] | None = None, **kwargs: Any
@@ -157,13 +265,15 @@ class ScriptedAgent:
             raise acp.RequestError.resource_not_found(session_id)
         forked = await self.new_session(cwd, mcp_servers)
         self._prompts[forked.session_id] += self._prompts[session_id]
-        return ForkSessionResponse(session_id=forked.session_id)
+        return ForkSessionResponse(session_id=forked.session_id, **self._offered(forked.session_id))
 
     def _begin(self, session_id: str, cwd: str, servers: list[Any] | None) -> None:
         self._folders[session_id] = cwd
         self._servers[session_id] = servers or []
         self._prompts.setdefault(session_id, [])
         self._costs.setdefault(session_id, 0.0)
+        first = {id: values[0] for id, (_, values) in VALUES.items()}
+        self._set.setdefault(session_id, {**first, "web": False})
 
     async def prompt(self, session_id: str, prompt: list[Any], **kwargs: Any) -> PromptResponse:
         """Carry out the lines of a prompt."""
@@ -327,5 +437,6 @@ class ScriptedAgent:
 
 
 if __name__ == "__main__":
-    agent = ScriptedAgent("--no-sessions" not in sys.argv, "--forks" in sys.argv)
+    offered = next((word[2:] for word in sys.argv if word in ("--options", "--modes")), "")
+    agent = ScriptedAgent("--no-sessions" not in sys.argv, "--forks" in sys.argv, offered)
     asyncio.run(acp.run_agent(agent, use_unstable_protocol=True))

@@ -25,6 +25,7 @@ from oh_jupyter.control_messages import (
 )
 from oh_jupyter.errors import ConfigError
 from oh_jupyter.setting_values import parse_setting
+from oh_jupyter.trace_context import lasting_environment
 
 __all__ = [
     "DECISION_MESSAGE",
@@ -508,7 +509,7 @@ def secret_variables() -> set[str]:
 def environment_without_secrets() -> dict[str, str]:
     """Return our environment without the operator's secrets; agents' own keys stay."""
     withheld = {SESSION_KEY_VARIABLE, *secret_variables()}
-    return {name: value for name, value in os.environ.items() if name not in withheld}
+    return {name: value for name, value in lasting_environment().items() if name not in withheld}
 
 
 def _from_toml(

@@ -16,7 +16,7 @@ from oh_jupyter import errors
 PACKAGE = Path(oh_jupyter.__file__).parent
 
 ROOMS = {"storage", "editor", "shell", "browser", "skills", "checkpoints", "sandbox"}
-BASE = {"errors", "_version", "ansi", "background", "control_messages", "schema"}
+BASE = {"errors", "_version", "ansi", "background", "control_messages", "schema", "trace_context"}
 LOW = BASE | {"events", "config", "process", "locks", "edit_lock", "moves"}
 MAY_IMPORT = {
     "errors": set(),
@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "background": set(),
     "control_messages": set(),
     "schema": set(),
+    "trace_context": set(),
     "events": BASE,
     "setting_values": BASE,
     "config": BASE | {"setting_values"},

@@ -17,7 +17,10 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
-NOT_IN_ALL = {"all", "dev", "docs", "test", "openhands", "deepagents", "e2b", "smolagents"}
+NOT_IN_ALL = {
+    *("all", "dev", "docs", "test"),
+    *("openhands", "jupyter-ai", "deepagents", "e2b", "smolagents"),
+}
 """Extras that are for development, or that change the environment of every JupyterLab."""
 
 PLAIN_INSTALLATION = """
@@ -163,7 +166,7 @@ def release(version: str) -> tuple[int, ...]:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_it_goes_together_with_jupyter_ai(wheels: Path) -> None:
-    found = resolved(wheels, "oh_jupyter[agents]==999.0", "jupyter-ai>=3.2")
+    found = resolved(wheels, "oh_jupyter[jupyter-ai]==999.0", "jupyter-ai>=3.2")
     assert release(found["jupyter-ai"]) >= (3, 2)
     assert {"s3fs", "gcsfs", "playwright", "requests"} <= found.keys()
 

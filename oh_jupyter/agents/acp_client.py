@@ -15,8 +15,10 @@ from acp.schema import (
     AgentMessageChunk,
     AgentPlanUpdate,
     AgentThoughtChunk,
+    ConfigOptionUpdate,
     ContentToolCallContent,
     CreateTerminalResponse,
+    CurrentModeUpdate,
     EnvVariable,
     FileEditToolCallContent,
     ImageContentBlock,
@@ -107,6 +109,7 @@ class AcpClient:
         self.turn: AgentTurn | None = None
         self.last_update = 0.0
         self.on_change: Callable[[AgentTurn], None] = lambda turn: None
+        self.on_options: Callable[[str, Any], None] = lambda session_id, update: None
         self.save_documents: Callable[[], None] = lambda: None
         self._costs = ("", 0.0)
         self._executor = executor
@@ -334,6 +337,9 @@ class AcpClient:
 
     async def session_update(self, session_id: str, update: Any, **kwargs: Any) -> None:
         """Record the agent's messages and steps."""
+        if isinstance(update, ConfigOptionUpdate | CurrentModeUpdate):
+            self.on_options(session_id, update)
+            return
         turn = self.turn
         if turn is None:
             return
@@ -347,14 +353,21 @@ class AcpClient:
                 self._record_call(update)
             case AgentPlanUpdate(entries=entries):
                 turn.plan = [PlanEntry(entry.content, entry.status) for entry in entries]
-            case UsageUpdate(cost=cost) if cost is not None:
-                before = self._costs[1] if self._costs[0] == session_id else 0.0
-                turn.cost = (turn.cost or 0.0) + cost.amount - before
-                turn.currency = cost.currency
-                self._costs = (session_id, cost.amount)
+            case UsageUpdate():
+                self._record_usage(turn, session_id, update)
             case _:
                 return
         self.on_change(turn)
+
+    def _record_usage(self, turn: AgentTurn, session_id: str, update: UsageUpdate) -> None:
+        """Record the use of the context, and the cost of the turn, of which agents report sums."""
+        turn.context_tokens, turn.context_size = update.used, update.size
+        if update.cost is None:
+            return
+        before = self._costs[1] if self._costs[0] == session_id else 0.0
+        turn.cost = (turn.cost or 0.0) + update.cost.amount - before
+        turn.currency = update.cost.currency
+        self._costs = (session_id, update.cost.amount)
 
     def _record_call(self, update: Any) -> ToolCall | None:
         """Record the changes of a tool call in the turn."""

@@ -8,11 +8,12 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import acp
 from acp.schema import AgentCapabilities, SessionCapabilities
 
+from oh_jupyter.agents.options import Ask, SessionOptions
 from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.agents.undone import UndoneTurns
 from oh_jupyter.background import run_in_background
@@ -24,13 +25,6 @@ MAX_PAST_SESSIONS = 50
 """Maximum number of earlier sessions to which a rewind can return."""
 
 T = TypeVar("T")
-
-
-class Ask(Protocol):
-    """Sends a request to the agent, and raises AgentError for an error or a missing response."""
-
-    async def __call__(self, request: Coroutine[Any, Any, T]) -> T:
-        """Return the response."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +65,8 @@ class Conversation:
         self.session_id = ""
         self.resumable_id = ""
         """The latest session with a prompt, which a later kernel can resume."""
+        self.options = SessionOptions(name, connection, ask)
+        """The options of its session."""
         self._name = name
         self._connection = connection
         self._ask = ask
@@ -106,7 +102,8 @@ class Conversation:
             return
         if not self._can_load:
             raise AgentError(f"{self._name} cannot resume an earlier conversation")
-        await self._ask(self._connection.load_session(session_id=resume, **parameters))
+        opened = await self._ask(self._connection.load_session(session_id=resume, **parameters))
+        await self.options.adopt(resume, opened)
         self.session_id = self.resumable_id = resume
         self._is_resumed = self._is_prompted = True
         self.keep_for_return()
@@ -118,6 +115,7 @@ class Conversation:
 
     async def _new_session(self) -> str:
         created = await self._ask(self._connection.new_session(**self._parameters))
+        await self.options.adopt(created.session_id, created)
         return str(created.session_id)
 
     def begin(self, turn: AgentTurn) -> str:
@@ -188,17 +186,19 @@ class Conversation:
         forked = await self._ask(
             self._connection.fork_session(session_id=session_id, **self._parameters)
         )
+        await self.options.adopt(forked.session_id, forked)
         return str(forked.session_id)
 
     async def _reopen(self, session_id: str) -> str:
         """Open a closed session again; raise AgentError if it is gone."""
         parameters = {"session_id": session_id, **self._parameters}
         if self._can_resume:
-            await self._ask(self._connection.resume_session(**parameters))
+            opened: Any = await self._ask(self._connection.resume_session(**parameters))
         elif self._can_load:
-            await self._ask(self._connection.load_session(**parameters))
+            opened = await self._ask(self._connection.load_session(**parameters))
         else:
             raise AgentError(f"{self._name} cannot open {session_id} again")
+        await self.options.adopt(session_id, opened)
         return session_id
 
     def _switch(self, session_id: str, turns: tuple[int, ...]) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,9 @@ from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import AgentError, CheckpointError, StorageError
 
 if TYPE_CHECKING:
+    from acp.schema import SessionInfo
+
+    from oh_jupyter.agents.options import AgentOption
     from oh_jupyter.agents.session import AgentSession
     from oh_jupyter.events import EventSource
     from oh_jupyter.runtime import ActionExecutor
@@ -81,7 +84,8 @@ class GuestAgents:
         agent: str | None = None,
         *,
         new: bool = False,
-        resume: bool = False,
+        resume: bool | str = False,
+        options: Mapping[str, str] | None = None,
         context: Callable[[], str] = lambda: "",
         source: EventSource = "user",
         on_change: Callable[[AgentTurn], None] = lambda turn: None,
@@ -92,7 +96,9 @@ class GuestAgents:
             text: The prompt.
             agent: Its name; None for the last one used.
             new: Start a new conversation.
-            resume: Resume its last conversation here, even from an earlier kernel.
+            resume: Resume its last conversation here, even from an earlier kernel, or the one with
+                this id.
+            options: Options of its session to set first, such as ``{"mode": "plan"}``.
             context: Returns the introduction that precedes an agent's first prompt.
             source: Who sends the prompt.
             on_change: Called on the loop when the turn changes.
@@ -114,7 +120,7 @@ class GuestAgents:
         notices: tuple[str, ...] = ()
         async with self._starting:
             session = self._sessions.get(name)
-            if session is not None and (new or session.problem):
+            if session is not None and (new or session.problem or isinstance(resume, str)):
                 if session.is_busy:
                     raise AgentError(f"{name} is busy with another prompt")
                 await self._end(name)
@@ -124,6 +130,7 @@ class GuestAgents:
             if session is None:
                 session = await self._start(command, resume)
             self.current = name
+            await session.choose(options or {})
         await self._mark_undone()
         knows_nothing = await session.forget_undone() or (session.turns == 0 and not resume)
         introduction = context() if knows_nothing else ""
@@ -165,7 +172,47 @@ class GuestAgents:
                 if known != (turn.checkpoint, turn.undone):
                     self._on_turn(turn)
 
-    async def _start(self, command: AgentCommand, resume: bool) -> AgentSession:
+    async def list_sessions(self, name: str) -> list[SessionInfo]:
+        """Return the conversations of this workspace that an agent knows, the latest first.
+
+        Args:
+            name: Name of the agent, which is started if it is not running.
+
+        Raises:
+            AgentError: The agent does not start, or does not list its conversations.
+        """
+        command = find_agent(name, self._executor.settings.agents)
+        async with self._starting:
+            session = self.at_work.get(name) or await self._start(command, False)
+        return await session.list_sessions()
+
+    async def choose(self, name: str, wanted: Mapping[str, str]) -> tuple[AgentOption, ...]:
+        """Set options of a running agent, and return all of them.
+
+        Args:
+            name: Name of the agent.
+            wanted: Values by option, such as ``{"mode": "plan"}``.
+
+        Raises:
+            AgentError: The agent is not running, is busy, or has no such option or value.
+        """
+        session = self.at_work.get(find_agent(name, self._executor.settings.agents).name)
+        if session is None:
+            raise AgentError(f"{name} is not running. Its first prompt starts it")
+        await session.choose(wanted)
+        return session.options
+
+    def choices(self, option: str) -> list[str]:
+        """Return the values of an option, such as ``mode``, of the current agent if it runs.
+
+        Args:
+            option: Id or category of the option.
+        """
+        session = self.at_work.get(self.current or "")
+        offered = None if session is None else session.option(option)
+        return [] if offered is None else [choice.value for choice in offered.choices]
+
+    async def _start(self, command: AgentCommand, resume: bool | str) -> AgentSession:
         try:
             from oh_jupyter.agents.session import AgentSession
         except ModuleNotFoundError as error:
@@ -176,7 +223,9 @@ class GuestAgents:
                 'pip install "oh_jupyter[agents]"'
             ) from None
         command.arguments()  # fail early if it is not installed
-        session_id = await self._saved_session(command.name) if resume else None
+        session_id = resume if isinstance(resume, str) else None
+        if resume is True:
+            session_id = await self._saved_session(command.name)
         if resume and session_id is None:
             raise AgentError(f"There is no earlier conversation with {command.name} here")
         session = AgentSession(self._executor, command, self._offer)

@@ -6,17 +6,22 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import acp
 from acp.schema import (
     AgentCapabilities,
+    BooleanConfigOptionCapabilities,
     ClientCapabilities,
+    ClientSessionCapabilities,
     FileSystemCapabilities,
     Implementation,
+    ListSessionsResponse,
     McpServerStdio,
     PromptResponse,
+    SessionConfigOptionsCapabilities,
+    SessionInfo,
 )
 from pydantic import ValidationError
 
@@ -26,6 +31,7 @@ from oh_jupyter.agents.children import END_GRACE_SECONDS, end_child, start_child
 from oh_jupyter.agents.commands import TOOL_SERVER, AgentCommand
 from oh_jupyter.agents.conversation import Conversation
 from oh_jupyter.agents.failures import advice, failure_message, trouble
+from oh_jupyter.agents.options import AgentOption
 from oh_jupyter.agents.tool_socket import GuestTools, ToolSocket
 from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.agents.turn import AgentTurn
@@ -53,6 +59,12 @@ SILENT = (
 )
 MAX_STDERR_CHARS = 600
 
+_SESSION_CAPABILITIES = ClientSessionCapabilities(
+    config_options=SessionConfigOptionsCapabilities(boolean=BooleanConfigOptionCapabilities())
+)
+
+MAX_LISTED_SESSIONS = 200
+
 T = TypeVar("T")
 
 
@@ -75,6 +87,7 @@ class AgentSession:
         self._client = AcpClient(executor, environment, self._guest)
         self._environment = environment
         self._busy = asyncio.Lock()
+        self._can_list = False
         self.tools: ToolSocket | None = None
         if offer is not None:
             tools = offer(self._guest)
@@ -131,6 +144,7 @@ class AgentSession:
             self._ask,
             lambda: self._executor.settings.agent_start_timeout,
         )
+        self._client.on_options = self._on_options
         self._watcher = asyncio.create_task(self._watch())
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -153,6 +167,7 @@ class AgentSession:
                 client_capabilities=ClientCapabilities(
                     fs=FileSystemCapabilities(read_text_file=True, write_text_file=True),
                     terminal=True,
+                    session=_SESSION_CAPABILITIES,
                 ),
                 client_info=Implementation(name="oh_jupyter", version=__version__),
             )
@@ -163,12 +178,53 @@ class AgentSession:
                 f"Protocol, and oh_jupyter version {acp.PROTOCOL_VERSION}. Update the older one"
             )
         capabilities = info.agent_capabilities or AgentCapabilities()
+        offered = capabilities.session_capabilities
+        self._can_list = offered is not None and offered.list is not None
         parameters = {
             "cwd": self._executor.workspace_dir,
             "mcp_servers": self._mcp_servers,
             **self.command.session_options,
         }
         await self._conversation.open(capabilities, parameters, resume)
+
+    @property
+    def options(self) -> tuple[AgentOption, ...]:
+        """The options of its session, such as mode and model."""
+        return self._conversation.options.all
+
+    def option(self, name: str) -> AgentOption | None:
+        """Return the option with an id or of a category, such as ``mode``."""
+        return self._conversation.options.find(name)
+
+    async def choose(self, options: Mapping[str, str]) -> None:
+        """Set options for the next prompts; raise AgentError for unknown ones and while busy."""
+        if not options:
+            return
+        if self.is_busy:
+            raise AgentError(f"{self.command.name} is busy with another prompt")
+        async with self._busy:
+            await self._conversation.wait_for_fork()
+            await self._conversation.options.choose(self._conversation.session_id, options)
+
+    def _on_options(self, session_id: str, update: Any) -> None:
+        if session_id == self._conversation.session_id:
+            self._conversation.options.update(update)
+
+    async def list_sessions(self) -> list[SessionInfo]:
+        """Return the conversations of this workspace that the agent knows, the latest first."""
+        if not self._can_list:
+            raise AgentError(f"{self.command.name} does not list its conversations")
+        sessions: list[SessionInfo] = []
+        cursor: str | None = None
+        while len(sessions) < MAX_LISTED_SESSIONS:
+            page: ListSessionsResponse = await self._ask(
+                self._connection.list_sessions(cwd=self._executor.workspace_dir, cursor=cursor)
+            )
+            sessions += page.sessions
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        return sorted(sessions, key=lambda each: each.updated_at or "", reverse=True)
 
     async def forget_undone(self) -> bool:
         """Continue without the undone turns; return whether the agent then remembers nothing."""

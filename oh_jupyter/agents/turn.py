@@ -85,6 +85,8 @@ class AgentTurn:
         stop_reason: Why it ended: end_turn, max_tokens, max_turn_requests, refusal or
             cancelled; "" while it runs.
         usage: Tokens by kind, if the agent reports them.
+        context_tokens: Tokens in the agent's context after the turn, if the agent reports them.
+        context_size: Size of its context; 0 if unknown.
         cost: Cost of the turn in ``currency``; None if the agent does not report it.
         currency: ISO 4217 code.
         diff: Unified diff of the changed files.
@@ -106,6 +108,8 @@ class AgentTurn:
     thoughts: str = ""
     stop_reason: str = ""
     usage: dict[str, int] = field(default_factory=dict)
+    context_tokens: int = 0
+    context_size: int = 0
     cost: float | None = None
     currency: str = ""
     diff: str = ""

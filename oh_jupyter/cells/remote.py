@@ -13,7 +13,7 @@ from jupyter_client.session import Session, json_packer
 from oh_jupyter.background import run_in_background
 from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.queue import CellQueue
-from oh_jupyter.cells.request import AGENT_USERNAME, CellRequest, execute_content
+from oh_jupyter.cells.request import AGENT_USERNAME, CellRequest, cell_trace, execute_content
 from oh_jupyter.errors import PluginError
 
 WATCH_INTERVAL_SECONDS = 2.0
@@ -90,7 +90,8 @@ class RemoteKernel:
     async def _send(self, code: str, silent: bool) -> CellRequest:
         if self._socket is None:
             raise self._connection_lost()
-        message = self._session.msg("execute_request", execute_content(code, silent))
+        content, trace = execute_content(code, silent), dict(cell_trace.get())
+        message = self._session.msg("execute_request", content, metadata=trace)
         request = CellRequest(message["header"]["msg_id"], silent)
         self._pending[request.msg_id] = request
         frame = json_packer({**message, "buffers": [], "channel": "shell"}).decode()

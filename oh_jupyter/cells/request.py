@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
@@ -22,6 +22,10 @@ _INTERRUPT_GRACE_SECONDS = 2.0  # for a cell to end after an interrupt
 
 stores_history: ContextVar[bool] = ContextVar("stores_history", default=False)
 """Whether a cell gets a number and an entry in ``In`` and ``Out``, like a person's."""
+
+
+cell_trace: ContextVar[Mapping[str, str]] = ContextVar("cell_trace", default={})  # noqa: B039
+"""W3C trace context of a cell, sent as metadata of its request."""
 
 
 def execute_content(code: str, silent: bool) -> dict[str, Any]:

@@ -16,7 +16,13 @@ from jupyter_client.connect import ConnectionFileMixin
 from jupyter_client.session import Session
 
 from oh_jupyter.cells import CellOutput
-from oh_jupyter.cells.request import AGENT_USERNAME, MAX_OUTPUT_BYTES, CellRequest, execute_content
+from oh_jupyter.cells.request import (
+    AGENT_USERNAME,
+    MAX_OUTPUT_BYTES,
+    CellRequest,
+    cell_trace,
+    execute_content,
+)
 
 _PARTS = 5  # of a message without buffers: signature, header, parent, metadata and content
 _PROBE_SECONDS = 0.2  # until a silent subscription is probed again
@@ -74,7 +80,8 @@ class KernelClient:
     async def send(self, code: str, silent: bool) -> CellRequest:
         """Send a cell, which runs after the previous ones."""
         await self._connect()
-        message = self._session.msg("execute_request", execute_content(code, silent))
+        content, trace = execute_content(code, silent), dict(cell_trace.get())
+        message = self._session.msg("execute_request", content, metadata=trace)
         request = CellRequest(message["header"]["msg_id"], silent)
         self._pending[request.msg_id] = request
         assert self._shell is not None

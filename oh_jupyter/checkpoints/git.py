@@ -45,6 +45,7 @@ _ATTRIBUTES = "* -text !eol !filter !ident !working-tree-encoding\n"
 # Files that tools regenerate, and folders too large to check on each turn.
 _IGNORED = (
     *("__pycache__/", ".ipynb_checkpoints/", ".venv/", "node_modules/"),
+    "*.chat",  # of Jupyter AI, which writes in it during an agent's turn
     f"*{TEMPORARY_SUFFIX}",
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,10 @@ from oh_jupyter.kernel.action_methods import ActionMethods, KernelHost
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from acp.schema import SessionInfo
+
     from oh_jupyter.agents import AgentTurn, GuestAgents
+    from oh_jupyter.agents.options import AgentOption
     from oh_jupyter.checkpoints import Checkpoint, RewindPlan
     from oh_jupyter.client import Fleet
     from oh_jupyter.kernel.display.observations import Diff
@@ -51,7 +54,8 @@ class Oh(ActionMethods):
         agent: str | None = None,
         *,
         new: bool = False,
-        resume: bool = False,
+        resume: bool | str = False,
+        options: Mapping[str, str] | None = None,
         on_change: Callable[[AgentTurn], None] = lambda turn: None,
     ) -> AgentTurn:
         """Prompt a coding agent and wait for the end of its turn.
@@ -60,7 +64,9 @@ class Oh(ActionMethods):
             prompt: The prompt.
             agent: Name of the agent, such as claude or codex; None for the last one used.
             new: Start a new conversation.
-            resume: Resume the last conversation here, even from an earlier kernel.
+            resume: Resume the last conversation here, even from an earlier kernel, or the one with
+                this id.
+            options: Options of its session to set first, such as ``{"mode": "plan"}``; they stay.
             on_change: Called on another thread when the turn changes.
 
         Returns:
@@ -72,7 +78,7 @@ class Oh(ActionMethods):
         """
         from oh_jupyter.kernel.cells.question import asked_in_cell
 
-        request = self._prompt(prompt, agent, new, resume, on_change)
+        request = self._prompt(prompt, agent, new, resume, options, on_change)
         if self.host.in_agents_cell:
             return self._wait(request)
         with asked_in_cell(self._executor, self._runtime.submit):
@@ -84,7 +90,8 @@ class Oh(ActionMethods):
         agent: str | None = None,
         *,
         new: bool = False,
-        resume: bool = False,
+        resume: bool | str = False,
+        options: Mapping[str, str] | None = None,
         on_change: Callable[[AgentTurn], None] = lambda turn: None,
     ) -> Future[AgentTurn]:
         """Prompt a coding agent like ``agent``, without waiting.
@@ -93,20 +100,22 @@ class Oh(ActionMethods):
             prompt: The prompt.
             agent: Name of the agent; None for the last one used.
             new: Start a new conversation.
-            resume: Resume the last conversation here.
+            resume: Resume the last conversation here, or the one with this id.
+            options: Options of its session to set first.
             on_change: Called on another thread when the turn changes.
 
         Returns:
             A future of the turn; cancelling it cancels the turn.
         """
-        return self._runtime.submit(self._prompt(prompt, agent, new, resume, on_change))
+        return self._runtime.submit(self._prompt(prompt, agent, new, resume, options, on_change))
 
     def _prompt(
         self,
         prompt: str,
         agent: str | None,
         new: bool,
-        resume: bool,
+        resume: bool | str,
+        options: Mapping[str, str] | None,
         on_change: Callable[[AgentTurn], None],
     ) -> Coroutine[Any, Any, AgentTurn]:
         return self.agents.prompt(
@@ -114,6 +123,7 @@ class Oh(ActionMethods):
             agent,
             new=new,
             resume=resume,
+            options=options,
             context=self.host.agent_context,
             source=self._principal(),
             on_change=on_change,
@@ -134,6 +144,37 @@ class Oh(ActionMethods):
         if self._agents is None and agent is None:
             return []
         return self._wait(self.agents.stop(agent))
+
+    def agent_options(
+        self, agent: str, wanted: Mapping[str, str] | None = None
+    ) -> tuple[AgentOption, ...]:
+        """List the options of a running agent, such as mode and model, and set some of them.
+
+        Args:
+            agent: Name of the agent.
+            wanted: Options to set first, such as ``{"mode": "plan"}``.
+
+        Returns:
+            The options in the agent's order.
+
+        Raises:
+            AgentError: The agent is not running, is busy, or has no such option or value.
+        """
+        return self._wait(self.agents.choose(agent, wanted or {}))
+
+    def agent_sessions(self, agent: str) -> list[SessionInfo]:
+        """List an agent's conversations in this workspace; the agent is started if necessary.
+
+        Args:
+            agent: Name of the agent.
+
+        Returns:
+            The conversations, the latest first; ``agent(…, resume=session_id)`` resumes one.
+
+        Raises:
+            AgentError: The agent does not start, or does not list its conversations.
+        """
+        return self._wait(self.agents.list_sessions(agent))
 
     def fleet(
         self,

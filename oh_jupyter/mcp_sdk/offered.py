@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -45,22 +44,6 @@ class Retry:
 
     state: str = ""
     responses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-
-_TRACE_KEYS = {
-    "traceparent": re.compile(r"[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}"),
-    "tracestate": re.compile(r"[ -~]{1,512}"),
-    "baggage": re.compile(r"[ -~]{1,8192}"),
-}
-
-
-def trace_of(meta: Mapping[str, Any]) -> dict[str, str]:
-    """Return the W3C trace context in a request's ``_meta``, without what is malformed."""
-    return {
-        name: meta[name]
-        for name, form in _TRACE_KEYS.items()
-        if isinstance(meta.get(name), str) and form.fullmatch(meta[name])
-    }
 
 
 def form_content(action: str, content: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -19,8 +19,8 @@ from oh_jupyter.mcp_sdk.offered import (
     OfferedContext,
     OfferedTools,
     ToolRequest,
-    trace_of,
 )
+from oh_jupyter.trace_context import trace_of
 
 T = TypeVar("T")
 

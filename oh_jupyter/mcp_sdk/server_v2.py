@@ -20,8 +20,8 @@ from oh_jupyter.mcp_sdk.offered import (
     OfferedTools,
     Retry,
     ToolRequest,
-    trace_of,
 )
+from oh_jupyter.trace_context import trace_of
 
 T = TypeVar("T")
 

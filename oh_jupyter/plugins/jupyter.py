@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from oh_jupyter.cells import CellOutput, CellRunner, captured_outputs
 from oh_jupyter.cells.outputs import truncate_middle
+from oh_jupyter.cells.request import cell_trace
 from oh_jupyter.config import OUTPUT_LIMIT
 from oh_jupyter.errors import PluginError
 from oh_jupyter.events import IPythonRunCellAction, IPythonRunCellObservation
 from oh_jupyter.plugins.base import Plugin, PluginRequirement
+from oh_jupyter.trace_context import trace_of
 
 if TYPE_CHECKING:
     from oh_jupyter.cells.remote import RemoteKernel
@@ -105,7 +107,11 @@ class JupyterPlugin(Plugin):
 
     async def run(self, action: IPythonRunCellAction) -> IPythonRunCellObservation:
         """Run a cell, which its ``timeout`` interrupts; the caller adds the footer."""
-        output = await self._runner.run_cell(action.code, timeout=action.timeout)
+        token = cell_trace.set(trace_of(action.actor or {}))
+        try:
+            output = await self._runner.run_cell(action.code, timeout=action.timeout)
+        finally:
+            cell_trace.reset(token)
         captured = captured_outputs.get()
         if captured is not None:
             captured.append(output)

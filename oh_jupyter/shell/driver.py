@@ -83,6 +83,7 @@ class Command:
     killed_at_bytes: int | None = None  # memory usage when it was killed for exceeding the limit
     cancelled: bool = False  # interrupted because its task was cancelled
     is_exact: bool = False  # its output is reported unchanged and whole
+    variables: Mapping[str, str] = field(default_factory=dict)  # only for this command
 
     @property
     def done(self) -> bool:
@@ -153,8 +154,9 @@ class ShellDriver(ABC):
         """True while a command is running."""
         return self.command is not None and not self.command.done
 
-    def _new_command(self, text: str) -> Command:
-        self.command = Command(str(next(self._ids)), text, self._token)
+    def _new_command(self, text: str, variables: Mapping[str, str] | None = None) -> Command:
+        id = str(next(self._ids))
+        self.command = Command(id, text, self._token, variables=variables or {})
         return self.command
 
     def _split_output(self, data: bytes) -> None:
@@ -187,9 +189,17 @@ class ShellDriver(ABC):
 
     @abstractmethod
     def run(
-        self, text: str, exports: Mapping[str, str], status: int | None = None, setup: str = ""
+        self,
+        text: str,
+        exports: Mapping[str, str],
+        status: int | None = None,
+        setup: str = "",
+        variables: Mapping[str, str] | None = None,
     ) -> Command:
-        """Run a command after hidden ``setup`` lines, with ``status`` as the last exit status."""
+        """Run a command after hidden ``setup`` lines, with ``status`` as the last exit status.
+
+        ``exports`` stay set, ``variables`` are only for this command.
+        """
 
     @abstractmethod
     def type_line(self, text: str) -> None:

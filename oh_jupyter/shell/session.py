@@ -45,6 +45,7 @@ from oh_jupyter.shell.replies import (
     unfinished_reply,
 )
 from oh_jupyter.shell.supervisor import ShellSupervisor
+from oh_jupyter.trace_context import trace_variables
 
 T = TypeVar("T")
 
@@ -446,7 +447,10 @@ class ShellSession:
         supervisor = self._open()
         if supervisor.shell.exit_code is not None:
             await supervisor.restart()
-        command = supervisor.run(text) if key is None else supervisor.press(key)
+        if key is None:
+            command = supervisor.run(text, variables=trace_variables(action.actor))
+        else:
+            command = supervisor.press(key)
         command.is_exact = action.exact
         self._command = command
         displayed = self.dialect.displayed(text)

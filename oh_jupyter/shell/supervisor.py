@@ -193,10 +193,12 @@ class ShellSupervisor:
         await self.start()
         self._restarted = True
 
-    def run(self, text: str, setup: str = "") -> Command:
-        """Run a command; the previous one must be done."""
+    def run(
+        self, text: str, setup: str = "", variables: Mapping[str, str] | None = None
+    ) -> Command:
+        """Run a command, with environment variables only for it; the previous must be done."""
         exports, self._pending_exports = self._pending_exports, {}
-        command = self.shell.run(text, exports, setup=setup)
+        command = self.shell.run(text, exports, setup=setup, variables=variables)
         if self._max_memory_mb is not None:
             self._guard_memory(command, self._max_memory_mb * 1024**2)
         return command

@@ -17,7 +17,11 @@ from oh_jupyter.testing import wait_until
 
 
 def start_kernel(folder: Path, confirmation: str) -> LiveKernel:
-    agents = {"scripted": command(SCRIPTED), "broken": command(BROKEN, "dies")}
+    agents = {
+        "scripted": command(SCRIPTED),
+        "optional": command(SCRIPTED, "--options"),
+        "broken": command(BROKEN, "dies"),
+    }
     os.environ["OH_JUPYTER_AGENTS"] = json.dumps(agents)
     os.environ["OH_JUPYTER_CONFIRMATION"] = confirmation
     try:
@@ -99,6 +103,33 @@ def test_the_agent_is_told_where_it_is_once(kernel: LiveKernel) -> None:
     assert "temperatures" in said
     assert "You said" in kernel.execute("%oh_agent --new scripted x")
     assert "temperatures" not in kernel.execute("print(oh.agent('x').text)")
+
+
+def test_options_of_the_agent(kernel: LiveKernel) -> None:
+    line = "%oh_agent --new --mode plan optional --effort high --set web=on options"
+    assert "mode plan, model small, reasoning high, web True" in kernel.execute(line)
+    # They stay, and the agent's name is not needed any more.
+    assert "model large" not in kernel.execute("%oh_agent options")
+    shown = kernel.execute('%oh_agent --mode default --model large "options"')
+    assert "mode default, model large" in shown
+    table = kernel.execute("%oh_agent options")
+    assert "reasoning" in table
+    assert "low, high" in table
+    assert "low" in kernel.execute("%oh_agent --effort low options").split("reasoning")[1][:8]
+    kernel.execute("%oh_agent --effort high options")
+    assert "default, large, high" in kernel.execute("%oh_agent list")
+    found = kernel.client.complete("%oh_agent --mode pl", reply=True, timeout=60)
+    assert found["content"]["matches"] == ["plan"]
+    assert "say which agent" not in kernel.execute("%oh_agent sessions optional")
+    assert "OPTION=VALUE" in kernel.execute("%oh_agent --set web optional hello")
+    assert "has no mode 'plam'. Choose one of: default, plan" in kernel.execute(
+        "%oh_agent --mode plam optional hello"
+    )
+    assert "is not running" in kernel.execute("%oh_agent options codex")
+    _, listed = kernel.ask("agents")
+    (optional,) = [each for each in listed["agents"] if each["name"] == "optional"]
+    assert [each["id"] for each in optional["options"]] == ["mode", "model", "reasoning", "web"]
+    kernel.execute("%oh_agent stop optional")
 
 
 def test_fix_is_about_the_cell_that_failed(kernel: LiveKernel) -> None:
@@ -331,6 +362,26 @@ def test_the_panel_and_the_magic_have_one_conversation(kernel: LiveKernel) -> No
     assert [each["prompt"] for each in found["turns"][-2:]] == ["prompts", "prompts\nrun echo hi"]
     states = {each["name"]: each["state"] for each in found["agents"]}
     assert (states["scripted"], "claude" in states) == ("ready", True)
+
+
+def test_a_prompt_is_followed_by_its_key(asking: LiveKernel) -> None:
+    """As Jupyter AI's persona does, whose request for the progress may arrive first."""
+    follower = asking.send("follow_turn", of="a-prompt", wait=60)
+    prompt = asking.send("prompt_agent", text="run sudo -n true", agent="scripted", key="a-prompt")
+    fields, _ = asking.reply(follower)
+    waiting: list[dict[str, Any]] = []
+    while not waiting:
+        fields, turn = asking.ask("follow_turn", of="a-prompt", known=fields["state"], wait=60)
+        waiting = fields["waiting"]
+    assert turn["parts"][-1]["title"] == "sudo -n true"
+    assert waiting[0]["reason"] == "it becomes another user"
+    asking.ask("confirm", id=waiting[0]["id"], approve=False)
+    _, ended = asking.reply(prompt)
+    assert ended["stop_reason"] == "end_turn"
+    fields, turn = asking.ask("follow_turn", of="a-prompt", known="")
+    assert (fields["ended"], fields["waiting"], turn) == (True, [], None)
+    fields, _ = asking.ask("follow_turn", of="a-prompt", wait="long")
+    assert fields["field"] == "wait"
 
 
 def test_the_panel_interrupts_a_turn_and_the_agent_stays(kernel: LiveKernel) -> None:

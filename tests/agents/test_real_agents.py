@@ -253,6 +253,20 @@ def test_an_undone_turn_is_absent_from_what_its_model_receives(
     assert "What was said before" not in prompt
 
 
+def test_its_model_and_effort_are_chosen(notebook: Notebook, agent: str) -> None:
+    model = {"claude": "sonnet", "codex": "gpt-5.2"}[agent]
+    notebook.model.steps = ["first", "second", "third"]
+    notebook.execute(f"%oh_agent --new --model {model} --effort high {agent} look")
+    assert model in notebook.model.requests[-1]["model"]
+    notebook.execute("%oh_agent look again")
+    assert model in notebook.model.requests[-1]["model"]
+    shown = notebook.execute("%oh_agent options")
+    assert "xhigh" in shown
+    if agent == "codex":
+        assert notebook.model.requests[-1]["reasoning"]["effort"] == "high"
+    assert "You are a guest" in notebook.execute("%oh_agent sessions")
+
+
 def test_its_own_tools_are_off(notebook: Notebook, agent: str) -> None:
     notebook.model.steps += ["Hello."]
     notebook.execute(f"%oh_agent --new {agent} hello")

@@ -77,3 +77,25 @@ async def test_the_trace_of_a_call_is_in_the_log(
     actor = action["oh_jupyter"]["actor"]
     names = ("traceparent", "tracestate", "baggage")
     assert {name: actor[name] for name in names if name in actor} == recorded
+
+
+async def test_programs_of_a_traced_call_have_the_trace_in_their_environment(
+    mcp_url, jp_auth_header
+) -> None:
+    show = "printenv TRACEPARENT BAGGAGE"
+    cell = f"import subprocess; print(subprocess.run({show!r}.split(), capture_output=True).stdout)"
+    expected = f"{TRACE['traceparent']}\n{TRACE['baggage']}\n"
+
+    async with opened(mcp_url, jp_auth_header, "2025-11-25") as request:
+
+        async def text_of(tool: str, arguments: dict[str, str], **meta: Any) -> str:
+            call = {"name": tool, "arguments": arguments, **meta}
+            return str((await request("tools/call", call))["content"][0]["text"])
+
+        for _ in range(2):
+            shown = await text_of("run", {"command": show}, _meta=TRACE)
+            assert shown.startswith(expected)
+            assert not (await text_of("run", {"command": show})).startswith(expected)
+            shown = await text_of("run_ipython", {"code": cell}, _meta=TRACE)
+            assert shown.startswith(repr(expected.encode()))
+            assert (await text_of("run_ipython", {"code": cell})).startswith("b''")

@@ -41,6 +41,7 @@ def test_typed_lines_parse_and_are_one_ascii_line_each():
     for typed in (
         powershell_script.typed_script(TOKEN),
         powershell_script.typed_command(TOKEN, "7", "echo 'é'\n\"$x`\"", {"A": "1\n2"}),
+        powershell_script.typed_command(TOKEN, "8", "echo", {}, {"TRACEPARENT": "00-1"}),
     ):
         text = typed.decode("ascii")
         assert text.endswith("\n")

@@ -55,6 +55,15 @@ def test_commands(run, command, content, exit_code):
     assert (observation.content, observation.exit_code) == (content, exit_code)
 
 
+def test_the_trace_context_is_there_for_its_command_only(run, session):
+    traced = CmdRunAction("$env:TRACEPARENT; $env:BAGGAGE")
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    traced.actor = {"traceparent": parent, "baggage": "user=ann"}
+    run("$env:BAGGAGE = 'mine'")
+    assert session.execute(traced).content == f"{parent}\nuser=ann"
+    assert run('"$env:TRACEPARENT|$env:BAGGAGE"').content == "|mine"
+
+
 def test_state_and_directory(run, session):
     run("$x = 5; function f { 'f' + $args[0] }; [void](mkdir sub); cd sub; $env:A = 'b'")
     assert session.cwd == os.path.join(session.work_dir, "sub")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,7 +15,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.outputs import OutputCollector
-from oh_jupyter.cells.request import AGENT_USERNAME, stores_history
+from oh_jupyter.cells.request import AGENT_USERNAME, cell_trace, stores_history
 from oh_jupyter.cells.zmq import KernelClient
 from oh_jupyter.errors import PluginError, RuntimeClosedError
 from oh_jupyter.events.action import progress
@@ -28,6 +28,7 @@ from oh_jupyter.kernel.cells.inline import next_number, run_inline
 from oh_jupyter.kernel.cells.live_output import followed
 from oh_jupyter.kernel.cells.main_thread import MainThreadWait, interrupt_main_thread
 from oh_jupyter.runtime.execution import current_execution
+from oh_jupyter.trace_context import in_environment, trace_variables
 
 MAX_LINE_CHARS = 200
 """Characters of a cell's first line in a summary."""
@@ -106,12 +107,22 @@ class ShellCells:
         # Read here, because the main thread has the context of the waiting magic.
         is_agents = current_execution.get().principal != "user"
         numbered = stores_history.get() and not silent and self._guard is not None
+        variables = {} if silent else trace_variables(cell_trace.get())
         report_start = progress.get().begin
         while (wait := MainThreadWait.current()) is not None:
             run = partial(run_inline, self._shell, code, timeout, silent, outputs=OutputCollector())
             around = partial(self.around, code) if is_agents and not silent else nullcontext
             call = wait.call(
-                partial(self._run_inline, code, run, is_agents, around, numbered, report_start)
+                partial(
+                    self._run_inline,
+                    code,
+                    run,
+                    is_agents,
+                    around,
+                    variables,
+                    numbered,
+                    report_start,
+                )
             )
             try:
                 return await asyncio.wrap_future(call.future)
@@ -137,6 +148,7 @@ class ShellCells:
         run: partial[CellOutput],
         is_agents: bool,
         around: Callable[[], AbstractContextManager[None]],
+        variables: Mapping[str, str],
         numbered: bool,
         report_start: Callable[[], None],
     ) -> CellOutput:
@@ -147,7 +159,7 @@ class ShellCells:
         self._inline.append(outputs)
         self._inline_cells.append(RunningCell(code, time.monotonic(), is_agents, output=outputs))
         try:
-            with around():
+            with in_environment(variables), around():
                 return run(number=next_number(self._shell) if numbered else None)
         finally:
             self._inline_cells.pop()
@@ -220,6 +232,8 @@ class _ExecutionGuard:
                     stack.enter_context(chunked_streams())
                     stack.enter_context(replied_at_once(self._kernel))
                     if not content.get("silent"):
+                        variables = trace_variables(parent["metadata"])
+                        stack.enter_context(in_environment(variables))
                         stack.enter_context(self._cells.around(content["code"]))
                 if running is not None:
                     stack.enter_context(followed(running.output.add_stream))

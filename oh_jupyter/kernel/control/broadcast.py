@@ -124,7 +124,11 @@ def turn_fields(turn: AgentTurn) -> dict[str, Any]:
         "cost",
         "currency",
         "usage",
+        "context_tokens",
+        "context_size",
         "undone",
+        "checkpoint",
+        "changed_by_commands",
     )
     return {
         **{name: getattr(turn, name) for name in names},

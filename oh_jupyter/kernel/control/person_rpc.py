@@ -6,6 +6,7 @@ REST does not offer them, because the holder of the server's token may be an age
 from __future__ import annotations
 
 import base64
+from dataclasses import asdict
 from typing import Any
 
 from oh_jupyter.agents import GuestAgents
@@ -14,6 +15,7 @@ from oh_jupyter.errors import BrowserError, WireError
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.broadcast import turn_fields
 from oh_jupyter.kernel.control.rpc import Request, operation
+from oh_jupyter.kernel.control.turn_follow import followed
 
 ACT_TIMEOUT_SECONDS = 60.0
 MAX_WATCH_SECONDS = 60.0
@@ -38,9 +40,19 @@ async def _prompt(request: Request) -> Reply:
     if agent is not None and not isinstance(agent, str):
         raise WireError("'agent' must be a name, or null for the last one used", "agent")
     new, resume, text = request.flag("new"), request.flag("resume"), request.text("text")
-    turn = await oh.agents.prompt(
-        text, agent, context=oh.host.agent_context, new=new, resume=resume
-    )
+    options = request.fields.get("options") or {}
+    if not isinstance(options, dict) or not all(isinstance(each, str) for each in options.values()):
+        raise WireError("'options' must be an object of strings", "options")
+    with followed(request.fields.get("key")) as follower:
+        turn = await oh.agents.prompt(
+            text,
+            agent,
+            context=oh.host.agent_context,
+            new=new,
+            resume=resume,
+            options=options,
+            on_change=follower.change,
+        )
     return Reply(body=encode_json(turn_fields(turn)))
 
 
@@ -52,14 +64,16 @@ async def _interrupt(request: Request) -> Reply:
 
 
 def _states(agents: GuestAgents) -> list[dict[str, Any]]:
-    """Return each agent's name, state, and installation command."""
+    """Return each agent's name, state, installation command, and the options of its session."""
     states = []
     for name, command in agents.known().items():
         session = agents.at_work.get(name)
         state = "installed" if command.is_installed else "missing"
         if session is not None:
             state = "busy" if session.is_busy else "ready"
-        states.append({"name": name, "state": state, "installation": command.installation})
+        options = [] if session is None else [asdict(option) for option in session.options]
+        described = {"installation": command.installation, "options": options}
+        states.append({"name": name, "state": state, **described})
     return states
 
 

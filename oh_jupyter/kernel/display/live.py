@@ -191,6 +191,8 @@ def _remarks(turn: AgentTurn) -> list[str]:
         remarks.append("[more than is kept]")
     if turn.cost is not None and turn.stop_reason:
         remarks.append(f"[{number_text(turn.cost)} {turn.currency}]")
+    if turn.stop_reason and 100 * turn.context_tokens >= turn.context_size > 0:
+        remarks.append(f"[context {turn.context_tokens / turn.context_size:.0%}]")
     return remarks
 
 

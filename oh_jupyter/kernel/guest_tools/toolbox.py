@@ -167,7 +167,8 @@ class GuestToolbox:
         client = call.client[:MAX_CLIENT_CHARS]
         actions = CallActions()
         current_actions.set(actions)
-        current_actor.set({**self._caller.actor, **({"client": client} if client else {})})
+        named = {"client": client} if client else {}
+        current_actor.set({**self._caller.actor, **named, **call.trace})
         _client.set(client)
         short_switch_interval.acquire()
         try:

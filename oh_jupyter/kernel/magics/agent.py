@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import traceback
+from argparse import Namespace
+from functools import partial
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -28,18 +30,27 @@ from oh_jupyter.kernel.magics.options import (
     unquoted,
 )
 
-_CONVERSATION = ("--new", "--continue")
+_CONVERSATION = ("--new", "--continue", "--resume", "--mode", "--model", "--effort", "--set")
+_OPTIONS = ("mode", "model", "effort")
+"""Options of an agent's session with a name of their own."""
 _COMMANDS = {
     "fix": MagicCommand(
         "[NAME]", "Ask about the last cell that failed.", "%oh_agent fix", _CONVERSATION
     ),
     "list": MagicCommand("", "List the agents, and how to install them.", "%oh_agent list"),
+    "options": MagicCommand(
+        "[NAME]", "List a running agent's options, set those before it.", "%oh_agent options"
+    ),
+    "sessions": MagicCommand(
+        "[NAME]", "List an agent's earlier conversations here.", "%oh_agent sessions codex"
+    ),
     "stop": MagicCommand("[NAME]", "Stop an agent and its turn.", "%oh_agent stop claude"),
     "use": MagicCommand(
         "NAME", "Select the agent for prompts without a name.", "%oh_agent use codex"
     ),
 }
 _MAX_TRACEBACK_CHARS = 6000
+_MAX_TITLE_CHARS = 80
 
 
 @magics_class
@@ -51,7 +62,10 @@ class AgentMagics(OhMagics):
         self._shown: AgentTurn | None = None
         self.complete(
             "oh_agent",
-            {"NAME": one_of(self.oh.agents.known)},
+            {
+                "NAME": one_of(self.oh.agents.known),
+                **{name.upper(): one_of(partial(self._choices, name)) for name in _OPTIONS},
+            },
             arguments="NAME",
             leading_options=True,
         )
@@ -77,6 +91,7 @@ class AgentMagics(OhMagics):
         examples="""
         %oh_agent claude "why is df empty?"
         %oh_agent --new codex "write tests for shop.py" &
+        %oh_agent --mode plan --model opus claude "restructure the notebook"
         """,
         is_leading=True,
     )
@@ -88,6 +103,11 @@ class AgentMagics(OhMagics):
         dest="resume",
         help="resume the last conversation here, even from an earlier kernel",
     )
+    @argument("-r", "--resume", metavar="SESSION", dest="session", help="resume this conversation")
+    @argument("--mode", metavar="MODE", help="the agent's mode from now on, such as plan")
+    @argument("--model", metavar="MODEL", help="its model from now on")
+    @argument("--effort", metavar="EFFORT", help="how long it thinks from now on, such as high")
+    @argument("--set", metavar="OPTION=VALUE", dest="other", help="another option of the agent")
     @line_cell_magic
     def oh_agent(self, line: str, cell: str | None = None) -> Any:
         """Prompt a coding agent, which works in this kernel while the cell shows its progress.
@@ -105,7 +125,7 @@ class AgentMagics(OhMagics):
         if options.help or (word in _COMMANDS and more.strip() in ("-h", "--help")):
             return print_help(self.oh_agent, word)
         if cell is None and word in _COMMANDS and self._is_command(word, more):
-            return self._run_command(word, more.strip(), options.new, options.resume)
+            return self._run_command(word, more.strip(), _settings(options))
         in_background = re.search(r"(^|\s)&\s*$", rest) is not None
         if in_background:
             rest = rest.rstrip().removesuffix("&")
@@ -114,16 +134,17 @@ class AgentMagics(OhMagics):
         if name is not None and more.lstrip().startswith("-"):
             later, rest = leading_options(self.oh_agent, more)
             prompt = unquoted(rest.strip())
-            options.new, options.resume = options.new or later.new, options.resume or later.resume
+            for each, value in vars(later).items():
+                setattr(options, each, value or getattr(options, each))
         if cell is not None:
             prompt = "\n".join(filter(None, (prompt, cell.strip("\n"))))
         if in_background:
-            return self._start(prompt, name, options.new, options.resume)
-        return self._ask(prompt, name, options.new, options.resume)
+            return self._start(prompt, name, _settings(options))
+        return self._ask(prompt, name, _settings(options))
 
     def _is_command(self, word: str, more: str) -> bool:
         """Return whether a line is a command; "fix that" and "list the files" are prompts."""
-        names_one = word in ("stop", "use") and len(more.split()) == 1
+        names_one = word in ("stop", "use", "options", "sessions") and len(more.split()) == 1
         return not more.strip() or names_one or more.strip() in self.oh.agents.known()
 
     def _addressed(self, word: str, whole: str, more: str) -> tuple[str | None, str]:
@@ -147,9 +168,13 @@ class AgentMagics(OhMagics):
                 )
         return None, unquoted(whole)
 
-    def _run_command(self, command: str, name: str, new: bool, resume: bool) -> Any:
+    def _run_command(self, command: str, name: str, settings: dict[str, Any]) -> Any:
         if command == "fix":
-            return self._ask(self._failure(), name or None, new, resume)
+            return self._ask(self._failure(), name or None, settings)
+        if command == "options":
+            return self._options_table(self._named(name), settings["options"])
+        if command == "sessions":
+            return self._sessions_table(name)
         if command == "use":
             if not name:
                 raise UsageError("say which agent: %oh_agent use NAME")
@@ -170,8 +195,34 @@ class AgentMagics(OhMagics):
                 state = "installed" if is_installed else "not installed"
             mark = "•" if name == agents.current else ""
             how = "" if is_installed else command.installation
-            rows.append((mark, name, state, " ".join(command.command)[:60], how))
-        return Table(("", "agent", "state", "command", "install with"), tuple(rows))
+            offered = () if session is None else map(session.option, _OPTIONS)
+            set_to = ", ".join(option.current for option in offered if option is not None)
+            rows.append((mark, name, state, set_to, " ".join(command.command)[:60], how))
+        return Table(("", "agent", "state", "set to", "command", "install with"), tuple(rows))
+
+    def _choices(self, option: str) -> list[str]:
+        return self.oh.agents.choices(option)
+
+    def _named(self, name: str) -> str:
+        """Return the agent that a command names, or the current one."""
+        known = name or self.oh.agents.current
+        if known is None:
+            raise UsageError("say which agent, for example: %oh_agent options claude")
+        return known
+
+    def _options_table(self, name: str, wanted: dict[str, str]) -> Table:
+        rows = [
+            (option.id, option.current, ", ".join(each.value for each in option.choices))
+            for option in self.oh.agent_options(name, wanted)
+        ]
+        return Table(("option", "current", "values"), tuple(rows))
+
+    def _sessions_table(self, name: str) -> Table:
+        rows = [
+            (each.session_id, each.updated_at or "", (each.title or "")[:_MAX_TITLE_CHARS])
+            for each in self.oh.agent_sessions(self._named(name))
+        ]
+        return Table(("session", "updated", "title"), tuple(rows))
 
     def _failure(self) -> str:
         if self.recent_cells.failed is None:
@@ -187,12 +238,12 @@ class AgentMagics(OhMagics):
             f"```python\n{code.strip()}\n```\n\n```\n{text.strip()}\n```"
         )
 
-    def _ask(self, prompt: str, name: str | None, new: bool, resume: bool) -> AgentTurn:
+    def _ask(self, prompt: str, name: str | None, settings: dict[str, Any]) -> AgentTurn:
         shell: Any = self.shell
         live = LiveTurn(shell)
         try:
             live.announce(f"{name or 'The agent'} starts …")
-            turn = self.oh.agent(prompt, name, new=new, resume=resume, on_change=live.update)
+            turn = self.oh.agent(prompt, name, **settings, on_change=live.update)
         except BaseException:
             if live.turn is not None:  # its partial result
                 live.finish(live.turn)
@@ -203,11 +254,22 @@ class AgentMagics(OhMagics):
         self._shown = turn
         return turn
 
-    def _start(self, prompt: str, name: str | None, new: bool, resume: bool) -> None:
+    def _start(self, prompt: str, name: str | None, settings: dict[str, Any]) -> None:
         """Prompt an agent in the background, and show its progress in this cell."""
         shell: Any = self.shell
         live = LiveTurn(shell)
-        future = self.oh.start_agent(prompt, name, new=new, resume=resume, on_change=live.update)
+        future = self.oh.start_agent(prompt, name, **settings, on_change=live.update)
         future.add_done_callback(
             lambda ended: live.end(None if ended.cancelled() else ended.exception())
         )
+
+
+def _settings(options: Namespace) -> dict[str, Any]:
+    """Return the parsed options of a line as arguments of a prompt."""
+    chosen = {name: getattr(options, name) for name in _OPTIONS if getattr(options, name)}
+    if options.other:
+        name, equals, value = options.other.partition("=")
+        if not equals:
+            raise UsageError(f"--set takes OPTION=VALUE, not {options.other!r}")
+        chosen[name] = value
+    return {"new": options.new, "resume": options.session or options.resume, "options": chosen}

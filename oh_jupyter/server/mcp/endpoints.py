@@ -326,8 +326,9 @@ class Endpoints:
     ) -> None:
         """Make no endpoint yet; ``touch`` is called when a kernel gets something to do.
 
-        ``list_skills`` lists the agent skills for every client, not only on request;
-        ``approval_by_client`` lets clients ask their person about waiting Actions.
+        ``notebooks`` are the server's open ones. ``list_skills`` lists the agent skills for every
+        client, not only on request; ``approval_by_client`` lets clients ask their person about
+        waiting Actions.
         """
         self.list_skills = list_skills
         self._approval_by_client = approval_by_client
@@ -335,7 +336,7 @@ class Endpoints:
         self._router = router
         self._touch = touch
         self._unsaved = unsaved
-        self._notebooks = notebooks
+        self.notebooks = notebooks
         self._tasks = CallTasks()
         self._endpoints: dict[str | None, McpEndpoint] = {}
         self._starting = asyncio.Lock()
@@ -368,7 +369,7 @@ class Endpoints:
     def _toolbox(self, kernel: ServerKernel) -> Toolbox:
         from oh_jupyter.mcp_tools.tool_list import all_tools
 
-        fixed = all_tools(self._notebooks, kernel)
+        fixed = all_tools(self.notebooks, kernel)
         taken = [tool.name for tool in fixed]
         source = ToolsInKernel(kernel, taken)
         return Toolbox(fixed, source, self._around_call, "server", on_close=kernel.close)

@@ -51,6 +51,24 @@ OH_begin() {
 OH_join() {
   \builtin printf -v OH_text %s "$@"
 }
+OH_lend() {
+  OH_state=
+  if [[ ${!1+x} ]]; then
+    OH_state=$(\builtin declare -p "$1")
+    OH_state=${OH_state%%"$1"*}
+  fi
+  OH_before=${!1-}
+  \builtin printf -v "$1" %s "$2" || \builtin return 0
+  \builtin export "$1"
+  OH_lent+=("$1" "$2" "$OH_state" "$OH_before")
+}
+OH_return() {
+  # A value that the command has changed stays.
+  if [[ ${!1-} == "$2" ]]; then
+    if [[ $3 ]]; then \builtin printf -v "$1" %s "$4"; else \builtin unset -v "$1"; fi
+    if [[ $3 && $3 != *x* ]]; then \builtin export -n "$1"; fi
+  fi
+}
 OH_reclaim() {
   # In POSIX mode, ``unset`` is found before functions.
   OH_options=:$SHELLOPTS:$BASHOPTS:
@@ -69,6 +87,10 @@ OH_end() {
   \builtin eval 'OH_works+=2'
   [[ $OH_works == 12 ]] || OH_reclaim
   OH_ps1=${PS1-} OH_ps2=${PS2-}
+  while ((${#OH_lent[@]})); do
+    OH_return "${OH_lent[@]:0:4}"
+    OH_lent=("${OH_lent[@]:4}")
+  done
   {
     \builtin printf '%s\0' OH "$OH_id" "$1" "${!-}" "${PATH-}" "${PWD-}"
     \builtin printf -v PS1 %s '' || OH_expand PS1
@@ -109,13 +131,15 @@ else
     fi
   }
 fi
-\builtin readonly -f OH_expand OH_begin OH_join OH_reclaim OH_end OH_prompt OH_install
+\builtin readonly -f OH_expand OH_begin OH_join OH_lend OH_return OH_reclaim OH_end OH_prompt
+\builtin readonly -f OH_install
 \builtin set +o history +H
 \builtin unset HISTFILE
 if [[ 'FIRST' && ${PATH-} != 'FIRST' && ${PATH-} != 'FIRST':* ]]; then
   \builtin printf -v PATH %s 'FIRST' "${PATH:+:$PATH}"
 fi
 OH_id=0
+OH_lent=(LENT)
 OH_end 0 ''
 } >/dev/null 2>&1
 """
@@ -156,12 +180,21 @@ def typed_handshake(token: str, terminal: str) -> bytes:
 
 
 def typed_script(
-    token: str, terminal: str, report_line: str, path_directory: str | None = None
+    token: str,
+    terminal: str,
+    report_line: str,
+    path_directory: str | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Return the line to type to install the functions; command 0 reports its completion."""
+    """Return the line to type to install the functions; command 0 reports its completion.
+
+    It removes ``variables``, which a bash started by ``exec`` has from that command.
+    """
     script = re.sub(r"\bOH(?=\b|_)", token, SCRIPT)
     script = script.replace("'MAIN'", f"'{terminal}'").replace("'LINE'", f"'{report_line}'")
     script = script.replace("'FIRST'", shlex.quote(path_directory or ""))
+    lent = " ".join(f"{name} {shlex.quote(v)} '' ''" for name, v in (variables or {}).items())
+    script = script.replace("(LENT)", f"({lent})")
     return _typed_eval(script)
 
 
@@ -184,9 +217,18 @@ def typed_command(
     return _typed_eval(begin + text, token, f"; {end}")
 
 
-def setup_lines(token: str, exports: Mapping[str, str], status: int | None) -> str:
-    """Return ``setup`` lines that export variables and set the last exit status."""
+def setup_lines(
+    token: str,
+    exports: Mapping[str, str],
+    status: int | None,
+    variables: Mapping[str, str] | None = None,
+) -> str:
+    """Return ``setup`` lines that export variables and set the last exit status.
+
+    ``variables`` have their previous values again when the command has ended.
+    """
     lines = [f"\\builtin export {name}={shlex.quote(v)}\n" for name, v in exports.items()]
+    lines += [f"{token}_lend {name} {shlex.quote(v)}\n" for name, v in (variables or {}).items()]
     if status is not None:
         lines.append(f"{token}_status={status}\n")
     return "".join(lines)

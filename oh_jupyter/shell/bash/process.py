@@ -99,9 +99,14 @@ class Bash(ShellDriver):
         return self.command
 
     def run(  # noqa: D102
-        self, text: str, exports: Mapping[str, str], status: int | None = None, setup: str = ""
+        self,
+        text: str,
+        exports: Mapping[str, str],
+        status: int | None = None,
+        setup: str = "",
+        variables: Mapping[str, str] | None = None,
     ) -> Command:
-        command = self._new_command(text)
+        command = self._new_command(text, variables)
         self._takes_pastes = False
         self._pre_start_output = []
         self._typed = typed_command(
@@ -109,7 +114,7 @@ class Bash(ShellDriver):
             command.id,
             text,
             complete=is_complete(text),
-            setup=setup_lines(self._token, exports, status) + setup,
+            setup=setup_lines(self._token, exports, status, command.variables) + setup,
         )
         self._terminal.restore_modes()
         self._terminal.write(self._typed)
@@ -221,8 +226,10 @@ class Bash(ShellDriver):
                 # bash reads our line, so it is in the foreground.
                 self._pid = self._terminal.foreground()
                 self._exec_image = read_proc(self.pid, "auxv")
+            variables = None if command is None else command.variables
+            terminal, line = self._paths
             self._terminal.write(
-                typed_script(self._token, self._paths[0], self._paths[1], self._path_directory)
+                typed_script(self._token, terminal, line, self._path_directory, variables)
             )
         elif command is None or not self._belongs(marker.command_id, command):
             self._release_prompt(marker)

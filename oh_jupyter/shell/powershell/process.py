@@ -159,12 +159,17 @@ class PowerShell(ShellDriver):
         return self.command
 
     def run(  # noqa: D102
-        self, text: str, exports: Mapping[str, str], status: int | None = None, setup: str = ""
+        self,
+        text: str,
+        exports: Mapping[str, str],
+        status: int | None = None,
+        setup: str = "",
+        variables: Mapping[str, str] | None = None,
     ) -> Command:
-        command = self._new_command(text)
+        command = self._new_command(text, variables)
         self._interrupted = False
         self._status = status
-        self._input.write(typed_command(self._token, command.id, text, exports))
+        self._input.write(typed_command(self._token, command.id, text, exports, command.variables))
         return command
 
     def type_line(self, text: str) -> None:

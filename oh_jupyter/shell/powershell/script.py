@@ -28,7 +28,7 @@ WIDTH = 200
 
 # A boxed number is a new object after each program, which distinguishes it from a stale one.
 SCRIPT = r"""
-$global:OH = @{ id = '0'; ended = $true; code = 0; native = $null; refused = @() }
+$global:OH = @{ id = '0'; ended = $true; code = 0; native = $null; refused = @(); lent = @{} }
 try {
   if ([Environment]::OSVersion.Platform -eq 'Win32NT') {
     # Jupyter starts kernels with Ctrl-C ignored, and children inherit that.
@@ -85,19 +85,41 @@ function global:OH_split([string]$text, $ast) {
   return $pieces.ToArray()
 }
 
-function global:OH_begin([string]$id, [string]$encoded, [string]$variables) {
+function global:OH_export([string]$variables, $replaced) {
+  if (-not $variables) { return }
+  foreach ($variable in (OH_text $variables).Split([char]0)) {
+    $cut = $variable.IndexOf('=')
+    $name = $variable.Substring(0, $cut)
+    $value = $variable.Substring($cut + 1)
+    if ($null -ne $replaced) {
+      $replaced[$name] = @($value, [Environment]::GetEnvironmentVariable($name))
+    }
+    [Environment]::SetEnvironmentVariable($name, $value, 'Process')
+  }
+}
+
+function global:OH_return {
+  # A value that the command has changed stays.
+  $lent = $global:OH.lent
+  foreach ($name in $lent.Keys) {
+    if ([Environment]::GetEnvironmentVariable($name) -ceq $lent[$name][0]) {
+      [Environment]::SetEnvironmentVariable($name, $lent[$name][1], 'Process')
+    }
+  }
+  $global:OH.lent = @{}
+}
+
+function global:OH_begin(
+  [string]$id, [string]$encoded, [string]$variables, [string]$lent
+) {
   $state = $global:OH
   $state.id = $id
   $state.ended = $false
   $state.refused = @()
   $state.native = OH_value 'LASTEXITCODE'
-  if ($variables) {
-    foreach ($variable in (OH_text $variables).Split([char]0)) {
-      $cut = $variable.IndexOf('=')
-      [Environment]::SetEnvironmentVariable(
-        $variable.Substring(0, $cut), $variable.Substring($cut + 1), 'Process')
-    }
-  }
+  OH_export $variables $null
+  $state.lent = @{}
+  OH_export $lent $state.lent
   $text = OH_text $encoded
   $tokens = $null
   $problems = $null
@@ -153,6 +175,7 @@ function global:OH_prompt([bool]$succeeded) {
   $errors = OH_value 'Error'
   $known = if ($null -eq $errors) { 0 } else { $errors.Count }
   $code = if ($state.ended) { $state.code } else { OH_code $succeeded }
+  OH_return
   $values = [Collections.Generic.List[string]]::new()
   $values.Add([string]$code)
   $values.Add([string]$state.ended)
@@ -204,10 +227,24 @@ def script(token: str, path_directory: str | None = None) -> str:
     return text.replace("'FIRST'", "'" + (path_directory or "").replace("'", "''") + "'")
 
 
-def typed_command(token: str, command_id: str, text: str, exports: Mapping[str, str]) -> bytes:
-    """Return the line to type to run a command; values of ``exports`` are taken literally."""
-    variables = _encoded("\0".join(f"{name}={value}" for name, value in exports.items()))
-    return f". ({token}_begin {command_id} '{_encoded(text)}' '{variables}')\n".encode()
+def typed_command(
+    token: str,
+    command_id: str,
+    text: str,
+    exports: Mapping[str, str],
+    variables: Mapping[str, str] | None = None,
+) -> bytes:
+    """Return the line to type to run a command, with ``variables`` only for it.
+
+    Values are taken literally.
+    """
+    values = [text, _assignments(exports), *([_assignments(variables)] if variables else [])]
+    arguments = " ".join(f"'{_encoded(value)}'" for value in values)
+    return f". ({token}_begin {command_id} {arguments})\n".encode()
+
+
+def _assignments(variables: Mapping[str, str]) -> str:
+    return "\0".join(f"{name}={value}" for name, value in variables.items())
 
 
 def _encoded(text: str) -> str:

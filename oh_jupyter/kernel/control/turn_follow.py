@@ -1,0 +1,116 @@
+"""Following of an agent's turn by a client without a connection to IOPub, such as a persona."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from oh_jupyter.agents import AgentTurn
+from oh_jupyter.background import Watchers, wait_while
+from oh_jupyter.control_messages import Reply
+from oh_jupyter.errors import WireError
+from oh_jupyter.events.json import encode_json
+from oh_jupyter.kernel.control.broadcast import SEND_INTERVAL_SECONDS, turn_fields
+from oh_jupyter.kernel.control.rpc import Request, operation
+from oh_jupyter.runtime.confirmation import PendingAction
+
+MAX_FOLLOW_SECONDS = 60.0
+
+
+class FollowedTurn:
+    """A running prompt, whose turn may not have started yet."""
+
+    def __init__(self) -> None:
+        self.turn: AgentTurn | None = None
+        self.is_ended = False
+        self.version = 0
+        self.watchers: Watchers[[]] = Watchers()
+
+    def change(self, turn: AgentTurn) -> None:
+        """Note a change of the turn."""
+        self.turn = turn
+        self._tell()
+
+    def end(self) -> None:
+        """Note the end of the prompt."""
+        self.is_ended = True
+        self._tell()
+
+    def _tell(self) -> None:
+        self.version += 1
+        self.watchers.tell()
+
+
+_followed: dict[str, FollowedTurn] = {}
+"""Running prompts by the key of their request."""
+
+_on_prompt: Watchers[[]] = Watchers()
+
+
+@contextmanager
+def followed(key: object) -> Iterator[FollowedTurn]:
+    """Let a prompt be followed by its key, if it has one, until its end."""
+    turn = FollowedTurn()
+    if isinstance(key, str):
+        _followed[key] = turn
+        _on_prompt.tell()
+    try:
+        yield turn
+    finally:
+        turn.end()
+        if isinstance(key, str):
+            del _followed[key]
+
+
+@operation("follow_turn")
+async def _follow(request: Request) -> Reply:
+    """Wait up to ``wait`` seconds until a prompt's turn has another state than ``known``.
+
+    ``of`` is the key of the prompt's request, which may arrive later. The reply has the turn, the
+    Actions of its agent that wait for a person, and ``ended`` if there is no such prompt.
+    """
+    key, seconds = request.text("of"), request.fields.get("wait", 0)
+    if not isinstance(seconds, int | float):
+        raise WireError("'wait' must be a number of seconds", "wait")
+    seconds = min(seconds, MAX_FOLLOW_SECONDS)
+    await wait_while(_on_prompt.add, lambda: key not in _followed, seconds)
+    entry = _followed.get(key)
+    if entry is None:
+        return Reply({"ended": True, "waiting": [], "state": ""}, encode_json(None))
+    confirmations = request.runtime.executor.confirmations
+
+    def waiting() -> dict[int, PendingAction]:
+        name = "" if entry.turn is None else entry.turn.agent
+        return {
+            id: pending
+            for id, pending in confirmations.waiting.items()
+            if str((pending.action.actor or {}).get("guest", "")).rpartition("-")[0] == name
+        }
+
+    def state() -> str:
+        return f"{entry.version} {sorted(waiting())}"
+
+    def subscribe(callback: Callable[[], None]) -> Callable[[], None]:
+        ends = [entry.watchers.add(callback), confirmations.on_question(callback)]
+
+        def end_all() -> None:
+            for end in ends:
+                end()
+
+        return end_all
+
+    known = request.fields.get("known")
+    await wait_while(subscribe, lambda: state() == known, seconds)
+    if not entry.is_ended:
+        await asyncio.sleep(SEND_INTERVAL_SECONDS)  # gather the changes that follow at once
+    fields: dict[str, Any] = {
+        "state": state(),
+        "ended": entry.is_ended,
+        "waiting": [
+            {"id": id, "message": pending.action.message, "reason": pending.reason}
+            for id, pending in waiting().items()
+        ],
+    }
+    return Reply(fields, encode_json(None if entry.turn is None else turn_fields(entry.turn)))

@@ -1,0 +1,6 @@
+"""Jupyter AI: a persona in its chat that works in the kernel of an open notebook.
+
+``persona`` is the class that Jupyter AI finds by the entry point group ``jupyter_ai.personas``,
+``notebook_choice`` finds the notebook that a message means, and ``turn_text`` writes an agent's
+turn as Markdown. Nothing here is imported without Jupyter AI.
+"""

@@ -1,0 +1,239 @@
+"""The persona: it passes messages of a chat to an agent in the kernel of the open notebook."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from jupyter_ai_persona_manager import BasePersona, PersonaDefaults
+from jupyter_ai_persona_manager.awareness_models import (
+    CommandOption,
+    SettingConfiguration,
+    SettingOption,
+    Usage,
+)
+from jupyterlab_chat.models import Message, NewMessage
+
+from oh_jupyter.errors import AgentError, KernelNotFoundError, OhJupyterError
+from oh_jupyter.server.jupyter_ai.notebook_choice import choose_notebook
+from oh_jupyter.server.jupyter_ai.turn_text import turn_text
+from oh_jupyter.server.links import KernelLink
+from oh_jupyter.server.state import SETTINGS_KEY, ServerState, state_of
+
+FOLLOW_SECONDS = 30.0
+"""Maximum duration of one request for the progress of a turn."""
+
+AGENT_SETTING = "agent"
+
+COMMANDS = {
+    "/undo": "Undo what the last turn changed, in files and variables",
+    "/new": "Start a new conversation with the agent",
+}
+
+
+class NotebookPersona(BasePersona):
+    """Agent of the open notebook, with its tools, log, approvals and rewinds.
+
+    The agent is a guest of the notebook's kernel, as with ``%oh_agent``: both have the same
+    conversation. Approvals are asked where the kernel always asks, and never in the chat, whose
+    messages an agent with the server's token could send.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._agent: str | None = None
+        self._last: str | None = None
+        self._begins_anew = False
+        self._link: KernelLink | None = None
+        self._turn: dict[str, Any] | None = None
+        self._prompting: asyncio.Task[Any] | None = None
+        super().__init__(*args, **kwargs)
+
+    @property
+    def defaults(self) -> PersonaDefaults:
+        """Name, description and picture of the persona."""
+        return PersonaDefaults(
+            name="Notebook agent",
+            description="Works in the kernel of your open notebook, and can be undone.",
+            avatar_path=str(Path(__file__).with_name("avatar.svg")),
+            system_prompt="",
+        )
+
+    async def prepare(self) -> None:
+        """Offer the commands, and the agents if a kernel can be asked already."""
+        self.report_slash_commands(
+            [CommandOption(name=name, description=says) for name, says in COMMANDS.items()]
+        )
+        try:
+            link = await self._linked(())
+            self._report_agents(await self._ask(link, "agents", load=False))
+        except OhJupyterError:
+            pass  # there is no notebook yet, or oh_jupyter is not in its kernel
+
+    async def update_settings(self, settings: dict[str, str | None]) -> None:
+        """Choose the agent for the next messages."""
+        self._agent = settings.get(AGENT_SETTING) or self._agent
+
+    async def process_message(self, message: Message) -> None:
+        """Prompt the agent, and show its turn in one message until it ends."""
+        text = message.body.replace(f"@{self.as_user().mention_name}", "", 1).strip()
+        try:
+            if text == "/new":
+                self._begins_anew = True
+                self.send_message("The next message starts a new conversation.")
+            elif text == "/undo":
+                await self._undo()
+            elif text:
+                self._link = await self._linked(self._attached(message))
+                await self._converse(self._link, text)
+        except OhJupyterError as error:
+            self.send_message(f"{error}.".replace("..", "."))
+        finally:
+            self.clear_status()
+
+    async def cancel_response(self) -> None:
+        """Interrupt the agent, whose partial turn stays."""
+        if self._turn is not None and self._link is not None:
+            await self._ask(self._link, "interrupt_agent", {"agent": self._turn["agent"]})
+        elif self._prompting is not None:
+            self._prompting.cancel()
+
+    # The kernel
+
+    @property
+    def _state(self) -> ServerState:
+        server = self.parent.parent.serverapp
+        if SETTINGS_KEY not in server.web_app.settings:
+            raise KernelNotFoundError(
+                "The server extension oh_jupyter is disabled here. Enable it with: "
+                "jupyter server extension enable oh_jupyter"
+            )
+        return state_of(server.web_app.settings)
+
+    async def _linked(self, attached: tuple[str, ...]) -> KernelLink:
+        """Return the link to the kernel of the notebook that a message means."""
+        state = self._state
+        opened = await state.mcp.notebooks.open_ones()
+        notebook = choose_notebook(opened, attached, self._last, self.get_chat_path(relative=True))
+        self._last = notebook.path
+        link = state.router.link(str(notebook.kernel_id))
+        await link.open()
+        return link
+
+    def _attached(self, message: Message) -> tuple[str, ...]:
+        known = self.chat.get_attachments()
+        attachments = (known.get(id) for id in message.attachments or ())
+        return tuple(str(each.value) for each in attachments if each is not None)
+
+    async def _ask(
+        self, link: KernelLink, operation: str, fields: Any = None, *, load: bool = True
+    ) -> Any:
+        reply = await link.request(operation, fields, load=load)
+        return json.loads(reply.body or b"null")
+
+    # Turns
+
+    async def _converse(self, link: KernelLink, text: str) -> None:
+        self.set_status("starts the agent…")
+        agents = await self._ask(link, "agents")
+        key = uuid.uuid4().hex
+        fields = {
+            "text": text,
+            "agent": self._chosen(agents),
+            "new": self._begins_anew,
+            "key": key,
+        }
+        self._report_agents(agents)
+        prompting = asyncio.ensure_future(link.request("prompt_agent", fields, cancellable=True))
+        self._prompting = prompting
+        shown = ChatMessage(self)
+        following = asyncio.ensure_future(self._follow(link, key, shown))
+        try:
+            await asyncio.wait({prompting, following}, return_when=asyncio.FIRST_COMPLETED)
+            turn = json.loads((await prompting).body or b"null")
+            self._begins_anew = False
+            shown.show(turn_text(turn))
+            self._report_usage(turn)
+        except asyncio.CancelledError:
+            if not prompting.cancelled():
+                prompting.cancel()
+                raise
+            shown.show("*Stopped.*")
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            self._prompting = self._turn = None
+
+    def _chosen(self, agents: dict[str, Any]) -> str:
+        """Return the agent of the setting, the notebook's current one, or an installed one."""
+        installed = [each["name"] for each in agents["agents"] if each["state"] != "missing"]
+        chosen = self._agent or agents["current"] or next(iter(installed), None)
+        if chosen is None:
+            ways = "; ".join(each["installation"] for each in agents["agents"][:2])
+            raise AgentError(f"No agent is installed. Install one, for example: {ways}")
+        return str(chosen)
+
+    async def _follow(self, link: KernelLink, key: str, shown: ChatMessage) -> None:
+        """Show each new state of a turn until it has ended."""
+        known, ended = "", False
+        while not ended:
+            fields = {"of": key, "known": known, "wait": FOLLOW_SECONDS}
+            reply = await link.request("follow_turn", fields, cancellable=True)
+            known, ended = reply.fields["state"], reply.fields["ended"]
+            turn = json.loads(reply.body or b"null")
+            if turn is None:
+                continue
+            self._turn, waiting = turn, reply.fields["waiting"]
+            self.set_status("waits for your approval" if waiting else "works…")
+            shown.show(turn_text(turn, waiting))
+
+    async def _undo(self) -> None:
+        link = await self._linked(())
+        plan = await self._ask(link, "rewind", {"id": None})
+        files = ", ".join(f"`{change['path']}`" for change in plan["changes"])
+        self.send_message(f"The last turn is undone{f': {files}' if files else ''}.")
+
+    def _report_agents(self, agents: dict[str, Any]) -> None:
+        options = [
+            SettingOption(id=each["name"])
+            for each in agents["agents"]
+            if each["state"] != "missing"
+        ]
+        if options:
+            current = self._agent or agents["current"] or options[0].id
+            setting = SettingConfiguration(
+                id=AGENT_SETTING, name="Agent", current=current, options=options
+            )
+            self.report_settings_configuration([setting])
+
+    def _report_usage(self, turn: dict[str, Any]) -> None:
+        names = {name: turn["usage"].get(name) for name in ("input_tokens", "output_tokens")}
+        self.report_usage(Usage(**names, cost_amount=turn["cost"]), append=True)
+        if turn["currency"]:
+            self.report_usage(Usage(cost_currency=turn["currency"]))
+
+
+class ChatMessage:
+    """One message of the persona, whose text is replaced while a turn runs."""
+
+    def __init__(self, persona: NotebookPersona) -> None:
+        self._persona = persona
+        self._id: str | None = None
+        self._text = ""
+
+    def show(self, text: str) -> None:
+        """Replace the text."""
+        if not text or text == self._text:
+            return
+        self._text = text
+        chat, sender = self._persona.chat, self._persona.id
+        if self._id is None:
+            self._id = chat.add_message(NewMessage(body=text, sender=sender))
+            return
+        chat.update_message(
+            Message(id=self._id, body=text, time=time.time(), sender=sender, raw_time=False),
+            trigger_actions=[],
+        )
