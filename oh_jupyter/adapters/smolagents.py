@@ -98,8 +98,8 @@ class OhExecutor(RemotePythonExecutor):
         Returns:
             All of them.
         """
-        found = self.run_code_raise_errors(MISSING_PACKAGES.format(names=additional_imports))
-        if names := found.logs.split():
+        listed = self.run_code_raise_errors(MISSING_PACKAGES.format(names=additional_imports))
+        if names := listed.logs.split():
             self.run_code_raise_errors(f"%pip install {' '.join(names)}")
         return additional_imports
 
