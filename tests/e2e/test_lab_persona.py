@@ -52,7 +52,7 @@ def open_chat(lab, open_notebook, write_notebook):
     """Opens a notebook whose kernel has the scripted agent, and a chat beside it."""
 
     def open_chat(name: str) -> Chat:
-        agents = {"scripted": shlex.join([sys.executable, str(SCRIPTED)])}
+        agents = {"scripted": shlex.join([sys.executable, str(SCRIPTED), "--options"])}
         setting = f"import os; os.environ['OH_JUPYTER_AGENTS'] = {json.dumps(agents)!r}"
         # An agent that obeys is not ended because a busy machine lets it obey late.
         patience = "from oh_jupyter.agents import session; session.CANCEL_TIMEOUT_SECONDS = 60"
@@ -85,8 +85,17 @@ def test_it_works_in_the_notebooks_kernel_and_is_undone(lab, open_chat) -> None:
     answer = chat.send("prompts")
     expect(answer).to_contain_text("That was prompt 2.")
 
-    expect(chat.send("/undo")).to_contain_text("The last turn is undone")
-    expect(chat.send("/undo")).to_contain_text("made.txt")
+    # Its options are the agent's.
+    expect(chat.send("options")).to_contain_text("model small")
+    # In a narrow chat they are behind a menu.
+    chat.page.evaluate("jupyterapp.shell.collapseLeft(); jupyterapp.shell.collapseRight()")
+    chat.widget.get_by_role("button", name="The small").click()
+    chat.page.get_by_text("The large", exact=True).click()
+    expect(chat.send("options")).to_contain_text("model large")
+
+    for _ in range(3):
+        expect(chat.send("/undo")).to_contain_text("The last turn is undone.")
+    expect(chat.send("/undo")).to_contain_text("The last turn is undone: made.txt")
     assert not (lab.root / "made.txt").exists()
     action = {"action": "run_ipython", "args": {"code": "print(answer)"}}
     path = f"oh_jupyter/kernels/{kernel}/execute_action"

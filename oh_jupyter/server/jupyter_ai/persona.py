@@ -12,6 +12,8 @@ from typing import Any
 from jupyter_ai_persona_manager import BasePersona, PersonaDefaults
 from jupyter_ai_persona_manager.awareness_models import (
     CommandOption,
+    ModelConfiguration,
+    ModelOption,
     SettingConfiguration,
     SettingOption,
     Usage,
@@ -45,6 +47,7 @@ class NotebookPersona(BasePersona):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._agent: str | None = None
+        self._wanted: dict[str, str] = {}
         self._last: str | None = None
         self._begins_anew = False
         self._link: KernelLink | None = None
@@ -74,8 +77,16 @@ class NotebookPersona(BasePersona):
             pass  # there is no notebook yet, or oh_jupyter is not in its kernel
 
     async def update_settings(self, settings: dict[str, str | None]) -> None:
-        """Choose the agent for the next messages."""
-        self._agent = settings.get(AGENT_SETTING) or self._agent
+        """Choose the agent for the next messages, or its options, such as the mode."""
+        wanted = {name: value for name, value in settings.items() if value is not None}
+        agent = wanted.pop(AGENT_SETTING, self._agent)
+        if agent != self._agent:
+            self._agent, self._wanted = agent, {}
+        self._wanted |= wanted
+
+    async def update_model(self, model_id: str) -> None:
+        """Choose the agent's model."""
+        self._wanted["model"] = model_id
 
     async def process_message(self, message: Message) -> None:
         """Prompt the agent, and show its turn in one message until it ends."""
@@ -144,6 +155,7 @@ class NotebookPersona(BasePersona):
             "text": text,
             "agent": self._chosen(agents),
             "new": self._begins_anew,
+            "options": self._wanted,
             "key": key,
         }
         self._report_agents(agents)
@@ -154,7 +166,8 @@ class NotebookPersona(BasePersona):
         try:
             await asyncio.wait({prompting, following}, return_when=asyncio.FIRST_COMPLETED)
             turn = json.loads((await prompting).body or b"null")
-            self._begins_anew = False
+            self._begins_anew, self._wanted = False, {}
+            self._report_agents(await self._ask(link, "agents"))
             shown.show(turn_text(turn))
             self._report_usage(turn)
         except asyncio.CancelledError:
@@ -207,13 +220,42 @@ class NotebookPersona(BasePersona):
             setting = SettingConfiguration(
                 id=AGENT_SETTING, name="Agent", current=current, options=options
             )
-            self.report_settings_configuration([setting])
+            own = next((each for each in agents["agents"] if each["name"] == current), None)
+            offered = [] if own is None else own["options"]
+            models = [each for each in offered if each["category"] == "model"]
+            others = [_setting(each) for each in offered if each not in models]
+            self.report_settings_configuration([setting, *others])
+            self.report_model_configuration(_model(models[0]) if models else ModelConfiguration())
 
     def _report_usage(self, turn: dict[str, Any]) -> None:
         names = {name: turn["usage"].get(name) for name in ("input_tokens", "output_tokens")}
         self.report_usage(Usage(**names, cost_amount=turn["cost"]), append=True)
+        if turn["context_size"]:
+            self.report_usage(
+                Usage(context_tokens=turn["context_tokens"], context_size=turn["context_size"])
+            )
         if turn["currency"]:
             self.report_usage(Usage(cost_currency=turn["currency"]))
+
+
+def _setting(option: dict[str, Any]) -> SettingConfiguration:
+    """Return an option of an agent as Jupyter AI shows it."""
+    values = ["on", "off"] if option["is_switch"] else []
+    options = [SettingOption(id=value) for value in values] or [
+        SettingOption(id=each["value"], name=each["name"], description=each["description"])
+        for each in option["choices"]
+    ]
+    return SettingConfiguration(
+        id=option["id"], name=option["name"], current=option["current"], options=options
+    )
+
+
+def _model(option: dict[str, Any]) -> ModelConfiguration:
+    options = [
+        ModelOption(id=each["value"], name=each["name"], description=each["description"])
+        for each in option["choices"]
+    ]
+    return ModelConfiguration(current=option["current"], options=options)
 
 
 class ChatMessage:
