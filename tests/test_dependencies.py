@@ -50,6 +50,9 @@ NEEDS_MORE = {
     "oh_jupyter.mcp_sdk.server_v2",
     # The extra says it, and needs Python 3.12.
     "oh_jupyter.openhands",
+    # Jupyter AI loads it by its entry point.
+    "oh_jupyter.server.jupyter_ai.persona",
+    # They say which extra they need.
     "oh_jupyter.adapters.deepagents",
     "oh_jupyter.adapters.smolagents",
 }

@@ -49,7 +49,7 @@ class NotebookPersona(BasePersona):
         self._agent: str | None = None
         self._wanted: dict[str, str] = {}
         self._last: str | None = None
-        self._begins_anew = False
+        self._starts_new = False
         self._link: KernelLink | None = None
         self._turn: dict[str, Any] | None = None
         self._prompting: asyncio.Task[Any] | None = None
@@ -93,7 +93,7 @@ class NotebookPersona(BasePersona):
         text = message.body.replace(f"@{self.as_user().mention_name}", "", 1).strip()
         try:
             if text == "/new":
-                self._begins_anew = True
+                self._starts_new = True
                 self.send_message("The next message starts a new conversation.")
             elif text == "/undo":
                 await self._undo()
@@ -154,7 +154,7 @@ class NotebookPersona(BasePersona):
         fields = {
             "text": text,
             "agent": self._chosen(agents),
-            "new": self._begins_anew,
+            "new": self._starts_new,
             "options": self._wanted,
             "key": key,
         }
@@ -166,7 +166,7 @@ class NotebookPersona(BasePersona):
         try:
             await asyncio.wait({prompting, following}, return_when=asyncio.FIRST_COMPLETED)
             turn = json.loads((await prompting).body or b"null")
-            self._begins_anew, self._wanted = False, {}
+            self._starts_new, self._wanted = False, {}
             self._report_agents(await self._ask(link, "agents"))
             shown.show(turn_text(turn))
             self._report_usage(turn)
