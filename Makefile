@@ -55,7 +55,7 @@ coverage: $(VENV)/.dev
 	$(BIN)/coverage report $(if $(filter-out tests,$(TESTS)),--fail-under=0)
 
 $(VENV)/.docs: $(BIN)/python pyproject.toml
-	@$(BIN)/python scripts/install -e ".[docs]"
+	@$(BIN)/python scripts/install -e ".[dev,docs]"
 	@touch $@
 
 docs: $(VENV)/.docs
