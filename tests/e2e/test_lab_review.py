@@ -335,7 +335,7 @@ def test_an_agent_learns_what_the_person_undid(open_tab) -> None:
     with tab.page.expect_response(lambda response: "oh_jupyter/unsaved" in response.url):
         review.button("Undo this change", 1).click()
     note = f"The person undid 1 change in cell 0 of {tab.file.name}."
-    expect(tab.page.locator("#oh-jupyter-log .oh-Card").last).to_contain_text("undo")
+    expect(tab.page.locator("#oh-jupyter-log .oh-Card").last).to_contain_text("Undid an edit")
     assert note in tab.call("read_cells")
     assert note not in tab.call("read_cells")
     (undone,) = undone_in_log(tab)
