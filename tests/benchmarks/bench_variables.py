@@ -53,6 +53,7 @@ CASES: dict[str, tuple[str, str]] = {
         "X = np.random.rand(500, 5); m = F(20).fit(X, X[:, 0])",
         "m.n_jobs = 1",
     ),
+    "3,000,000 lists, too many to keep": ("x = [[i] for i in range(3_000_000)]", "x.append(1)"),
     "print(1)": ("x = 1", "pass"),
 }
 

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
-
 import pytest
 
 from tests.checkpoints.notebook import Notebook
 
 torch = pytest.importorskip("torch", reason="needs torch, of its CPU index")
-
-
-@pytest.fixture
-def notebook(tmp_path: Path) -> Notebook:
-    return Notebook(tmp_path)
 
 
 def test_tensors_are_restored_in_the_same_objects(notebook: Notebook) -> None:
@@ -44,9 +36,7 @@ def test_a_tensor_on_a_device_is_named_and_not_copied(
     notebook.person("import torch\nx = torch.empty(10 << 30, device='meta')\nrows = [1]")
     for name in ("clone", "cpu", "numpy", "detach"):
         monkeypatch.setattr(torch.Tensor, name, lambda *_: pytest.fail("it was copied"))
-    start = time.monotonic()
     notebook.agent("x; rows.append(2)")
-    assert time.monotonic() - start < 1
     rows = {row.name: row for row in notebook.history.preview(1)}
     assert rows["x"].outcome == "not kept"
     assert rows["x"].reason == "its data is on the device 'meta'"

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests.checkpoints.notebook import Notebook
-
-
-@pytest.fixture
-def notebook(tmp_path: Path) -> Notebook:
-    return Notebook(tmp_path)
 
 
 class Kind(NamedTuple):
@@ -157,6 +151,12 @@ KINDS: dict[str, Kind] = {
         "import pandas as pd; x = pd.DataFrame({'a': [1, 2], 'b': list('xy')})",
         "x.loc[0, 'a'] = 9; x['c'] = 1; del x['b']; x.attrs['k'] = 1",
         "(x.to_dict(), x.dtypes.astype(str).tolist(), x.attrs)",
+        ("pandas",),
+    ),
+    "frame with a column called name": Kind(
+        "import pandas as pd; x = pd.DataFrame({'name': ['u', 'v'], 'a': [1, 2]})",
+        "x['a'] *= 2",
+        "x.to_dict()",
         ("pandas",),
     ),
     "frame labels": Kind(

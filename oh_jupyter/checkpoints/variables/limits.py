@@ -31,7 +31,7 @@ class Budget:
 
     size_bytes: float = 2**30
     objects: int = 1_000_000
-    seconds: float = 0.8
+    seconds: float = 0.5
 
 
 @contextlib.contextmanager
