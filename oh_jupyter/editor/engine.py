@@ -24,7 +24,6 @@ from oh_jupyter.editor.messages import (
     cannot_write,
     file_exists,
     invalid,
-    plural,
     too_large,
 )
 from oh_jupyter.editor.result import EditorResult
@@ -33,6 +32,7 @@ from oh_jupyter.editor.state import EditorState, real_path
 from oh_jupyter.editor.text.edits import EditCommand, NewFile
 from oh_jupyter.editor.text.views import number_lines
 from oh_jupyter.errors import EditorError, FileChangedError, HistoryAccessError
+from oh_jupyter.plural import plural
 
 _MAX_ATTEMPTS = 3  # while somebody else keeps writing a file
 

@@ -95,8 +95,3 @@ def quoted(text: str) -> str:
     half = _MAX_QUOTED_CHARS // 2
     omitted = len(text) - 2 * half
     return f"{text[:half]}[... {omitted} characters omitted ...]{text[-half:]}"
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a count with its noun, such as ``1 line`` or ``3 lines``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from oh_jupyter.editor.engine import EditOptions, apply_all, encode_new
 from oh_jupyter.editor.files.paths import exists, similar
-from oh_jupyter.editor.messages import REVIEW, plural
+from oh_jupyter.editor.messages import REVIEW
 from oh_jupyter.editor.notebook.cells import Notebook
 from oh_jupyter.editor.notebook.edits import NotebookFile, rewrite_listing
 from oh_jupyter.editor.notebook.validation import is_notebook
@@ -21,6 +21,7 @@ from oh_jupyter.editor.stage import Stage
 from oh_jupyter.editor.state import EditorState
 from oh_jupyter.editor.text import TextFile
 from oh_jupyter.errors import PatchError
+from oh_jupyter.plural import plural
 
 
 def _resolve(root: Path, name: str) -> Path:

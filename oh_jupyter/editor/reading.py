@@ -17,7 +17,6 @@ from oh_jupyter.editor.messages import (
     cannot_read,
     invalid,
     invalid_file,
-    plural,
     too_large,
 )
 from oh_jupyter.editor.notebook.validation import is_notebook, max_bytes_of
@@ -40,6 +39,7 @@ from oh_jupyter.editor.text.views import (
     view_lines,
 )
 from oh_jupyter.errors import EditorError
+from oh_jupyter.plural import plural
 
 _CONVERTERS = {
     ".docx": "DocxConverter",

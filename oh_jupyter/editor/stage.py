@@ -66,11 +66,13 @@ class Stage:
     def __init__(self, state: EditorState) -> None:
         self.state = state
         self._files: dict[Path, StagedFile] = {}
+        self._real_paths: dict[Path, Path] = {}
         self._last_used: Path | None = None
 
     def reset(self) -> None:
         """Drop every file, to rebuild the edit."""
         self._files.clear()
+        self._real_paths.clear()
         self._last_used = None
 
     @property
@@ -80,10 +82,10 @@ class Stage:
 
     def at(self, path: Path) -> StagedFile:
         """Return the planned state of a file; raise an error for one that cannot be edited."""
-        real = real_path(path)
+        real = self._real_paths.get(path) or real_path(path)
         if real not in self._files:
             self._files[real] = self._read(path, real)
-        self._last_used = real
+        self._last_used = self._real_paths[path] = real
         return self._files[real]
 
     def _read(self, path: Path, real: Path) -> StagedFile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 
@@ -80,10 +81,13 @@ class EditorState:
             self._history = EditHistory(folder, *self._limits)
         return self._history
 
+    @cached_property
+    def _journal(self) -> EditJournal:
+        return EditJournal(self._history_dir or state_folder(self.workspace))
+
     def finish_interrupted(self, *paths: Path) -> None:
         """Finish edits whose process died; usually this only looks into two directories."""
-        folder = self._history_dir or state_folder(self.workspace)
-        if EditJournal(folder).names():
+        if self._journal.names():
             self.history.finish_all()
         for path in paths:
             holder = find_interrupted(path)

@@ -12,7 +12,7 @@ from oh_jupyter.editor.history.edit_history import EditHistory
 from oh_jupyter.editor.history.file_history import FileHistory
 from oh_jupyter.editor.history.steps import Step
 from oh_jupyter.editor.history.timeline import Conflict, Timeline
-from oh_jupyter.editor.messages import DRY_RUN, cannot_read, cannot_write, plural
+from oh_jupyter.editor.messages import DRY_RUN, cannot_read, cannot_write
 from oh_jupyter.editor.reading import show_text
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.state import real_path
@@ -20,6 +20,7 @@ from oh_jupyter.editor.text.conflicts import short_diff
 from oh_jupyter.editor.text.line_diff import unified_diff
 from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.errors import EditorError, FileChangedError, HistoryAccessError, NoHistoryError
+from oh_jupyter.plural import plural
 
 Contents = dict[Path, bytes | None]
 """Current contents by real path; None for a file that does not exist."""

@@ -12,7 +12,7 @@ from oh_jupyter.editor import (
     FileEditor,
     NoHistoryError,
 )
-from oh_jupyter.editor.history.edit_history import MAX_STEPS, default_folder
+from oh_jupyter.editor.history.edit_history import default_folder
 
 
 def edit(editor, path, old, new):
@@ -117,16 +117,59 @@ def test_history_and_diff(editor, write):
     assert editor.history(path.with_name("other")) == []
 
 
-def test_the_oldest_steps_are_forgotten(editor, write):
+def test_the_oldest_steps_are_forgotten(tmp_path, write):
+    editor = FileEditor(tmp_path, history_dir=tmp_path / "limited", history_limit=300)
     path = write("a.txt", "0")
-    for number in range(MAX_STEPS + 5):
+    for number in range(305):
         edit(editor, path, str(number), str(number + 1))
-    assert len(editor.history(path)) == MAX_STEPS
-    for _ in range(MAX_STEPS):
+    assert len(editor.history(path)) == 300
+    for _ in range(300):
         undo(editor, path)
     assert path.read_bytes() == b"5"
     with pytest.raises(NoHistoryError):
         undo(editor, path)
+
+
+def test_dropped_steps_do_not_stay_on_disk(tmp_path, write):
+    editor = FileEditor(tmp_path, history_dir=tmp_path / "limited", history_limit=2)
+    path = write("a.txt", "0")
+    sizes = set()
+    for number in range(600):
+        edit(editor, path, str(number), str(number + 1))
+        (log,) = (tmp_path / "limited").rglob("steps-*")
+        sizes.add(log.stat().st_size)
+    assert max(sizes) < 300 * 200
+
+
+@pytest.mark.thorough
+def test_a_thousand_edits_are_undone_and_redone_by_another_editor(tmp_path, write):
+    path, contents = write("a.txt", "0" * 1000), []
+    editor = FileEditor(tmp_path, history_dir=tmp_path / "history")
+    for number in range(1000):
+        contents.append(path.read_bytes())
+        editor(command="insert", path=path, insert_line=number % 7, new_str=f"{number}\n")
+    last, later = path.read_bytes(), FileEditor(tmp_path, history_dir=tmp_path / "history")
+    for content in reversed(contents):
+        undo(later, path)
+        assert path.read_bytes() == content
+    for content in [*contents[1:], last]:
+        redo(later, path)
+        assert path.read_bytes() == content
+
+
+def test_edits_after_an_undo_replace_the_undone_ones_on_disk(tmp_path, write):
+    path = write("a.txt", "0")
+    for round in range(5):
+        editor = FileEditor(tmp_path, history_dir=tmp_path / "history")
+        for number in range(round * 2, round * 2 + 3):
+            edit(editor, path, str(number), str(number + 1))
+        undo(editor, path)
+    later = FileEditor(tmp_path, history_dir=tmp_path / "history")
+    assert [entry.undone for entry in later.history(path)] == [False] * 10 + [True]
+    assert len(list((tmp_path / "history").rglob("steps-*"))) == 1
+    for number in range(9, -1, -1):
+        undo(later, path)
+        assert path.read_text() == str(number)
 
 
 def test_the_size_is_bounded_and_nothing_unneeded_stays(tmp_path, write):

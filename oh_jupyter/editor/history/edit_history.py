@@ -21,12 +21,13 @@ from oh_jupyter.edit_lock import InterruptedEdit, LockHolder, held, is_private
 from oh_jupyter.editor.history.commit import recover
 from oh_jupyter.editor.history.file_history import FileHistory
 from oh_jupyter.editor.history.journal import EditJournal, IncompleteTransaction
+from oh_jupyter.editor.history.step_log import remove_other_logs
 from oh_jupyter.editor.history.steps import Blobs, Digests, access
 from oh_jupyter.editor.history.timeline import Timeline, TimelineFiles
 from oh_jupyter.errors import EditorError
 from oh_jupyter.locks import file_lock
 
-MAX_STEPS = 100
+MAX_STEPS = 5000
 MAX_HISTORY_BYTES = 256 * 1024 * 1024
 
 _MEASURED_FRACTION = 1 / 16
@@ -80,12 +81,15 @@ class _HistoryQuota:
         blobs = Blobs(folder / "blobs")
         if steps:
             path = Path(json.loads(index.read_bytes())["path"])
-            timeline = replace(timeline, steps=steps, cursor=max(0, timeline.cursor - count))
-            self._files.write(index, timeline, path)
+            cursor = max(0, timeline.cursor - count)
+            timeline = replace(timeline, steps=steps, cursor=cursor, log=None)
+            timeline, _ = self._files.write(index, timeline, path)
             blobs.keep_only(timeline.references)
+            remove_other_logs(folder, timeline.log)
             return
         index.unlink(missing_ok=True)
         blobs.keep_only(())
+        remove_other_logs(folder, None)
         with suppress(OSError):  # some systems cannot remove an open file
             os.rmdir(folder / "blobs")
             os.unlink(folder / "lock")
@@ -122,7 +126,7 @@ def _oldest(timelines: dict[Path, Timeline], excess: int) -> dict[Path, int]:
         needed = {ref for step in timeline.steps[number:] for ref in step.blobs}
         for step in timeline.steps[counts[folder] : number]:
             freed = set(step.blobs) - needed
-            excess -= len(step.text) + sum(map(blobs.size, freed))
+            excess -= step.line_bytes + sum(map(blobs.size, freed))
             needed |= freed
         counts[folder] = max(counts[folder], number)
         if counts[folder] == len(timeline.steps) and timeline.head is not None:

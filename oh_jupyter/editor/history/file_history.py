@@ -17,6 +17,7 @@ from typing import Any
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.atomic_write import Attributes, ConcurrentWriteError
 from oh_jupyter.editor.history.journal import EditJournal, IncompleteTransaction
+from oh_jupyter.editor.history.step_log import remove_other_logs
 from oh_jupyter.editor.history.steps import Blobs, Digests, Step, access, digest_of
 from oh_jupyter.editor.history.timeline import Timeline, TimelineFiles
 from oh_jupyter.editor.text.line_diff import common_ends
@@ -60,7 +61,10 @@ class FileHistory:
             stored = bool(timeline.steps)
             if stored and current is not None and timeline.head is not None:
                 self.blobs.put_file(current, timeline.head)
+            before = self.timeline
             self._store(timeline, self._index if stored else None)
+            if stored:
+                self._remove_replaced_log(before)
 
     def record(
         self,
@@ -81,7 +85,7 @@ class FileHistory:
             old, new, self.blobs, command=command, time=time.time(), several_places=several_places
         )
         step = replace(step, transaction=transaction, files=files)
-        timeline = self.timeline.record(step, self.blobs.digests.of(new))
+        timeline = self.timeline.record(step, self.blobs.digests.of(new), self.blobs)
         return timeline.prune(self.blobs, *self._limits)
 
     def apply(
@@ -112,6 +116,8 @@ class FileHistory:
         reference = digests[0] if old is not None else None
         self._write_intent(timeline, transaction=transaction, old=reference)
         with access(self._folder):
+            if self.timeline.log is not None:
+                atomic_write.flush(self._folder / self.timeline.log.name)
             atomic_write.flush(self._intent)
             for digest in digests:
                 atomic_write.flush(self.blobs.folder / digest)
@@ -150,6 +156,7 @@ class FileHistory:
         with suppress(OSError):
             self._intent.unlink(missing_ok=True)
             self.blobs.keep_only(before.references)
+            remove_other_logs(self._folder, before.log)
 
     def commit(self, before: Timeline) -> None:
         """Make the intended timeline the current one."""
@@ -159,6 +166,7 @@ class FileHistory:
             return  # the file is written; the next reader of the history notices that
         for reference in before.freed_by(self.timeline):
             self.blobs.discard(reference)
+        self._remove_replaced_log(before)
 
     def _write_intent(self, timeline: Timeline, **more: str | None) -> None:
         # The name must be unique, also among editors of other users.
@@ -171,8 +179,14 @@ class FileHistory:
         timeline = replace(timeline, attributes=attributes)
         if target is not None:
             with access(self._folder):
-                self.written += self._files.write(target, timeline, self.path, **more)
+                timeline, written = self._files.write(target, timeline, self.path, **more)
+            self.written += written
         self.timeline = timeline
+
+    def _remove_replaced_log(self, before: Timeline) -> None:
+        if before.log is not None and before.log.name != getattr(self.timeline.log, "name", None):
+            with suppress(OSError):
+                remove_other_logs(self._folder, self.timeline.log)
 
     def _load(self, file: Path) -> Timeline | None:
         with access(self._folder):
@@ -203,6 +217,7 @@ class FileHistory:
         else:
             self._intent.unlink()
         self.blobs.keep_only(self.timeline.references)
+        remove_other_logs(self._folder, self.timeline.log)
 
     @property
     def intended_by(self) -> str:

@@ -206,10 +206,16 @@ class Step:
         new = apply(self.delta(blobs), content or b"")
         return new if self.exists else None
 
+    def line(self) -> bytes:
+        """Return a line of JSON."""
+        line = json.dumps(self.to_json()).encode() + b"\n"
+        self.__dict__["line_bytes"] = len(line)
+        return line
+
     @cached_property
-    def text(self) -> str:
-        """The step as JSON text, cached since every later step writes it again."""
-        return json.dumps(self.to_json())
+    def line_bytes(self) -> int:
+        """The length of the line of JSON."""
+        return len(self.line())
 
     @cached_property
     def blobs(self) -> tuple[str, ...]:
@@ -224,3 +230,11 @@ class Step:
             known = {reference: blobs.size(reference) for reference in self.blobs}
             self.__dict__["_sizes"] = known
         return known
+
+    def stored_bytes(self, blobs: Blobs) -> int:
+        """Return the size on disk of the step with all its contents, in bytes; cached."""
+        size: int | None = self.__dict__.get("_stored_bytes")
+        if size is None:
+            size = self.line_bytes + sum(self.sizes(blobs).values())
+            self.__dict__["_stored_bytes"] = size
+        return size

@@ -10,12 +10,14 @@ import os
 import re
 from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from oh_jupyter.editor.files.atomic_write import Attributes
+from oh_jupyter.editor.history.step_log import StepLog, store_steps
 from oh_jupyter.editor.history.steps import Blobs, Step
 from oh_jupyter.editor.text.delta import commute, invert
 from oh_jupyter.errors import NoHistoryError
@@ -37,20 +39,26 @@ class Timeline:
     steps: tuple[Step, ...] = field(default=())
     cursor: int = 0
     attributes: Attributes | None = None
+    log: StepLog | None = field(default=None, compare=False, repr=False)  # of an earlier state
+    stored_bytes: int | None = field(default=None, compare=False, repr=False)  # None if unknown
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Timeline:
-        """Read a timeline from the parsed JSON of ``dumps``."""
+    def from_json(cls, data: dict[str, Any], folder: Path) -> Timeline:
+        """Read a timeline from the parsed JSON of ``to_json``, and its steps from their log."""
         stored = data.get("attributes")
         attributes = Attributes.from_json(stored) if stored else None
-        steps = tuple(map(Step.from_json, data["steps"]))
-        return cls(data["head"], steps, data["cursor"], attributes)
+        log = StepLog.read(folder, data["log"]) if data["log"] else None
+        steps = () if log is None else log.steps
+        return cls(data["head"], steps, data["cursor"], attributes, log)
 
-    def dumps(self) -> str:
-        """Return JSON text; the text of each step is cached."""
-        attributes = self.attributes.to_json() if self.attributes is not None else None
-        head = json.dumps({"head": self.head, "cursor": self.cursor, "attributes": attributes})
-        return f'{head[:-1]}, "steps": [{", ".join([step.text for step in self.steps])}]}}'
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object of a timeline whose steps are stored in its log."""
+        return {
+            "head": self.head,
+            "cursor": self.cursor,
+            "attributes": self.attributes.to_json() if self.attributes is not None else None,
+            "log": self.log.to_json() if self.log is not None else None,
+        }
 
     @property
     def references(self) -> set[str]:
@@ -60,39 +68,55 @@ class Timeline:
 
     def needs(self, reference: str) -> bool:
         """Return whether the timeline needs a blob."""
-        return reference == self.head or any(reference in step.blobs for step in self.steps)
+        with_blobs = filter(_blobs_of, self.steps)
+        return reference == self.head or any(reference in step.blobs for step in with_blobs)
 
     def freed_by(self, later: Timeline) -> list[str]:
         """Return the blobs that a later timeline no longer needs."""
-        remaining = set(map(id, later.steps))
-        dropped = {ref for step in self.steps if id(step) not in remaining for ref in step.blobs}
+        dropped: set[str] = set()
+        if later.steps[: len(self.steps)] != self.steps:
+            remaining = set(map(id, later.steps))
+            dropped = {
+                ref for step in self.steps if id(step) not in remaining for ref in step.blobs
+            }
         if self.head is not None:
             dropped.add(self.head)
         return [reference for reference in dropped if not later.needs(reference)]
 
-    def record(self, step: Step, head: str | None) -> Timeline:
+    def record(self, step: Step, head: str | None, blobs: Blobs) -> Timeline:
         """Add a step, and drop the undone ones."""
         steps = (*self.steps[: self.cursor], step)
-        return Timeline(head, steps, len(steps))
+        size = None
+        if self.stored_bytes is not None and self.cursor == len(self.steps):
+            size = self.stored_bytes + step.stored_bytes(blobs)
+        timeline = self._with(head, steps, len(steps))
+        return replace(timeline, attributes=None, stored_bytes=size)
+
+    def _with(self, head: str | None, steps: tuple[Step, ...], cursor: int) -> Timeline:
+        size = self.stored_bytes if steps == self.steps else None
+        return replace(self, head=head, steps=steps, cursor=cursor, stored_bytes=size)
 
     def sync(self, current: bytes | None, head: str | None, blobs: Blobs, time: float) -> Timeline:
         """Add changes by others; return the same timeline if there are none."""
         if head == self.head:
             return self
         if not self.steps:
-            return Timeline(head)
+            return replace(self._with(head, (), 0), attributes=None)
         try:
             known = blobs.get(self.head) if self.head else None
             done, known = self._without_external_top(known, blobs)
         except (LookupError, ValueError):
-            return Timeline(head)  # the previous content is lost, so the steps are unusable
+            # The previous content is lost, so the steps are unusable.
+            return replace(self._with(head, (), 0), attributes=None)
         if known == current:
-            return Timeline(head, (*done, *self.steps[self.cursor :]), len(done), self.attributes)
+            steps = (*done, *self.steps[self.cursor :])
+            return self._with(head, steps, len(done))
         external = Step.between(
             known, current, blobs, command="changed outside", time=time, external=True
         )
         undone = _rebase(self.steps[self.cursor :], external, blobs)
-        return Timeline(head, (*done, external, *undone), len(done) + 1, self.attributes)
+        steps = (*done, external, *undone)
+        return self._with(head, steps, len(done) + 1)
 
     def _without_external_top(
         self, content: bytes | None, blobs: Blobs
@@ -128,7 +152,7 @@ class Timeline:
     def _moved(
         self, content: bytes | None, steps: tuple[Step, ...], cursor: int, blobs: Blobs
     ) -> Timeline:
-        return Timeline(blobs.digests.of(content), steps, cursor, self.attributes)
+        return self._with(blobs.digests.of(content), steps, cursor)
 
     @property
     def last(self) -> Step | None:
@@ -145,21 +169,23 @@ class Timeline:
 
     def prune(self, blobs: Blobs, max_steps: int, max_bytes: int) -> Timeline:
         """Drop the oldest steps that exceed the limits; keep at least the newest."""
+        size = self.stored_bytes
+        if size is None:
+            size = sum([step.stored_bytes(blobs) for step in self.steps])
+        if len(self.steps) <= max_steps and size <= max_bytes:
+            return replace(self, stored_bytes=size)
         edits, size, keep = 0, 0, 0
         counted: set[str] = set()
         for step in reversed(self.steps):
             edits += not step.external
             sizes = step.sizes(blobs)
-            size += len(step.text) + sum(sizes[blob] for blob in sizes.keys() - counted)
+            size += step.line_bytes + sum(sizes[blob] for blob in sizes.keys() - counted)
             counted |= sizes.keys()
             if keep and (edits > max_steps or size > max_bytes):
                 break
             keep += 1
         dropped = len(self.steps) - keep
-        if not dropped:
-            return self
-        cursor = max(0, self.cursor - dropped)
-        return Timeline(self.head, self.steps[dropped:], cursor, self.attributes)
+        return self._with(self.head, self.steps[dropped:], max(0, self.cursor - dropped))
 
 
 def _merge_external(
@@ -209,13 +235,15 @@ def _rebase(undone: tuple[Step, ...], external: Step, blobs: Blobs) -> list[Step
     return rebased
 
 
+_blobs_of = attrgetter("blobs")
+
 _MAX_CACHED = 16  # timelines in memory
 
 _START = b'{"token": "'
 _TOKEN_CHARS = 16
 _MAX_HEAD_BYTES = 32 * 1024  # two paths of maximum length, escaped
 _HEAD = re.compile(
-    rb'\{"token": "\w+", "version": 1, "path": ("(?:[^"\\]|\\.)*")'
+    rb'\{"token": "\w+", "version": 2, "path": ("(?:[^"\\]|\\.)*")'
     rb'.*?, "head": (null|"\w+")',
     re.DOTALL,
 )
@@ -242,7 +270,7 @@ class TimelineFiles:
             if timeline is not None:
                 return timeline
             try:
-                timeline = Timeline.from_json(json.loads(start + stream.readall()))
+                timeline = Timeline.from_json(json.loads(start + stream.readall()), file.parent)
             except (KeyError, TypeError, AttributeError) as error:
                 raise ValueError(f"{file} does not contain a timeline: {error!r}") from None
         self._remember(token, timeline)
@@ -256,12 +284,15 @@ class TimelineFiles:
                 return json.loads(match[1]), json.loads(match[2])
         return None
 
-    def write(self, file: Path, timeline: Timeline, path: Path, **more: str | None) -> int:
-        """Write a timeline atomically, and return the number of bytes."""
+    def write(
+        self, file: Path, timeline: Timeline, path: Path, **more: str | None
+    ) -> tuple[Timeline, int]:
+        """Write a timeline atomically; return it with its log, and the number of bytes."""
+        log, written = store_steps(file.parent, timeline.steps, timeline.log)
+        timeline = replace(timeline, log=log)
         token = os.urandom(_TOKEN_CHARS // 2).hex().encode()
-        head = json.dumps({"version": 1, "path": str(path), **more})
-        body = f"{head[:-1]}, {timeline.dumps()[1:]}".encode()
-        data = _START + token + b'", ' + body[1:]
+        body = json.dumps({"version": 2, "path": str(path), **more, **timeline.to_json()})
+        data = _START + token + b'", ' + body.encode()[1:]
         temporary = file.with_suffix(".tmp")
         try:
             temporary.write_bytes(data)
@@ -271,7 +302,7 @@ class TimelineFiles:
                 os.unlink(temporary)
             raise
         self._remember(token, timeline)
-        return len(data)
+        return timeline, written + len(data)
 
     def _remember(self, token: bytes, timeline: Timeline) -> None:
         if not token:

@@ -13,12 +13,13 @@ from typing import Any
 from zlib import crc32
 
 from oh_jupyter.ansi import strip_ansi
-from oh_jupyter.editor.messages import MARKDOWN_CLIPPED, invalid, plural
+from oh_jupyter.editor.messages import MARKDOWN_CLIPPED, invalid
 from oh_jupyter.editor.notebook.json_spans import Span, elements, members
 from oh_jupyter.editor.notebook.validation import is_cell
 from oh_jupyter.editor.text.encoding import UTF8
 from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.editor.text.views import check_range, clip
+from oh_jupyter.plural import plural
 
 
 @dataclass(frozen=True)

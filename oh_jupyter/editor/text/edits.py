@@ -12,13 +12,13 @@ from oh_jupyter.editor.messages import (
     REVIEW_INSERTION,
     invalid,
     no_such_line,
-    plural,
     quoted,
     unchanged,
 )
 from oh_jupyter.editor.text.conflicts import check_lines, check_matches
 from oh_jupyter.editor.text.text_file import EncodeError, TextFile, to_newlines
 from oh_jupyter.errors import EditorParameterInvalidError, NoReplacementError
+from oh_jupyter.plural import plural
 
 SNIPPET_LINES = 4
 """Lines shown before and after an edit."""

@@ -8,11 +8,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
+from heapq import nlargest
 
-from oh_jupyter.editor.messages import plural
 from oh_jupyter.editor.text.line_diff import changed_ranges
+from oh_jupyter.plural import plural
 
 _MAX_LINES = 200  # of old_str; nobody repairs a longer one by hand
+_MAX_WORDS = 40  # of a line that is searched for
 _MAX_CANDIDATES = 400  # places that are compared closely
 _MAX_COMPARED_PAIRS = 1_000_000  # of characters
 _FORMS = {
@@ -23,6 +25,8 @@ _FORMS = {
     "...": "\u2026",
     "": "\u200b\u200c\u200d\u2060\ufeff",
 }
+_WORD = re.compile(r"\w+")
+
 ASCII = {ord(character): plain for plain, others in _FORMS.items() for character in others}
 """Translation of typographic quotes, dashes and spaces for ``str.translate``."""
 
@@ -105,37 +109,53 @@ def _normal(line: str) -> str:
     return " ".join(line.translate(ASCII).split()).casefold()
 
 
+def _squeezed(lines: list[str]) -> list[str]:
+    """Return lines without case and blanks; one call for all, since files have many lines."""
+    return _folded(lines).replace(" ", "").replace("\t", "").split("\n")
+
+
+def _folded(lines: list[str]) -> str:
+    text = "\n".join(lines)
+    return (text if text.isascii() else text.translate(ASCII)).casefold()
+
+
 def closest(lines: list[str], target: list[str]) -> tuple[int, float] | None:
     """Find the lines most similar to others; return the first one and the similarity."""
-    plain = [_normal(line) for line in target]
-    positions: dict[str, list[int]] = {line: [] for line in plain if line}
-    normal = [_normal(line) for line in lines]
-    for number, line in enumerate(normal):
+    squeezed = _squeezed(target)
+    positions: dict[str, list[int]] = {line: [] for line in squeezed if line}
+    for number, line in enumerate(_squeezed(lines)):
         if line in positions:
             positions[line].append(number)
     votes = Counter(
         number - index
-        for index, line in enumerate(plain)
+        for index, line in enumerate(squeezed)
         for number in positions.get(line, [])[:_MAX_CANDIDATES]
         if number >= index
     )
-    starts = [start for start, _ in votes.most_common(5)] or _similar_starts(normal, plain)
-    scored = [(_similarity(normal[start : start + len(plain)], plain), -start) for start in starts]
+    plain = [_normal(line) for line in target]
+    starts = [start for start, _ in votes.most_common(5)] or _similar_starts(lines, plain)
+    scored = [
+        (_similarity([_normal(line) for line in lines[start : start + len(plain)]], plain), -start)
+        for start in starts
+    ]
     best, start = max(scored, default=(0.0, 0))
     return (-start, best) if best >= 0.6 else None
 
 
-def _similar_starts(normal: list[str], plain: list[str]) -> list[int]:
+def _similar_starts(lines: list[str], plain: list[str]) -> list[int]:
     """Search for the longest target line, when no target line occurs exactly."""
     index = max(range(len(plain)), key=lambda i: len(plain[i]))
-    words = Counter(re.findall(r"\w+", plain[index]))
-    shared = (
-        (sum((words & Counter(re.findall(r"\w+", line))).values()), number)
-        for number, line in enumerate(normal[: 50 * _MAX_CANDIDATES])
-        if line
-    )
-    best = sorted((-count, number) for count, number in shared if count)[:20]
-    return [number - index for _, number in best if number >= index]
+    words = Counter(_WORD.findall(plain[index]))
+    distinct = list(words)[:_MAX_WORDS]
+    searched = _folded(lines[: 50 * _MAX_CANDIDATES]).split("\n")
+    # Counting words that occur anywhere in a line is quick, and chooses those to look at.
+    rough = [sum([word in line for word in distinct]) for line in searched]
+    likely = nlargest(_MAX_CANDIDATES, range(len(searched)), key=rough.__getitem__)
+    shared = {
+        number: (words & Counter(_WORD.findall(searched[number]))).total() for number in likely
+    }
+    best = sorted(filter(shared.get, likely), key=lambda number: (-shared[number], number))[:20]
+    return [number - index for number in best if number >= index]
 
 
 def _similarity(some: list[str], other: list[str]) -> float:
