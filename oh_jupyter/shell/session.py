@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
@@ -44,10 +42,14 @@ from oh_jupyter.shell.replies import (
     sent_reply,
     unfinished_reply,
 )
+from oh_jupyter.shell.shared_file import SharedFile
 from oh_jupyter.shell.supervisor import ShellSupervisor
 from oh_jupyter.trace_context import trace_variables
 
 T = TypeVar("T")
+
+LONG_COMMAND_CHARS = 100_000
+"""Length from which a command is parsed in a thread."""
 
 SET_UP_SECONDS = 30.0
 """Timeout for reading or restoring the shell's state."""
@@ -264,27 +266,16 @@ class ShellSession:
         if self.dialect.write_variables is None:
             raise ShellError(f"{self.dialect.name} cannot report its variables.")
         try:
-            directory = None if self._enclosure is None else self._enclosure.temporary_dir
-            descriptor, file = tempfile.mkstemp(prefix="oh_shell_", dir=directory)
+            file = SharedFile(self._enclosure, self.username)
         except OSError as error:
             raise ShellError(f"The shell's variables cannot be read: {error}") from error
         try:
-            if self.username is not None:
-                shutil.chown(file, self.username)
-            report = await self._run_setup(self.dialect.write_variables(self._inside(file)))
-            # Through the descriptor: a process in a sandbox could put a link at the path.
-            variables = read_variables(descriptor, directory or tempfile.gettempdir())
+            report = await self._run_setup(self.dialect.write_variables(file.path_inside))
+            folder = None if self._enclosure is None else self._enclosure.temporary_dir
+            variables = read_variables(file.descriptor, folder or tempfile.gettempdir())
         finally:
-            os.close(descriptor)
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(file)
+            file.remove()
         return ShellSnapshot(report.cwd, variables)
-
-    def _inside(self, file: str) -> str:
-        """Return the path at which the shell sees a file of the temporary directory."""
-        if self._enclosure is None:
-            return file
-        return os.path.join(self._enclosure.temporary_dir_inside, os.path.basename(file))
 
     async def restore_async(self, snapshot: ShellSnapshot) -> None:
         """Restore the directory and the exported variables, and remove variables exported since.
@@ -414,8 +405,12 @@ class ShellSession:
             return CmdOutputObservation(NOTHING_TO_RETRIEVE)
         if earlier is None and action.is_input:
             return CmdOutputObservation(NOTHING_TO_INTERACT_WITH)
-        if not action.is_input and (error := self._rejection(text)):
-            return ErrorObservation(error)
+        if not action.is_input:
+            check = self._rejection
+            is_long = len(text) > LONG_COMMAND_CHARS
+            error = await asyncio.to_thread(check, text) if is_long else check(text)
+            if error:
+                return ErrorObservation(error)
         if earlier is None or (earlier.done and text and not action.is_input):
             return await self._run(action, text, key, earlier)
         if not earlier.done and text and not action.is_input:

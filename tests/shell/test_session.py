@@ -6,6 +6,7 @@ import asyncio
 import getpass
 import os
 import platform
+import tempfile
 import threading
 from pathlib import Path
 
@@ -261,6 +262,38 @@ def test_long_commands_take_time_in_proportion(run, session):
     # 36 times as long if it is in proportion to the square; a busy machine only adds to a round.
     wait_until(is_in_proportion)
     assert run("echo next").content == "next"
+
+
+@pytest.fixture
+def shared_files(enclosure, tmp_path, monkeypatch):
+    """Name the files that the session shares with its shell."""
+    folder = tmp_path if enclosure is None else Path(enclosure.temporary_dir)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return lambda: [path.name for path in folder.glob("oh_shell_*")]
+
+
+def test_a_long_command_is_read_from_a_file(run, session, shared_files):
+    run("set -eu; false || true; trap 'echo trapped' ERR; v=1")
+    value = "\u00fc\t\\n'\"$v`\udcff " * 20_000
+    quoted = value.replace("'", "'\\''")
+    observation = run(f'x=\'{quoted}\'; echo "$? ${{#x}}"; printf %s "$x" >x')
+    assert observation.content == f"0 {len(value)}"
+    assert Path(session.work_dir, "x").read_bytes() == value.encode("utf-8", "surrogateescape")
+    assert "u" in run("echo $-").content
+    assert shared_files() == []
+
+
+def test_a_long_command_that_is_unfinished_is_an_error(run, session, shared_files):
+    observation = run("echo 'open" + "x" * 100_000)
+    assert observation.exit_code > 0
+    assert "unexpected" in observation.content
+    assert run("echo fine").content == "fine"
+    assert shared_files() == []
+
+
+def test_a_long_command_without_a_file_is_typed(run, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    assert run(f"x={'x' * 100_000}; echo ${{#x}}").content == "100000"
 
 
 @pytest.mark.parametrize("command", ["echo 'open", 'echo "open', "echo $(open", "if true", "a |"])

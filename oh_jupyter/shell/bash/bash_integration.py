@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from oh_jupyter.shell.driver import Report
@@ -204,17 +204,30 @@ def typed_prompt(token: str) -> bytes:
 
 
 def typed_command(
-    token: str, command_id: str, text: str, *, complete: bool, setup: str = ""
+    token: str,
+    command_id: str,
+    text: str,
+    *,
+    complete: bool,
+    setup: str = "",
+    store: Callable[[str], str | None] = lambda source: None,
 ) -> bytes:
-    """Return the line to type to run a command after hidden ``setup`` lines."""
+    """Return the line to type to run a command after hidden ``setup`` lines.
+
+    ``store`` writes a source to a file and returns its path for bash, or None if it has to be
+    typed.
+    """
     # Only a text that certainly parses can include the closing call; otherwise an open quote would
     # swallow it. After the eval, an ERR trap runs once too often, and $_ is lost.
     call = f'{token}_begin {command_id} "${token}_argument"'
     begin = f'{{\n{setup}{call} && \\builtin : "${token}_argument"; }} >/dev/null 2>&1\n'
     end = f'{{ {token}_end "$?" "$_"; }} >/dev/null 2>&1'
-    if complete:
-        return _typed_eval(begin + text + "\n" + end, token)
-    return _typed_eval(begin + text, token, f"; {end}")
+    source, after = (begin + text + "\n" + end, "") if complete else (begin + text, f"; {end}")
+    path = store(source)
+    if path is None:
+        return _typed_eval(source, token, after)
+    read = f"{{ {token}_text=$(<{shlex.quote(path)}); }} >/dev/null 2>&1"
+    return f'{read}; \\builtin eval "${token}_text"{after}\n'.encode()
 
 
 def setup_lines(

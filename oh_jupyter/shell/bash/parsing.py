@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from functools import cache
+import tempfile
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Language, Node
 
 SPECIAL = re.compile(rb"\\([;&|><])")
 HERE_DOCUMENT = re.compile(r"<<(?!<)")
@@ -25,18 +26,21 @@ UNCHANGED_TYPES = {
 
 
 @cache
-def _parser() -> Parser:
+def _language() -> Language:
     """Load the grammar at first use."""
     import tree_sitter
     import tree_sitter_bash
 
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+    return tree_sitter.Language(tree_sitter_bash.language())
 
 
+@lru_cache(maxsize=1)
 def _parse(command: str) -> tuple[bytes, Node]:
-    """Return the bytes of a command and the root of its syntax tree."""
+    """Return the bytes of a command and the root of its syntax tree; several checks need them."""
+    import tree_sitter
+
     source = command.encode("utf-8", "surrogateescape")
-    return source, _parser().parse(source).root_node
+    return source, tree_sitter.Parser(_language()).parse(source).root_node
 
 
 def is_complete(command: str) -> bool:
@@ -49,14 +53,18 @@ def open_here_document(command: str) -> str:
     if not HERE_DOCUMENT.search(command):
         return ""
     try:
-        check = subprocess.run(
-            ["bash", "--norc", "--noprofile", "-n"],
-            input=command.encode("utf-8", "surrogateescape"),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
-            timeout=CHECK_SECONDS,
-        )
+        # Bash reads a file in blocks, and a pipe byte by byte.
+        with tempfile.TemporaryFile() as file:
+            file.write(command.encode("utf-8", "surrogateescape"))
+            file.seek(0)
+            check = subprocess.run(
+                ["bash", "--norc", "--noprofile", "-n"],
+                stdin=file,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
+                timeout=CHECK_SECONDS,
+            )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     match = UNFINISHED.search(check.stderr)

@@ -27,9 +27,13 @@ from oh_jupyter.shell.bash.terminal import (
 )
 from oh_jupyter.shell.driver import INTERRUPT, Command, Launch, ShellDriver
 from oh_jupyter.shell.output import Marker
+from oh_jupyter.shell.shared_file import SharedFile
 
 CLOSE_GRACE_SECONDS = 0.5
 """Seconds between hang-up and kill when the shell is closed."""
+
+MAX_TYPED_CHARS = 64 * 1024
+"""Length from which bash reads the source of a command from a file."""
 
 PASTES_ON = b"\x1b[?2004h"
 PASTES_OFF = b"\x1b[?2004l"
@@ -53,6 +57,7 @@ class Bash(ShellDriver):
         self._pid: int | None = None  # bash's own, in a sandbox
         self._installing = False
         self._reinstalled_for: Command | None = None
+        self._source: SharedFile | None = None  # of a long command that has not started
 
     @property
     def pid(self) -> int:
@@ -60,7 +65,7 @@ class Bash(ShellDriver):
         return self.child.pid if self._pid is None else self._pid
 
     def start(self, launch: Launch) -> Command:  # noqa: D102
-        self._path_directory = launch.path_directory
+        self._launch = launch
         self._terminal = Terminal(self._loop, raw=False, user=launch.user)
         self._line = Terminal(self._loop, raw=True, user=launch.user)
         slave = self._terminal.slave
@@ -115,10 +120,29 @@ class Bash(ShellDriver):
             text,
             complete=is_complete(text),
             setup=setup_lines(self._token, exports, status, command.variables) + setup,
+            store=self._store,
         )
         self._terminal.restore_modes()
         self._terminal.write(self._typed)
         return command
+
+    def _store(self, source: str) -> str | None:
+        """Store a long source in a file, since a terminal takes a megabyte a second."""
+        self._remove_source()
+        if len(source) <= MAX_TYPED_CHARS:
+            return None
+        try:
+            self._source = SharedFile(self._launch.enclosure, self._launch.user)
+            self._source.write(source.encode("utf-8", "surrogateescape"))
+        except OSError:
+            self._remove_source()
+            return None
+        return self._source.path_inside
+
+    def _remove_source(self) -> None:
+        file, self._source = self._source, None
+        if file is not None:
+            file.remove()
 
     def recover(self) -> bool:
         """Detect a bash that waits for input because our call after the command was lost."""
@@ -185,6 +209,7 @@ class Bash(ShellDriver):
             self._loop.remove_reader(self.child.fileno())
         self._terminal.close()
         self._line.close()
+        self._remove_source()
         self.child.begin_termination(CLOSE_GRACE_SECONDS)
         while (fileno := self.child.fileno()) >= 0:
             readable = asyncio.Event()
@@ -229,7 +254,7 @@ class Bash(ShellDriver):
             variables = None if command is None else command.variables
             terminal, line = self._paths
             self._terminal.write(
-                typed_script(self._token, terminal, line, self._path_directory, variables)
+                typed_script(self._token, terminal, line, self._launch.path_directory, variables)
             )
         elif command is None or not self._belongs(marker.command_id, command):
             self._release_prompt(marker)
@@ -237,6 +262,7 @@ class Bash(ShellDriver):
             self._continue_at_prompt(command)
         elif marker.kind == "b":
             command.started = True
+            self._remove_source()
             self._end_pre_start()
             keys, self._queued_keys = self._queued_keys, []
             for data in keys:
