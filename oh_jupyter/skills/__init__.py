@@ -16,9 +16,11 @@ from oh_jupyter.skills.catalog import (
     remove,
     schema,
 )
+from oh_jupyter.skills.folders import SkillFolder, skill_folders
 
 __all__ = [
     "Skill",
+    "SkillFolder",
     "add",
     "available",
     "call_skill",
@@ -29,4 +31,5 @@ __all__ = [
     "registry",
     "remove",
     "schema",
+    "skill_folders",
 ]

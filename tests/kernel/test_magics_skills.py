@@ -137,3 +137,13 @@ def test_a_tool_is_called_by_name(kernel) -> None:
     kernel.execute("%oh_skills add shout")
     assert kernel.execute("oh.tool('shout', text='hello')").strip() == "HELLO"
     assert "shoot" in kernel.execute("oh.tool('shoot')")
+
+
+def test_skill_folders_of_the_workspace_are_listed_and_offered(fresh_kernel) -> None:
+    file = fresh_kernel.directory / ".agents" / "skills" / "tides" / "SKILL.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("---\nname: tides\ndescription: Find tides.\n---\nAsk the harbour.\n")
+    assert "Find tides." in fresh_kernel.execute("%oh_skills")
+    assert "Ask the harbour." in fresh_kernel.execute("%oh_skills tides")
+    context = fresh_kernel.execute("print(oh.host.agent_context())")
+    assert "- tides: Find tides. (.agents/skills/tides/SKILL.md)" in context

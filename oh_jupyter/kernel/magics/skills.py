@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -17,6 +17,9 @@ from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics, silenced_by_semicolon
 from oh_jupyter.kernel.magics.completion import one_of
 from oh_jupyter.kernel.magics.options import MagicCommand, magic_options, parse_line
+
+if TYPE_CHECKING:
+    from oh_jupyter.skills import SkillFolder
 
 _COMMANDS = {
     "add": MagicCommand(
@@ -38,11 +41,9 @@ class SkillsMagics(OhMagics):
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
-        from oh_jupyter.skills import available
-
         self.complete(
             "oh_skills",
-            {"FUNCTION": one_of(self._functions), "NAME": one_of(available)},
+            {"FUNCTION": one_of(self._functions), "NAME": one_of(self._names)},
             arguments="NAME",
         )
 
@@ -54,9 +55,10 @@ class SkillsMagics(OhMagics):
         """List the agent skills, explain one, or add and remove skills.
 
         ``%oh_skills`` lists them, ``%oh_skills NAME`` explains one. Skills are plain functions:
-        ``from oh_jupyter.skills.agentskills import *``.
+        ``from oh_jupyter.skills.agentskills import *``; or folders of the workspace with a
+        ``SKILL.md``, which guests can read.
         """
-        from oh_jupyter.skills import documentation, find, registry, schema
+        from oh_jupyter.skills import documentation, find, registry, schema, skill_folders
 
         words: list[str] = parse_line(self.oh_skills, line).words
         if not words:
@@ -64,6 +66,8 @@ class SkillsMagics(OhMagics):
                 (name, skill.signature, skill.docstring.partition("\n")[0])
                 for name, skill in registry().items()
             ]
+            folders = skill_folders(self.oh.host.workspace_dir)
+            rows += [(each.name, "SKILL.md", each.description) for each in folders]
             return Table(("skill", "arguments", "what it does"), tuple(rows))
         command, names = words[0], words[1:]
         if command == "docs" and not names:
@@ -80,12 +84,27 @@ class SkillsMagics(OhMagics):
             if names or (command in change and command not in registry()):
                 known = ", ".join(f"{w} {each.arguments}".strip() for w, each in _COMMANDS.items())
                 raise UsageError(f"write %oh_skills [NAME], or one of: {known}")
+            folder = self._folder(command)
+            if folder is not None and command not in registry():
+                print(folder.path.read_text("utf-8").rstrip())
+                return None
             find(command)
         except SkillError as error:
             raise UsageError(str(error)) from None
         skill = registry()[command]
         print(f"{command}{skill.signature}\n\n{skill.docstring}")
         return None
+
+    def _folder(self, name: str) -> SkillFolder | None:
+        from oh_jupyter.skills import skill_folders
+
+        folders = skill_folders(self.oh.host.workspace_dir)
+        return next((each for each in folders if each.name == name), None)
+
+    def _names(self) -> list[str]:
+        from oh_jupyter.skills import available, skill_folders
+
+        return [*available(), *(each.name for each in skill_folders(self.oh.host.workspace_dir))]
 
     def _add(self, target: str) -> None:
         from oh_jupyter.skills import add, find, register
