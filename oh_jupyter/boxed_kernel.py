@@ -18,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
+from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from traitlets import Enum, List, Unicode
@@ -25,6 +26,8 @@ from traitlets import Enum, List, Unicode
 from oh_jupyter.background import LoopThread
 from oh_jupyter.config import BOXED_KERNEL_VARIABLE, load_settings, state_home
 from oh_jupyter.errors import ConfigError, SandboxError
+from oh_jupyter.policy import VARIABLE as POLICY_VARIABLE
+from oh_jupyter.policy import kernel_network
 from oh_jupyter.sandbox import Box, allowed_environment, find_engine, make_profile
 from oh_jupyter.sandbox.hosts import parse_hosts
 from oh_jupyter.sandbox.listed_hosts import ListedHosts
@@ -40,8 +43,14 @@ DISPLAY_NAME = "Python 3 (sandboxed)"
 NETWORKS: dict[str, Network] = {"none": "none", "listed": "proxy", "host": "host"}
 """Networks of boxed kernels, with those of their boxes."""
 
-INHERITED = ("JPY_SESSION_NAME", "MPLBACKEND")
-"""Variables of Jupyter that the kernel gets besides those of every box."""
+INHERITED = ("JPY_SESSION_NAME", "MPLBACKEND", POLICY_VARIABLE)
+"""Variables that the kernel gets besides those of every box."""
+
+MAX_STARTS = 5
+"""Maximum number of attempts, because paths may vanish while a box is being set up."""
+
+REPORT_START = 'echo > "/dev/fd/$0"; exec "$@"'
+"""Script that runs in the box, which exists by then, and becomes the kernel."""
 
 PERSONS_STARTUP = ("ipython_config.py", "ipython_kernel_config.py", "startup")
 """Files of a person's IPython profile that a boxed kernel reads as well."""
@@ -89,9 +98,10 @@ class SandboxProvisioner(LocalProvisioner):
     _box: Box | None = None
     _proxy: KernelProxy | None = None
     _sockets = ""
+    _workspace = ""
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
-        """Make the box, and the command line that starts the kernel in it.
+        """Make the box, and the command line of the kernel in it.
 
         Raises:
             SandboxError: No sandbox can be made here; the kernel does not start.
@@ -108,17 +118,62 @@ class SandboxProvisioner(LocalProvisioner):
         prepared: dict[str, Any] = await super().pre_launch(**kwargs)
         try:
             self._box = self._box or self._make_box(workspace, state)
-            if self.network == "listed" and self._proxy is None:
+            if self._network == "listed" and self._proxy is None:
                 await self._start_proxy(self._box.proxy_socket)
         except BaseException:
             self._remove()
             raise
         command, environment = prepared["cmd"], prepared["env"]
-        prepared["env"] = _environment(environment, state, str(self.network))
+        prepared["env"] = _environment(environment, state, self._network)
+        command = self._with_own_connection_file(command)
         # In the box, the kernel's parent is always the first process.
-        command = ["/usr/bin/env", "JPY_PARENT_PID=1", *command]
-        prepared["cmd"], _ = self._box.enclose(command, workspace, [], nested=True)
+        prepared["cmd"] = ["/usr/bin/env", "JPY_PARENT_PID=1", *command]
+        self._workspace = workspace
         return prepared
+
+    @property
+    def _network(self) -> str:
+        """The kernel's network, as far as an administrator's policy allows it."""
+        return kernel_network(load_settings().policy or {}, str(self.network))
+
+    def _with_own_connection_file(self, command: list[str]) -> list[str]:
+        """Return the command with a copy of the connection file, beside the kernel's sockets.
+
+        A kernel with encryption writes the file again, and must not change Jupyter's own.
+        """
+        original = str(cast(Any, self.parent).connection_file)
+        own = os.path.join(self._sockets, os.path.basename(original))
+        shutil.copy(original, own)  # with its mode, since it has the keys
+        return [own if part == original else part for part in command]
+
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
+        """Start the kernel in its box.
+
+        Raises:
+            SandboxError: The box could not be set up.
+        """
+        box = self._box
+        assert box is not None, "pre_launch has made it"
+        for _ in range(MAX_STARTS):
+            started, report = os.pipe()
+            try:
+                command = ["/bin/sh", "-c", REPORT_START, str(report), *cmd]
+                command, _ = box.enclose(command, self._workspace, [], nested=True)
+                info = await super().launch_kernel(command, pass_fds=(report,), **kwargs)
+                os.close(report)
+                report = -1
+                if await asyncio.to_thread(os.read, started, 1):
+                    return info
+                await self.wait()
+            finally:
+                for descriptor in (started, report):
+                    if descriptor >= 0:
+                        os.close(descriptor)
+        self._remove()
+        raise SandboxError(
+            "The kernel was not started, because its sandbox could not be set up; the server's log "
+            "has the reason. Try again."
+        )
 
     async def post_launch(self, **kwargs: Any) -> None:
         """Limit the kernel's processes."""
@@ -132,23 +187,18 @@ class SandboxProvisioner(LocalProvisioner):
         if engine.program is None:
             raise SandboxError(f"The kernel was not started: {engine.sentence}")
         make_folders(settings)
-        connection_file = str(cast(Any, self.parent).connection_file)
         profile = make_profile(
             workspace,
             homes=homes(None),
             own_folders=own_folders(settings),
             writable=[*self.writable, str(state), self._sockets],
             hidden=[*settings.sandbox_hidden, *self.hidden],
-            network=NETWORKS[str(self.network)],
+            network=NETWORKS[self._network],
             max_processes=settings.sandbox_max_processes,
         )
         # An editable install may be below a directory that boxes replace, such as /tmp.
         package = os.path.dirname(os.path.abspath(__file__))
-        profile = replace(
-            profile,
-            sockets=((connection_file, connection_file),),
-            visible=(*profile.visible, package),
-        )
+        profile = replace(profile, visible=(*profile.visible, package))
         return Box(profile, engine)
 
     async def _start_proxy(self, path: str) -> None:
@@ -225,6 +275,7 @@ def install_kernelspec(
         "interrupt_mode": "message",
         "metadata": {
             "debugger": True,
+            "supported_encryption": ["curve"],
             "kernel_provisioner": {
                 "provisioner_name": PROVISIONER,
                 "config": {"network": network, "hosts": list(hosts)},

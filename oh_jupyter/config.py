@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -24,6 +24,7 @@ from oh_jupyter.control_messages import (
     TURN_MESSAGE,
 )
 from oh_jupyter.errors import ConfigError
+from oh_jupyter.policy import check_policy, forced_values
 from oh_jupyter.setting_values import parse_setting
 from oh_jupyter.trace_context import lasting_environment
 
@@ -298,12 +299,31 @@ class Settings:
         "OH_JUPYTER_SANDBOX_MAX_PROCESSES",
         minimum=1,
     )
+    policy: dict[str, str] | None = _setting(  # noqa: RUF009
+        None,
+        "Capabilities that an administrator forces on or off, as JSON. The entries of the "
+        "variable take precedence. Users cannot change it in a running kernel.",
+        "OH_JUPYTER_POLICY",
+        example='{"browser": "off", "agents": "claude,codex"}',
+    )
     agents: dict[str, str] | None = _setting(  # noqa: RUF009
         None,
         "Your own agents for %oh_agent as JSON: names and command lines of programs that speak the "
         "Agent Client Protocol on standard input and output.",
         "OH_JUPYTER_AGENTS",
         example='{"mine": "my-agent --acp"}',
+    )
+    agent_directories: tuple[str, ...] = _setting(
+        (),
+        "Further directories, beside the workspace, in which agents may read and write files with "
+        "the Agent Client Protocol. Agents that support it get them with their session.",
+        "OH_JUPYTER_AGENT_DIRECTORIES",
+    )
+    agent_registry: str = _setting(
+        "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json",
+        "Registry of the Agent Client Protocol whose agents %oh_agent list shows; empty for none. "
+        "It is fetched once a day.",
+        "OH_JUPYTER_AGENT_REGISTRY",
     )
     agent_start_timeout: float = _setting(
         60.0,
@@ -339,7 +359,7 @@ class Settings:
         minimum=0,
     )
     editor_history_limit: int = _setting(
-        100,
+        5000,
         "Undoable edits of each file.",
         "OH_JUPYTER_EDITOR_HISTORY_LIMIT",
         minimum=0,
@@ -479,8 +499,13 @@ def read_settings(
         if name not in hints:
             raise ConfigError(f"There is no setting {name!r}. Settings: {', '.join(hints)}")
         check_value(name, value)
+        if name == "policy" and value is not None:
+            value = {**value, **(values.get("policy") or {})}
         values[name] = value
-    return Settings(**values), faults
+    settings_with_policy = Settings(**values)
+    policy = settings_with_policy.policy or {}
+    forced = forced_values(policy, settings_with_policy.plugins)
+    return replace(settings_with_policy, **forced), faults
 
 
 def check_value(name: str, value: Any, where: str = "") -> None:
@@ -489,6 +514,8 @@ def check_value(name: str, value: Any, where: str = "") -> None:
         return
     allowed = Settings.__dataclass_fields__[name].metadata
     where = where or f"The setting {name}"
+    if name == "policy":
+        check_policy(value, where)
     if allowed["choices"] and value not in allowed["choices"]:
         choices = ", ".join(allowed["choices"])
         raise ConfigError(f"{where} must be one of {choices}, not {value!r}")

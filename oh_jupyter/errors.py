@@ -39,11 +39,13 @@
     ├── McpError                        an MCP server behind the runtime does not start or answer
     ├── AgentError                      an agent does not start or answer, or breaks its protocol
     │   └── AgentNotFoundError          no agent of that name, or it is not installed
+    ├── PolicyError                     an administrator does not allow it
     ├── PluginError                     a plugin is unknown, or failed to start
     ├── TransferError                   an upload or download is not possible as asked
     │   ├── TransferNotFoundError       no file there to download, or no such transfer
     │   └── TransferTooLargeError       more than the limit allows, sent or unpacked
     ├── ConfirmationError               no action of that id waits for a person
+    ├── AnswerError                     a person's values do not fit an agent's form
     ├── EvaluationError                 an evaluation cannot continue; its results so far are kept
     ├── InspectionError                 a variable is missing, or cannot be shown
     ├── EventNotFoundError              the log has no event of that id
@@ -75,6 +77,7 @@ from typing import Any
 __all__ = [
     "AgentError",
     "AgentNotFoundError",
+    "AnswerError",
     "BrowserActionError",
     "BrowserError",
     "BrowserNotFoundError",
@@ -111,6 +114,7 @@ __all__ = [
     "OhJupyterError",
     "PatchError",
     "PluginError",
+    "PolicyError",
     "RequestExpiredError",
     "RequestNotFoundError",
     "ResourceNotFoundError",
@@ -318,6 +322,10 @@ class AgentNotFoundError(AgentError, LookupError):
     """There is no agent of that name, or its program is not installed."""
 
 
+class PolicyError(OhJupyterError):
+    """An administrator's policy does not allow a capability, or forces a setting."""
+
+
 class PluginError(OhJupyterError):
     """A plugin is unknown, or failed to start."""
 
@@ -354,6 +362,10 @@ class TransferTooLargeError(TransferError):
 
 class ConfirmationError(OhJupyterError, LookupError):
     """No Action of that id waits for a person's decision."""
+
+
+class AnswerError(OhJupyterError, ValueError):
+    """Values that a person entered do not fit the form of an agent; it still waits."""
 
 
 class EvaluationError(OhJupyterError):

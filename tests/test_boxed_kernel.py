@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -16,13 +17,15 @@ from typing import Any
 
 import nbformat
 import pytest
-from jupyter_client.manager import AsyncKernelManager
+from ipykernel.kernelapp import IPKernelApp
+from jupyter_client.manager import AsyncKernelManager, KernelManager
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
 from oh_jupyter.boxed_kernel import KERNEL_NAME, install_kernelspec
 from oh_jupyter.cli import main
-from oh_jupyter.errors import ConfigError
+from oh_jupyter.errors import ConfigError, SandboxError
+from oh_jupyter.sandbox import Box
 from oh_jupyter.testing.kernel import LiveKernel
 from tests.kernel import test_breakpoint
 from tests.sandbox.proxied import website
@@ -32,6 +35,7 @@ pytestmark = needs_engine
 
 SCRIPTED_AGENT = Path(__file__).parents[1] / "examples" / "scripted_agent.py"
 STATUS_LISTED = "sandboxed: the whole kernel, listed hosts"
+COMMAND = {"command": "echo hi"}
 STATUS = "%load_ext oh_jupyter\nprint(oh.run('echo hi').handling, oh.status()['sandbox'])"
 
 
@@ -81,6 +85,14 @@ class Notebook:
         return str(content["ename"]) if content["status"] == "error" else "".join(texts).strip()
 
 
+def run_as_agent(kernel: LiveKernel, code: str) -> str:
+    """The output of an agent's cell."""
+    body = {"action": {"action": "run_ipython", "args": {"code": code}}}
+    fields, observation = kernel.ask("execute_action", body)
+    assert fields["status"] == "ok"
+    return str(observation["content"])
+
+
 @asynccontextmanager
 async def opened(home: Path) -> AsyncIterator[Notebook]:
     manager = AsyncKernelManager(kernel_name=KERNEL_NAME)
@@ -123,12 +135,44 @@ async def test_cells_stay_in_the_box(home: Path) -> None:
         assert await run("import os; print('MY_TOKEN' in os.environ)") == "False"
         connect = "import socket; socket.create_connection(('1.1.1.1', 80), 5)"
         assert await run(connect) == "OSError"
-        own = os.path.basename(notebook.manager.connection_file)
         runtime = os.path.dirname(notebook.manager.connection_file)
         files = f"print(*(name for name in os.listdir({runtime!r}) if name.endswith('.json')))"
-        assert await run(files) == own
+        assert await run(files) == ""  # not even its own file, of which it has a copy
         assert await run("print(get_ipython().banner2)") == "mine"
     assert not (home / "outside.txt").exists()
+
+
+async def test_a_path_may_vanish_while_it_starts(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Boxes hide the sockets of other programs, which may remove them at any time."""
+    path = home / "program" / "socket"
+    path.parent.mkdir()
+    enclose = Box.enclose
+
+    def enclose_slowly(self: Box, *arguments: Any, **options: Any) -> Any:
+        enclosed = enclose(self, *arguments, **options)
+        assert (str(path) in enclosed[0]) is path.exists()
+        shutil.rmtree(path.parent, ignore_errors=True)
+        return enclosed
+
+    monkeypatch.setattr(Box, "enclose", enclose_slowly)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        async with opened(home) as notebook:
+            assert await notebook.run("print(6 * 7)") == "42"
+    assert not path.exists()
+
+
+async def test_a_box_that_cannot_be_set_up_is_an_error(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["false"], []
+    monkeypatch.setattr(Box, "enclose", lambda *arguments, **options: command)
+    with pytest.raises(SandboxError, match="sandbox could not be set up"):
+        async with opened(home):
+            pass
 
 
 @needs_process_limit
@@ -182,6 +226,40 @@ def test_the_debugger_works_in_it(home: Path) -> None:
     kernel = LiveKernel(home / "work", kernel_name=KERNEL_NAME)
     try:
         test_breakpoint.test_actions_are_answered_and_recorded_at_a_breakpoint(kernel)
+    finally:
+        kernel.close()
+
+
+@pytest.mark.skipif(
+    "curve_secretkey" not in IPKernelApp.class_traits()
+    or "transport_encryption" not in KernelManager.class_traits(),
+    reason="ipykernel or jupyter_client without CurveZMQ",
+)
+def test_its_connection_is_encrypted(home: Path) -> None:
+    kernel = LiveKernel(home / "work", kernel_name=KERNEL_NAME, encrypted=True)
+    try:
+        original = Path(kernel.manager.connection_file)
+        keys = original.read_text()
+        assert json.loads(keys)["curve_publickey"]
+        # The runtime connects to the kernel's own sockets for an agent's cell.
+        assert "42" in run_as_agent(kernel, "print(6 * 7)")
+        kernel.manager.restart_kernel(now=True)
+        kernel.client.wait_for_ready(timeout=60)
+        assert "43" in run_as_agent(kernel, "print(6 * 7 + 1)")
+        assert original.read_text() == keys
+    finally:
+        kernel.close()
+
+
+def test_a_policy_limits_its_network(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_kernelspec(network="host")
+    monkeypatch.setenv("OH_JUPYTER_POLICY", '{"network": "off", "shell": "off"}')
+    kernel = LiveKernel(home / "work", kernel_name=KERNEL_NAME)
+    try:
+        connect = "import socket; socket.create_connection(('1.1.1.1', 80), 5)"
+        assert "unreachable" in run_as_agent(kernel, connect)
+        _, refused = kernel.ask("execute_action", {"action": {"action": "run", "args": COMMAND}})
+        assert "switched off shell" in refused["content"]
     finally:
         kernel.close()
 

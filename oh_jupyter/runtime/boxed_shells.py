@@ -307,6 +307,22 @@ class BoxedShells:
         for boxed in boxes:
             await boxed.close()
 
+    def facts(self) -> dict[str, str]:
+        """Return where agents' commands run, and the network of their box.
+
+        The place is ``kernel`` (its box), ``box``, ``none`` (no box), ``missing`` (no box, although
+        it is wanted) or ``refused`` (nowhere, because it is required).
+        """
+        settings, engine = self._settings(), self.engine
+        if self.kernel_network:
+            return {"place": "kernel", "network": self.kernel_network}
+        if settings.sandbox == "off":
+            return {"place": "none", "network": ""}
+        if engine is not None and engine.program is None:
+            missing = "refused" if settings.sandbox == "required" else "missing"
+            return {"place": missing, "network": ""}
+        return {"place": "box", "network": settings.sandbox_network}
+
     def status(self) -> str:
         """Return one line about agents' commands."""
         settings, engine = self._settings(), self.engine

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from oh_jupyter.background import Watchers
 from oh_jupyter.config import check_value
@@ -25,6 +26,7 @@ from oh_jupyter.events.actor import agent_name
 from oh_jupyter.events.question import question_terms
 from oh_jupyter.runtime.approvals import ApprovalRules, Scope
 from oh_jupyter.runtime.cell_risk import Lookup
+from oh_jupyter.runtime.form import FormField, answers
 from oh_jupyter.runtime.progress import ActionProgress
 from oh_jupyter.runtime.risk import risks
 
@@ -59,12 +61,17 @@ class PendingAction:
         reasons: Why it waits.
         expires: The monotonic time at which it is rejected.
         sandboxed: Whether it would run in a sandbox; None where nobody expects one.
+        is_question: Whether the agent asks for the values of ``form``, which can be empty, instead
+            of asking for permission.
+        form: The values for which the agent asks.
     """
 
     action: Action
     reasons: tuple[str, ...]
     expires: float
     sandboxed: bool | None = None
+    is_question: bool = False
+    form: tuple[FormField, ...] = ()
 
     @property
     def reason(self) -> str:
@@ -89,12 +96,13 @@ class PendingAction:
 
 @dataclass(frozen=True)
 class Decision:
-    """A person's decision, where and why it was made, and what an approval covers."""
+    """A person's decision, where and why it was made, what an approval covers, and their values."""
 
     approved: bool
     by: str = ""
     why: str = ""
     scope: Scope = "once"
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Confirmations:
@@ -173,24 +181,13 @@ class Confirmations:
         """Wait for the person if there are reasons; return the Observation of a rejection."""
         if not reasons:
             return _decided_before(action)
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Decision] = loop.create_future()
-        id = action.id if action.id is not None else -1
-        expires = time.monotonic() + self.timeout_seconds
-        pending = PendingAction(action, tuple(reasons), expires, sandboxed)
-        self._waiting[id] = (pending, future)
-        self._on_question.tell()
-        try:
-            async with asyncio.timeout(self.timeout_seconds):
-                decision = await future
-        except TimeoutError:
+        pending = PendingAction(action, tuple(reasons), self._expiry(), sandboxed)
+        decision = await self._decision_on(pending)
+        if decision is None:
             return UserRejectObservation(
                 f"{REJECTED} (Nobody looked at it within {self.timeout_seconds:g} s; it waited "
                 f"because {pending.reason}.)"
             )
-        finally:
-            del self._waiting[id]
-            self._on_question.tell()
         if progress is not None:
             progress.decide(decision.by)
         if not decision.approved:
@@ -202,23 +199,51 @@ class Confirmations:
             action.confirmation_state = ActionConfirmationStatus.CONFIRMED
         return None
 
+    async def ask(self, action: Action, form: Sequence[FormField]) -> Decision | None:
+        """Ask the person for the values of a form; return None if nobody answers in time."""
+        reason = f"{agent_name(action.actor) or 'the agent'} asks you"
+        return await self._decision_on(
+            PendingAction(action, (reason,), self._expiry(), is_question=True, form=tuple(form))
+        )
+
+    def _expiry(self) -> float:
+        return time.monotonic() + self.timeout_seconds
+
+    async def _decision_on(self, pending: PendingAction) -> Decision | None:
+        """Hold an Action until a person decides; return None if nobody does in time."""
+        future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        id = pending.action.id if pending.action.id is not None else -1
+        self._waiting[id] = (pending, future)
+        self._on_question.tell()
+        try:
+            async with asyncio.timeout(self.timeout_seconds):
+                return await future
+        except TimeoutError:
+            return None
+        finally:
+            del self._waiting[id]
+            self._on_question.tell()
+
     def _release_covered(self, decision: Decision) -> None:
         """Approve the waiting Actions that the rules now cover as well."""
         for id, entry in self.waiting.items():
-            if self.rules.covers(entry.action.kind, entry.reasons):
+            if not entry.is_question and self.rules.covers(entry.action.kind, entry.reasons):
                 self.resolve(id, Decision(True, by=decision.by))
 
     def resolve(self, id: int, decision: Decision) -> None:
         """Approve or reject a waiting Action.
 
-        Raises ConfirmationError if it does not wait, or its rule cannot be saved.
+        Raises ConfirmationError if it does not wait, or its rule cannot be saved, and AnswerError
+        if values do not fit its form.
         """
         if id not in self._waiting:
             names = ", ".join(str(id) for id in self._waiting) or "none"
             raise ConfirmationError(f"No action {id} waits for confirmation. Waiting: {names}")
         pending, future = self._waiting[id]
         if not future.done():
-            if decision.approved:
+            if decision.approved and pending.is_question:
+                decision = replace(decision, values=answers(pending.form, decision.values))
+            elif decision.approved:
                 self.rules.add(pending.action.kind, pending.reasons, decision.scope)
             future.set_result(decision)
             self._on_decision.tell(id, decision)

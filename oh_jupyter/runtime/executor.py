@@ -26,6 +26,7 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.events.action import progress
 from oh_jupyter.events.fields import check_fields, check_runnable
+from oh_jupyter.policy import check_allowed, check_cells
 from oh_jupyter.runtime.components import RuntimeComponents
 from oh_jupyter.runtime.confinement import confinement_fault
 from oh_jupyter.runtime.confirmation import dry_run
@@ -106,6 +107,7 @@ class ActionExecutor(RuntimeComponents):
         is_agents = source == "agent" or principal not in (None, "user")
         is_boxed, questions = False, []
         try:
+            self._check_policy(action, runs_agents_code=is_agents and not only_asks)
             if confined:
                 self._check_confined(action)
             is_boxed = not only_asks and await self.boxes.applies(action, is_agents=is_agents)
@@ -140,6 +142,15 @@ class ActionExecutor(RuntimeComponents):
         is_command = isinstance(action, CmdRunAction)
         self._record(observation, action, state, sandboxed=sandboxed if is_command else None)
         return observation
+
+    def _check_policy(self, action: Action, *, runs_agents_code: bool) -> None:
+        policy = self.settings.policy
+        if policy and isinstance(action, IPythonRunCellAction) and runs_agents_code:
+            check_cells(policy, self.boxes.kernel_network)
+        if policy and isinstance(action, CmdRunAction):
+            check_allowed(policy, "shell")
+        if policy and isinstance(action, BrowseURLAction | BrowseInteractiveAction):
+            check_allowed(policy, "browser")
 
     def _check_confined(self, action: Action) -> None:
         fault = confinement_fault(action, self.workspace_dir, self.boxes.hidden())

@@ -63,7 +63,7 @@ def kind_name(mode: int) -> str:
 
 
 def check_replaceable(path: Path) -> None:
-    """Raise TransferError unless a path is missing, a regular file, or a link to one."""
+    """Raise TransferError unless a path is missing, or a writable regular file or link to one."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -72,6 +72,8 @@ def check_replaceable(path: Path) -> None:
         raise TransferError(
             f"{path} is {kind_name(mode)}: only regular files are replaced; nothing was changed"
         )
+    if not os.access(path, os.W_OK):
+        raise TransferError(f"{path} may not be written; nothing was changed")
 
 
 def virtual_devices() -> set[int]:

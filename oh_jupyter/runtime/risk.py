@@ -51,6 +51,19 @@ PROTECTED = (
 
 _COMPILED = tuple((reason, re.compile(pattern, re.MULTILINE)) for reason, pattern in RULES)
 
+_WORDS = {
+    "it removes a whole directory tree outside of the workspace": ("rm",),
+    "it becomes another user": ("sudo", "doas", "su"),
+    "it formats or overwrites a disk": ("mkfs", "of=/dev/", "shred"),
+    "it overwrites a device": ("/dev/",),
+    "it stops the machine": ("shutdown", "reboot", "halt", "poweroff"),
+    "it runs what it downloads": ("curl", "wget"),
+    FORCED_PUSH: ("push",),
+    "it opens files to everybody": ("chmod",),
+    "it kills every process it can": ("kill",),
+}
+"""Words without which a rule cannot match; looking for them takes a hundredth of the time."""
+
 
 def risks(action: Action, workspace_dir: str, lookup: Lookup = lambda name: None) -> list[str]:
     """Return the reasons to ask a person about an Action.
@@ -78,8 +91,13 @@ def risks(action: Action, workspace_dir: str, lookup: Lookup = lambda name: None
 
 def command_risks(command: str, workspace_dir: str) -> list[str]:
     """Return the reasons to ask a person about a shell command."""
-    text = _without_own_paths(command, workspace_dir)
-    return [reason for reason, rule in _COMPILED if rule.search(text)]
+    likely = [
+        (reason, rule)
+        for reason, rule in _COMPILED
+        if any(word in command for word in _WORDS[reason])
+    ]
+    text = _without_own_paths(command, workspace_dir) if likely else ""
+    return [reason for reason, rule in likely if rule.search(text)]
 
 
 def remote_risks(action: Action) -> list[str]:

@@ -9,26 +9,26 @@ import math
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.events import (
     Action,
-    CmdRunAction,
     EventSource,
     FileEditAction,
     FileWriteAction,
     IPythonRunCellAction,
-    MCPAction,
 )
 from oh_jupyter.events.actor import agent_name, session_of, turn_owner
 from oh_jupyter.runtime.agent_work import AgentWork
+from oh_jupyter.runtime.rewind import Rewind, Scope, Variables
 from oh_jupyter.runtime.shell_states import ShellStates
+from oh_jupyter.runtime.turn_titles import may_change_files, title_of
 
 if TYPE_CHECKING:
-    from oh_jupyter.checkpoints import Checkpoint, Checkpoints, RewindPlan, VariableChange
+    from oh_jupyter.checkpoints import Checkpoint, Checkpoints, RewindPlan
     from oh_jupyter.shell import ShellSession
 
 logger = logging.getLogger(__name__)
@@ -47,46 +47,6 @@ ALIVE_SECONDS = 0.5
 
 CLOSE_SECONDS = 3.0
 """How long a closing runtime waits for the end of its last turn."""
-
-
-@dataclass(frozen=True)
-class Scope:
-    """Extent of a rewind.
-
-    Attributes:
-        path: The only file, or None for all.
-        files: Whether files are restored.
-        variables: Whether variables are restored.
-        everything: Whether to overwrite what others changed since.
-        in_cell: Whether a person's cell asks, so that it may be running.
-        as_person: Whether a person asks; otherwise others' changes of variables always stay.
-        by_owner: Whether the agent of the running turn asks, which then continues in a new one.
-    """
-
-    path: str | None = None
-    files: bool = True
-    variables: bool = True
-    everything: bool = False
-    in_cell: bool = False
-    as_person: bool = True
-    by_owner: bool = False
-
-
-class Variables(Protocol):
-    """The variables of the kernel that the turns are in."""
-
-    async def mark(self, checkpoint: int, *, in_cell: bool) -> None:
-        """Keep all variables as of a mark."""
-
-    async def preview(
-        self, checkpoint: int, scope: Scope
-    ) -> tuple[list[VariableChange], list[str]]:
-        """Return what a rewind would do, and its limits; raise CheckpointError if a cell runs."""
-
-    async def rewind(
-        self, checkpoint: int, new_checkpoint: int, scope: Scope
-    ) -> list[VariableChange]:
-        """Restore the variables; raise CheckpointError if a cell runs."""
 
 
 class Turns:
@@ -153,7 +113,7 @@ class Turns:
 
     async def before(self, action: Action, principal: EventSource) -> None:
         """Start a turn if this Action is its first, or end the turn if a person acts."""
-        if self._has_given_up() or not _may_change_files(action):
+        if self._has_given_up() or not may_change_files(action):
             return
         if not self.is_announced:
             async with self._lock:
@@ -183,7 +143,7 @@ class Turns:
             self.work.end(shell)
         elif is_agents:  # the command continues without the Action
             self.work.begin(shell)
-        if self._turn is None or not _may_change_files(action):
+        if self._turn is None or not may_change_files(action):
             return
         if isinstance(action, FileEditAction | FileWriteAction) and is_agents:
             self.work.edit(os.path.join(self._workspace_dir, action.path))
@@ -238,6 +198,25 @@ class Turns:
         owner, turn = turn_owner(actor), self._turn
         return bool(owner) and turn is not None and turn.extra.get("by") == owner
 
+    async def split(self, label: str, actor: Mapping[str, Any] | None) -> int:
+        """Start a new turn of an agent's session and return its id, or raise CheckpointError."""
+        if self.is_announced:
+            raise CheckpointError(
+                "Each prompt of %oh_agent is a turn already. Keep copies of variables and files "
+                "that you may need again"
+            )
+        if self._has_given_up():
+            raise CheckpointError(f"There are no checkpoints now: {self.problem}")
+        async with self._lock:
+            self._cancel_timer()
+            self._part_of = None
+            who, session = agent_name(actor) or "agent", session_of(actor)
+            await self._begin(label, who, session, turn_owner(actor))
+            assert self._turn is not None
+            self._last_action_time = time.monotonic()
+            self._timer = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._settle)
+            return self._turn.id
+
     async def mark(self, label: str) -> Checkpoint:
         """Make a checkpoint outside of turns; raise CheckpointError on failure."""
         async with self._lock:
@@ -277,26 +256,16 @@ class Turns:
                 self._part_of = None
                 await self._end()
             await self._in_thread(lambda: self.checkpoints.get(id))
-            plan = await self._preview_variables(id, scope, preview)
+            rewind = Rewind(self.checkpoints, self.variables, self._in_thread, id, scope)
             if preview:
-                return await self._with_files(plan, id, scope, self.checkpoints.preview)
+                return await rewind.preview()
+            variables = await rewind.preview_variables()
             async with self._replaced():
-                plan = await self._with_files(plan, id, scope, self.checkpoints.rewind)
-                if plan.variables:
-                    plan = replace(plan, variables=await self._rewind_variables(id, scope))
+                plan = await rewind.execute(variables)
             if not scope.files or scope.path is not None:
                 return plan
             self.on_rewound()
             return replace(plan, notes=[*plan.notes, *await self._shell_states.restore(id)])
-
-    async def _with_files(
-        self, plan: RewindPlan, id: int, scope: Scope, call: Callable[..., RewindPlan]
-    ) -> RewindPlan:
-        """Return a plan of the variables with that of the files, which is executed or not."""
-        files: RewindPlan = await self._in_thread(
-            lambda: call(id, everything=scope.everything, path=scope.path, files=scope.files)
-        )
-        return replace(files, variables=plan.variables, notes=[*files.notes, *plan.notes])
 
     @contextlib.asynccontextmanager
     async def _replaced(self) -> AsyncIterator[None]:
@@ -324,25 +293,6 @@ class Turns:
                 self._continued[turn.id] = self._turn.id
         except CheckpointError as error:
             self._give_up(error)
-
-    async def _preview_variables(self, id: int, scope: Scope, preview: bool) -> RewindPlan:
-        """Return a plan of the variables; raise CheckpointError before a rewind if a cell runs."""
-        from oh_jupyter.checkpoints import RewindPlan
-
-        if self.variables is None or not scope.variables:
-            return RewindPlan()
-        try:
-            rows, notes = await self.variables.preview(id, scope)
-        except CheckpointError as error:
-            if not preview:
-                raise
-            return RewindPlan(notes=[str(error)])
-        return RewindPlan(variables=rows, notes=notes)
-
-    async def _rewind_variables(self, id: int, scope: Scope) -> list[VariableChange]:
-        assert self.variables is not None
-        entries: list[Checkpoint] = await self._in_thread(self.checkpoints.entries)
-        return await self.variables.rewind(id, entries[-1].id, scope)
 
     async def settle(self) -> None:
         """Close the turns of dead kernels, so that later changes do not count as theirs."""
@@ -499,26 +449,3 @@ class Turns:
 
     def _has_given_up(self) -> bool:
         return bool(self.problem) and time.monotonic() < self._retry_time
-
-
-def title_of(action: Action) -> str:
-    """Return a title for the turn that an Action starts: its purpose, or what it does."""
-    if thought := getattr(action, "thought", "").strip():
-        return str(thought).splitlines()[0]
-    if isinstance(action, IPythonRunCellAction):
-        lines = [line.strip() for line in action.code.splitlines() if line.strip()]
-        telling = [line for line in lines if not line.startswith(("#", "import ", "from "))]
-        return next(iter(telling or lines), "")
-    if isinstance(action, CmdRunAction):
-        return action.command.strip()
-    if isinstance(action, FileEditAction) and action.command == "notebook_edit":
-        return f"edit cells of {os.path.basename(action.path)}"
-    if isinstance(action, FileEditAction | FileWriteAction):
-        return f"{getattr(action, 'command', None) or 'write'} {action.path}"
-    return action.message
-
-
-def _may_change_files(action: Action) -> bool:
-    if isinstance(action, FileEditAction):
-        return action.command != "view"
-    return isinstance(action, CmdRunAction | FileWriteAction | IPythonRunCellAction | MCPAction)

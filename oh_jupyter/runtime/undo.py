@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 from oh_jupyter.editor import ChangedFile
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.events import FileEditAction, MCPAction, MCPObservation, Observation
+from oh_jupyter.runtime.rewind import Scope
 from oh_jupyter.runtime.session_changes import has_edits, rewound_files, session_changes
-from oh_jupyter.runtime.turns import Scope
 
 if TYPE_CHECKING:
     from oh_jupyter.checkpoints import RewindPlan

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from oh_jupyter.config import Settings, load_settings
+from oh_jupyter.config import load_settings
 from oh_jupyter.errors import ConfigError
 from oh_jupyter.events import FileEditAction
 from oh_jupyter.events.wire import action_from_wire, to_wire
-from oh_jupyter.runtime import Runtime
-
-
-@pytest.fixture
-def runtime(tmp_path):
-    made = Runtime(Settings(workspace_dir=str(tmp_path), file_store="memory", plugins=()))
-    yield made
-    made.close()
 
 
 def test_a_draft_is_merged_written_and_undone(runtime, tmp_path):

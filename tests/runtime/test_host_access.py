@@ -355,6 +355,7 @@ def test_status_and_faults(site: Site) -> None:
     assert runtime.status()["sandbox"] == (
         "sandboxed (required, listed and approved hosts), 1 box open"
     )
+    assert runtime.executor.boxes.facts() == {"place": "box", "network": "ask"}
     with pytest.raises(ConfigError, match="sandbox_hosts has the entry 'unknown'"):
         site.runtime("unknown")
 

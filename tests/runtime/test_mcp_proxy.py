@@ -7,7 +7,6 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -26,13 +25,6 @@ SCRIPT = str(Path(__file__).parents[1] / "stdio_server.py")
 
 def small(name: str = "small", *more: str, **env: str) -> McpServer:
     return McpServer(name, sys.executable, (SCRIPT, *more), env)
-
-
-@pytest.fixture
-def runtime(tmp_path: Path) -> Iterator[Runtime]:
-    runtime = Runtime(Settings(workspace_dir=str(tmp_path), file_store="memory", plugins=()))
-    yield runtime
-    runtime.close()
 
 
 @pytest.fixture

@@ -185,6 +185,7 @@ def test_a_persons_command_in_a_box(make) -> None:
     plain = run(runtime, "true")
     assert plain.handling is None
     assert runtime.status()["sandbox"] == "not sandboxed: sandbox is off"
+    assert runtime.executor.boxes.facts() == {"place": "none", "network": ""}
 
 
 @needs_engine
@@ -222,6 +223,7 @@ def test_required_fails_closed(make, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert not (tmp_path / "work" / "ran").exists()
     assert is_boxed(observation) is False
     assert runtime.status()["sandbox"].startswith("nothing runs: bubblewrap is not installed")
+    assert runtime.executor.boxes.facts()["place"] == "refused"
     assert run(runtime, "echo mine", "user").content == "mine"
 
 

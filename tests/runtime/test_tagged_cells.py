@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from oh_jupyter.config import Settings
 from oh_jupyter.events import FileEditAction, FileWriteAction
 from oh_jupyter.runtime import Runtime
 
@@ -22,13 +20,6 @@ def notebook(*sources: str, tagged: int | None = 0) -> str:
         for number, source in enumerate(sources)
     ]  # fmt: skip
     return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-
-
-@pytest.fixture
-def runtime(tmp_path: Path) -> Iterator[Runtime]:
-    made = Runtime(Settings(workspace_dir=str(tmp_path), file_store="memory", plugins=()))
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -7,19 +7,10 @@ import json
 import pytest
 
 from oh_jupyter import skills
-from oh_jupyter.config import Settings
 from oh_jupyter.events import ErrorObservation, MCPAction, MCPObservation
 from oh_jupyter.events.wire import action_from_wire, to_wire
-from oh_jupyter.runtime import Runtime
 from oh_jupyter.runtime.tools import Tool
 from oh_jupyter.skills import catalog
-
-
-@pytest.fixture
-def runtime(tmp_path):
-    made = Runtime(Settings(workspace_dir=str(tmp_path), file_store="memory", plugins=()))
-    yield made
-    made.close()
 
 
 @pytest.fixture(autouse=True)

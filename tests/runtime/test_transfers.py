@@ -96,6 +96,16 @@ def test_files_and_links_to_files_are_replaced(place: Path) -> None:
     assert (place / "file").read_bytes() == b"newer"
 
 
+def test_a_read_only_file_is_not_replaced(place: Path) -> None:
+    (place / "a").write_bytes(b"old")
+    (place / "a").chmod(0o444)
+    if os.access(place / "a", os.W_OK):
+        pytest.skip("this user may write every file")
+    with pytest.raises(TransferError, match="may not be written"):
+        upload(place, "a", b"new")
+    assert (place / "a").read_bytes() == b"old"
+
+
 def test_an_archive_that_unpacks_to_too_much_for_its_size_is_refused(place: Path) -> None:
     bomb = archive({"zeros": b"\0" * (unpacking.RATIO_FREE_BYTES + 1)})
     assert len(bomb) < 200_000

@@ -21,7 +21,7 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.runtime import Runtime, turns
 from oh_jupyter.runtime.agent_work import CLOCK_SECONDS
-from oh_jupyter.runtime.turns import title_of
+from oh_jupyter.runtime.turn_titles import title_of
 from oh_jupyter.testing import wait_until
 
 

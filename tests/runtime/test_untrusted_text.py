@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from oh_jupyter.config import Settings
 from oh_jupyter.events import (
     Action,
     BrowseInteractiveAction,
@@ -127,14 +125,7 @@ def test_a_long_pause_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert policy.questions(SENDING[0]) == []
 
 
-@pytest.fixture
-def runtime(tmp_path: Path) -> Iterator[Runtime]:
-    settings = Settings(workspace_dir=str(tmp_path), file_store="memory", confirmation="risky")
-    runtime = Runtime(settings)
-    yield runtime
-    runtime.close()
-
-
+@pytest.mark.settings(confirmation="risky")
 def test_a_person_decides_in_a_runtime(runtime: Runtime, tmp_path: Path) -> None:
     """The command asks only once text of others is read, and runs once it is approved."""
     executor = runtime.executor
@@ -159,6 +150,7 @@ def test_a_person_decides_in_a_runtime(runtime: Runtime, tmp_path: Path) -> None
     assert observation.exit_code == 0
 
 
+@pytest.mark.settings(confirmation="risky")
 def test_nothing_is_asked_about_a_person(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(action: Action) -> list[str]:
         raise AssertionError(action)
