@@ -6,11 +6,18 @@
         print(runtime.execute(CmdRunAction("ls")).content)
 
 ``AsyncRuntimeClient`` has the same methods as coroutines. A ``Fleet`` distributes the items of a
-task over several kernels of a server.
+task over several kernels, of a server or on the workers of an executor.
 """
 
 from oh_jupyter.client.async_client import AsyncRuntimeClient
-from oh_jupyter.client.fleet import AsyncFleetKernels, Fleet, FleetEvent, FleetKernels, FleetResult
+from oh_jupyter.client.fleet import (
+    AsyncFleetKernels,
+    Fleet,
+    FleetEvent,
+    FleetKernels,
+    FleetResult,
+    LostKernel,
+)
 from oh_jupyter.client.sync_client import RuntimeClient
 
 __all__ = [
@@ -20,5 +27,6 @@ __all__ = [
     "FleetEvent",
     "FleetKernels",
     "FleetResult",
+    "LostKernel",
     "RuntimeClient",
 ]

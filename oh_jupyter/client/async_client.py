@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import tempfile
 import zipfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Self
@@ -16,7 +17,13 @@ from urllib.parse import quote
 import anyio
 
 from oh_jupyter.client.http import BROKEN, EventReader, HttpConnection, new_request_id, parsed
-from oh_jupyter.errors import KernelNotFoundError, ServerError, TransferError, WireError
+from oh_jupyter.errors import (
+    KernelNotFoundError,
+    ServerError,
+    TransferError,
+    TransferTooLargeError,
+    WireError,
+)
 from oh_jupyter.events import (
     Action,
     BrowseInteractiveAction,
@@ -291,21 +298,44 @@ class AsyncRuntimeClient:
                     sink.write(piece)
         return Path(target)
 
-    async def read_bytes(self, /, path: str) -> bytes:
+    async def read_bytes(self, /, path: str, max_bytes: int | None = None) -> bytes:
         """Fetch a file of the kernel's machine as it is.
 
         Args:
             path: Its absolute path.
+            max_bytes: Size above which the file is refused; None for any size.
 
         Returns:
             Its contents.
 
         Raises:
             TransferError: The path does not exist, is a directory, or cannot be read.
+            TransferTooLargeError: The file is larger than ``max_bytes``.
         """
+        contents = io.BytesIO()
+        await self.read_into(path, contents, max_bytes)
+        return contents.getvalue()
+
+    async def read_into(self, /, path: str, sink: IO[bytes], max_bytes: int | None = None) -> None:
+        """Fetch a file of the kernel's machine as it is, piece by piece.
+
+        Args:
+            path: Its absolute path.
+            sink: Open file that receives the contents; after an error it has a part of them.
+            max_bytes: Size above which the file is refused; None for any size.
+
+        Raises:
+            TransferError: The path does not exist, is a directory, or cannot be read.
+            TransferTooLargeError: The file is larger than ``max_bytes``.
+        """
+        size = 0
         async with self._connection.stream("GET", "view", params={"path": path}) as response:
             try:
-                return b"".join([piece async for piece in response.aiter_bytes()])
+                async for piece in response.aiter_bytes():
+                    size += len(piece)
+                    if max_bytes is not None and size > max_bytes:
+                        raise TransferTooLargeError(f"{path} is larger than {max_bytes} bytes")
+                    sink.write(piece)
             except BROKEN as error:
                 raise TransferError(f"{path} was only read in part: {error}. Try again") from error
 
@@ -396,8 +426,9 @@ class AsyncRuntimeClient:
         why: str = "",
         for_session: bool = False,
         for_workspace: bool = False,
+        values: Mapping[str, Any] | None = None,
     ) -> None:
-        """Decide on a waiting Action.
+        """Decide on a waiting Action, or answer an agent's question.
 
         Args:
             id: Its id.
@@ -405,6 +436,7 @@ class AsyncRuntimeClient:
             why: Reason of a rejection, for the agent.
             for_session: Also approve later Actions of its type that wait for the same reasons.
             for_workspace: The same, in all later sessions in the kernel's workspace.
+            values: Answers by the names of the question's form.
 
         Raises:
             ConfirmationError: It is not waiting.
@@ -416,6 +448,7 @@ class AsyncRuntimeClient:
             "why": why,
             "for_session": for_session,
             "for_workspace": for_workspace,
+            "values": values,
         }
         await self._connection.send("POST", f"confirmations/{id}", json=decision)
 

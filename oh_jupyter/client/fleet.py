@@ -1,32 +1,32 @@
-"""Several kernels of one Jupyter server that share the items of a task.
+"""Several kernels that share the items of a task.
 
-Jupyter starts and ends the kernels, on its own machine or through its gateway.
+Jupyter starts and ends the kernels: one server, on its own machine or through its gateway, or a
+server in each worker of an executor.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, aclosing, suppress
 from dataclasses import dataclass
-from http import HTTPStatus
-from typing import Any, Generic, TypeVar
-from urllib.parse import quote
+from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from oh_jupyter.client.async_client import AsyncRuntimeClient
-from oh_jupyter.client.http import HttpConnection, parsed
+from oh_jupyter.client.executor_starter import ExecutorStarter, executor_of
+from oh_jupyter.client.http import HttpConnection
+from oh_jupyter.client.kernel_starter import KernelStarter, Member
 from oh_jupyter.client.sync_client import RuntimeClient
 from oh_jupyter.client.thread import wait_in
 from oh_jupyter.errors import (
     ConfigError,
-    ExtensionMissingError,
     KernelDiedError,
     KernelNotFoundError,
-    KernelTimeoutError,
     OhJupyterError,
     ServerError,
 )
@@ -42,15 +42,10 @@ MAX_UNREAD_EVENTS = 1000
 LAST_EVENTS_SECONDS = 10.0
 """Time that a closing fleet waits for each further event of its kernels."""
 
-CONNECT_SECONDS = 10.0
-END_SECONDS = 60.0
-"""Timeout of the server for ending a kernel."""
+HEARTBEAT_SECONDS = 15.0
+"""Interval and timeout of requests that show whether a worker is alive during an item."""
 
-SESSION_TYPE = "fleet"
-"""Type by which the panel recognizes the sessions of fleets."""
-
-LOST = (KernelDiedError, KernelNotFoundError, KernelTimeoutError, ExtensionMissingError)
-"""Errors of a kernel that is gone, has lost its runtime, or is silent."""
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -86,78 +81,33 @@ class FleetEvent:
 
 
 @dataclass(frozen=True)
-class Member:
-    """A kernel with its client, and the generation of its runtime."""
+class LostKernel:
+    """A kernel that died, was restarted or stopped responding during an item.
+
+    Attributes:
+        kernel_id: The kernel.
+        worker: Host and process id of its worker; "" without an executor.
+        error: The error.
+        worker_lost: Whether its worker, too, cannot be reached any more.
+    """
 
     kernel_id: str
-    runtime: AsyncRuntimeClient
-    generation: str
-
-    async def is_same_runtime(self) -> bool:
-        """Return whether the runtime still has its state."""
-        try:
-            return await self.runtime.generation() == self.generation
-        except LOST:
-            return False
+    worker: str
+    error: Exception
+    worker_lost: bool = False
 
 
-class KernelStarter:
-    """Starts and ends kernels through Jupyter's REST interface, as sessions of a fleet."""
-
-    def __init__(
-        self, url: str, token: str, name: str, kernel: str | None, path: str | None
-    ) -> None:
-        self.url, self.token, self.name = url, token, name
-        self._kernel, self._path = kernel, path
-        self._connection = HttpConnection(url, token, None, None, CONNECT_SECONDS)
+class Starter(Protocol):
+    """Starts and ends the kernels of a fleet."""
 
     async def start(self, slot: int) -> Member:
         """Start a kernel with a runtime, or raise OhJupyterError."""
-        model = {
-            "type": SESSION_TYPE,
-            "name": f"Fleet {self.name} {slot + 1}",
-            # Paths of sessions are unique; a kernel starts in the parent directory.
-            "path": "/".join(filter(None, [(self._path or "").strip("/"), uuid.uuid4().hex])),
-            "kernel": {"name": self._kernel} if self._kernel else {},
-        }
-        try:
-            session = parsed(await self._connection.send("POST", "/api/sessions", json=model))
-        except ServerError as error:
-            kernel = self._kernel or "the server's default"
-            raise ServerError(
-                f"No kernel ({kernel}) can be started: {error}", error.status
-            ) from None
-        kernel_id = str(session["kernel"]["id"])
-        runtime = AsyncRuntimeClient(self.url, self.token, kernel_id)
-        try:
-            await runtime.list_files()  # loads oh_jupyter
-            return Member(kernel_id, runtime, await runtime.generation())
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await self.end(kernel_id, runtime)
-            raise
 
-    async def end(self, kernel_id: str, runtime: AsyncRuntimeClient) -> None:
+    async def end(self, member: Member) -> None:
         """Shut a kernel down if it still exists."""
-        try:
-            await self._delete(kernel_id)
-        except ServerError as error:
-            if error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
-                return  # it is gone already
-            with suppress(OhJupyterError):  # Jupyter cannot end a kernel while it restarts it
-                await runtime.generation()
-            with suppress(OhJupyterError):
-                await self._delete(kernel_id)
-        finally:
-            await runtime.close()
-
-    async def _delete(self, kernel_id: str) -> None:
-        path = f"/api/kernels/{quote(kernel_id)}"
-        await self._connection.send("DELETE", path, timeout=END_SECONDS)
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self._connection.close()
+        """Release what the kernels shared."""
 
 
 class AsyncFleetKernels:
@@ -165,13 +115,16 @@ class AsyncFleetKernels:
 
     Attributes:
         size: Number of kernels.
+        lost: The kernels that were lost so far, in order; their items were done again.
     """
 
-    def __init__(self, starter: KernelStarter, size: int) -> None:
+    def __init__(self, starter: Starter, size: int, attempts: int = MAX_ATTEMPTS) -> None:
         self.size = size
+        self.lost: list[LostKernel] = []
+        self._attempts = attempts
         self._starter = starter
         self._members: list[Member | None] = [None] * size
-        self._followers: list[Callable[[str], None]] = []
+        self._followers: list[Callable[[Member], None]] = []
         self._closing = asyncio.Event()
 
     @property
@@ -198,8 +151,9 @@ class AsyncFleetKernels:
     ) -> list[FleetResult[T, R]]:
         """Process every item in one of the kernels, one per kernel at a time.
 
-        A kernel that dies or stops responding is replaced, and its item is retried once. Errors
-        of the function are in the results; the other items continue.
+        A kernel that dies or stops responding is replaced, and its item is retried, once unless
+        the fleet has more ``attempts``. Errors of the function are in the results; the other items
+        continue.
 
         Args:
             function: Coroutine function of a kernel's client and an item.
@@ -226,23 +180,31 @@ class AsyncFleetKernels:
         self, slot: int, function: Callable[[AsyncRuntimeClient, T], Awaitable[R]], item: T
     ) -> FleetResult[T, R]:
         result: FleetResult[T, R] = FleetResult(item)
-        while result.attempts < MAX_ATTEMPTS:
+        while result.attempts < self._attempts:
             value, error, attempts = None, None, result.attempts + 1
             try:
                 member = await self._member(slot)
             except OhJupyterError as failure:
                 return FleetResult(item, None, failure, result.attempts, result.kernel_id)
             try:
-                value = await function(member.runtime, item)
+                value = await _while_alive(member, function(member.runtime, item))
             except Exception as failure:
                 error = failure
             # Even if the loss is known: Jupyter cannot end a kernel while it restarts it.
-            if await member.is_same_runtime() and not isinstance(error, LOST):
+            if await member.is_same_runtime() and not member.is_lost(error):
                 return FleetResult(item, value, error, attempts, member.kernel_id)
-            lost = error if isinstance(error, LOST) else _lost(member.kernel_id)
+            lost = error if error is not None and member.is_lost(error) else _lost(member.kernel_id)
             result = FleetResult(item, None, lost, attempts, member.kernel_id)
+            await self._report(member, lost)
             await self._end(slot)
         return result
+
+    async def _report(self, member: Member, error: Exception) -> None:
+        """Record the loss of a kernel."""
+        worker_lost = bool(member.worker) and not await _is_reachable(member)
+        self.lost.append(LostKernel(member.kernel_id, member.worker, error, worker_lost))
+        where = f" on worker {member.worker}" if member.worker else ""
+        logger.warning("Kernel %s%s is lost: %s", member.kernel_id, where, error)
 
     async def _member(self, slot: int) -> Member:
         """Return the kernel of a slot, starting it if necessary."""
@@ -250,13 +212,20 @@ class AsyncFleetKernels:
         if member is None:
             member = self._members[slot] = await self._starter.start(slot)
             for follow in self._followers:
-                follow(member.kernel_id)
+                follow(member)
         return member
+
+    def member(self, kernel_id: str | None) -> Member:
+        """Return a current kernel with its server; raise KernelNotFoundError if it is lost."""
+        for member in self._members:
+            if member is not None and member.kernel_id == kernel_id:
+                return member
+        raise KernelNotFoundError(f"Kernel {kernel_id} is not in the fleet any more")
 
     async def _end(self, slot: int) -> None:
         member, self._members[slot] = self._members[slot], None
         if member is not None:
-            await self._starter.end(member.kernel_id, member.runtime)
+            await self._starter.end(member)
 
     async def events(self) -> AsyncGenerator[FleetEvent, None]:
         """Yield the events of all kernels, including those that start later.
@@ -267,12 +236,12 @@ class AsyncFleetKernels:
         queue: asyncio.Queue[FleetEvent] = asyncio.Queue(MAX_UNREAD_EVENTS)
         pumps: set[asyncio.Future[None]] = set()
 
-        def follow(kernel_id: str) -> None:
-            pumps.add(asyncio.ensure_future(self._pump(kernel_id, queue)))
+        def follow(member: Member) -> None:
+            pumps.add(asyncio.ensure_future(self._pump(member, queue)))
 
         self._followers.append(follow)
-        for kernel_id in self.kernel_ids:
-            follow(kernel_id)
+        for member in filter(None, self._members):
+            follow(member)
         closing = asyncio.ensure_future(self._closing.wait())
         following = asyncio.ensure_future(queue.get())
         try:
@@ -296,19 +265,44 @@ class AsyncFleetKernels:
             self._followers.remove(follow)
             await _cancelled(closing, following, *pumps)
 
-    async def _pump(self, kernel_id: str, sink: asyncio.Queue[FleetEvent]) -> None:
+    async def _pump(self, member: Member, sink: asyncio.Queue[FleetEvent]) -> None:
         """Forward the events of a kernel until it is gone."""
-        async with AsyncRuntimeClient(self._starter.url, self._starter.token, kernel_id) as runtime:
+        async with AsyncRuntimeClient(member.url, member.token, member.kernel_id) as runtime:
             with suppress(OhJupyterError):
                 async with aclosing(runtime.events()) as events:
                     async for event in events:
-                        await sink.put(FleetEvent(kernel_id, event))
+                        await sink.put(FleetEvent(member.kernel_id, event))
 
 
 async def _cancelled(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _while_alive(member: Member, call: Awaitable[R]) -> R:
+    """Return the result of a call, unless the worker stops responding: a lost machine is silent."""
+    if not member.worker:
+        return await call
+    calling = asyncio.ensure_future(call)
+    try:
+        while not (await asyncio.wait({calling}, timeout=HEARTBEAT_SECONDS))[0]:
+            if not await _is_reachable(member):
+                raise ServerError(f"The worker {member.worker} does not respond any more")
+        return calling.result()
+    finally:
+        await _cancelled(calling)
+
+
+async def _is_reachable(member: Member) -> bool:
+    connection = HttpConnection(member.url, member.token, None, None, HEARTBEAT_SECONDS)
+    try:
+        await connection.send("GET", "/api/status", timeout=HEARTBEAT_SECONDS)
+    except OhJupyterError:
+        return False
+    finally:
+        await connection.close()
+    return True
 
 
 def _lost(kernel_id: str) -> KernelDiedError:
@@ -321,13 +315,8 @@ def _lost(kernel_id: str) -> KernelDiedError:
 class FleetKernels:
     """The kernels of a fleet, with blocking methods."""
 
-    def __init__(
-        self,
-        kernels: AsyncFleetKernels,
-        portal: BlockingPortal,
-        connect: Callable[[str | None], RuntimeClient],
-    ) -> None:
-        self._kernels, self._portal, self._connect = kernels, portal, connect
+    def __init__(self, kernels: AsyncFleetKernels, portal: BlockingPortal) -> None:
+        self._kernels, self._portal = kernels, portal
 
     @property
     def size(self) -> int:
@@ -338,6 +327,11 @@ class FleetKernels:
     def kernel_ids(self) -> list[str]:
         """Ids of the current kernels."""
         return self._kernels.kernel_ids
+
+    @property
+    def lost(self) -> list[LostKernel]:
+        """The kernels that were lost so far, see ``AsyncFleetKernels``."""
+        return self._kernels.lost
 
     def map(
         self, function: Callable[[RuntimeClient, T], R], items: Iterable[T]
@@ -353,7 +347,8 @@ class FleetKernels:
         """
 
         def call(kernel_id: str | None, item: T) -> R:
-            with self._connect(kernel_id) as runtime:
+            member = self._kernels.member(kernel_id)
+            with RuntimeClient(member.url, member.token, member.kernel_id) as runtime:
                 return function(runtime, item)
 
         async def work() -> list[FleetResult[T, R]]:
@@ -387,26 +382,30 @@ class FleetKernels:
 
 
 class Fleet:
-    """Kernels of a Jupyter server that live as long as a block, and share the items of a task.
+    """Kernels that live as long as a block, and share the items of a task.
 
     ::
 
         async with Fleet("http://127.0.0.1:8888", token, 8) as kernels:
             results = await kernels.map(function, items)
 
-    A plain ``with`` gives the same with blocking functions. Actions in these kernels wait for a
-    person according to the server's ``confirmation``.
+    A plain ``with`` gives the same with blocking functions. With ``executor=`` the kernels are on
+    its workers, so on several machines. Actions in these kernels wait for a person according to
+    the server's ``confirmation``.
     """
 
     def __init__(
         self,
-        url: str,
+        url: str = "",
         token: str = "",
         size: int = 2,
         *,
         kernel: str | None = None,
         path: str | None = None,
         name: str | None = None,
+        executor: Any = None,
+        environment: Mapping[str, str] | None = None,
+        attempts: int = MAX_ATTEMPTS,
     ) -> None:
         """Describe the fleet; entering the block starts it.
 
@@ -415,23 +414,42 @@ class Fleet:
             token: The server's token.
             size: Number of kernels.
             kernel: Name of their kernelspec; None for the server's default.
-            path: Directory where they start, relative to the server's root.
+            path: Directory where they start, relative to the server's root; with an executor a
+                directory of the workers, by default a temporary one of each.
             name: Name in JupyterLab; None for a random one.
+            executor: Executor of ``concurrent.futures``, or client of dask.distributed, instead of
+                a server. Each of its workers runs a server, which this process must reach.
+            environment: Variables of the servers on workers, such as those of a shared store.
+            attempts: Attempts for an item whose kernel or worker is lost.
 
         Raises:
-            ConfigError: The size is not positive.
+            ConfigError: The size is not positive, or there is not one of ``url`` and ``executor``.
         """
         if size < 1:
             raise ConfigError(f"A fleet needs at least one kernel, not {size}")
-        self._url, self._token, self._size = url.partition("/oh_jupyter")[0], token, size
-        self._kernel, self._path, self._name = kernel, path, name or uuid.uuid4().hex[:4]
+        if attempts < 1:
+            raise ConfigError(f"A fleet needs at least one attempt, not {attempts}")
+        if bool(url) == (executor is not None):
+            raise ConfigError("A fleet is on a server or on an executor: give url or executor")
+        if environment and executor is None:
+            raise ConfigError("environment is for workers of an executor")
+        self._size, self._attempts, self._kernel, self._path = size, attempts, kernel, path
+        self._name, self._environment = name or uuid.uuid4().hex[:4], environment or {}
+        self._executor = None if executor is None else executor_of(executor)
+        self._url, self._token = url.partition("/oh_jupyter")[0], token
         self._kernels: AsyncFleetKernels | None = None
         self._opened = ExitStack()
 
+    def _starter(self) -> Starter:
+        if self._executor is None:
+            return KernelStarter(self._url, self._token, self._name, self._kernel, self._path)
+        return ExecutorStarter(
+            self._executor, self._name, self._kernel, self._path, self._environment
+        )
+
     async def __aenter__(self) -> AsyncFleetKernels:
         """Start the kernels, or raise OhJupyterError."""
-        starter = KernelStarter(self._url, self._token, self._name, self._kernel, self._path)
-        self._kernels = AsyncFleetKernels(starter, self._size)
+        self._kernels = AsyncFleetKernels(self._starter(), self._size, self._attempts)
         try:
             await self._kernels.start()
         except BaseException:
@@ -450,11 +468,8 @@ class Fleet:
             portal = opened.enter_context(start_blocking_portal())
             kernels = opened.enter_context(portal.wrap_async_context_manager(self))
             self._opened = opened.pop_all()
-        return FleetKernels(kernels, portal, self._client)
+        return FleetKernels(kernels, portal)
 
     def __exit__(self, *exc_info: object) -> None:
         """Shut the kernels down."""
         self._opened.close()
-
-    def _client(self, kernel_id: str | None) -> RuntimeClient:
-        return RuntimeClient(self._url, self._token, kernel_id)

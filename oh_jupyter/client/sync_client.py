@@ -92,6 +92,7 @@ class RuntimeClient:
     upload = _blocking(AsyncRuntimeClient.upload)
     download = _blocking(AsyncRuntimeClient.download)
     read_bytes = _blocking(AsyncRuntimeClient.read_bytes)
+    read_into = _blocking(AsyncRuntimeClient.read_into)
     write_bytes = _blocking(AsyncRuntimeClient.write_bytes)
     history = _blocking(AsyncRuntimeClient.history)
     skills = _blocking(AsyncRuntimeClient.skills)

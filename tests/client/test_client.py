@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import io
 import os
 import signal
 import subprocess
@@ -28,6 +29,7 @@ from oh_jupyter.errors import (
     ServerError,
     TransferError,
     TransferNotFoundError,
+    TransferTooLargeError,
     WireError,
 )
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, MessageAction
@@ -95,6 +97,13 @@ def test_files_there_and_back(client: RuntimeClient, tmp_path: Path) -> None:
     assert (target / "a.bin").read_bytes() == (source / "sub" / "a.bin").read_bytes()
     assert (target / "source/sub/a.bin").is_file()
     assert (target / "source/sub/empty").is_dir()
+    sink = io.BytesIO()
+    client.read_into(str(target / "a.bin"), sink)
+    assert sink.getvalue() == (target / "a.bin").read_bytes()
+    with pytest.raises(TransferTooLargeError, match="larger than 1000 bytes"):
+        client.read_into(str(target / "a.bin"), io.BytesIO(), 1000)
+    with pytest.raises(TransferNotFoundError):
+        client.read_into(str(target / "none"), io.BytesIO())
     found = client.download(str(target), tmp_path / "back.zip")
     with zipfile.ZipFile(found) as archive:
         assert archive.namelist() == ["a.bin", "source/sub/a.bin", "source/sub/empty/"]

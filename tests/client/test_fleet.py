@@ -10,6 +10,7 @@ import pytest
 import requests
 
 from oh_jupyter.client import AsyncRuntimeClient, Fleet, FleetEvent, RuntimeClient, fleet
+from oh_jupyter.client.kernel_starter import KernelStarter, Member
 from oh_jupyter.errors import (
     ConfigError,
     KernelDiedError,
@@ -84,7 +85,7 @@ def test_a_kernel_that_died_is_ended_once_its_successor_answers(
     """Jupyter fails to end a kernel that it is restarting, or waits for ever."""
     asked: list[str | None] = []
     ended: dict[str, int] = {}
-    generation, end = AsyncRuntimeClient.generation, fleet.KernelStarter.end
+    generation, end = AsyncRuntimeClient.generation, KernelStarter.end
 
     async def asking(runtime: AsyncRuntimeClient) -> str:
         try:
@@ -92,11 +93,9 @@ def test_a_kernel_that_died_is_ended_once_its_successor_answers(
         finally:
             asked.append(runtime.kernel_id)
 
-    async def ending(
-        starter: fleet.KernelStarter, kernel_id: str, runtime: AsyncRuntimeClient
-    ) -> None:
-        ended[kernel_id] = asked.count(kernel_id)
-        await end(starter, kernel_id, runtime)
+    async def ending(starter: KernelStarter, member: Member) -> None:
+        ended[member.kernel_id] = asked.count(member.kernel_id)
+        await end(starter, member)
 
     async def dies(runtime: AsyncRuntimeClient, item: str) -> None:
         await runtime.run_ipython("import os; os.kill(os.getpid(), 9)")
@@ -112,7 +111,7 @@ def test_a_kernel_that_died_is_ended_once_its_successor_answers(
         assert kernels_of(url) <= before
 
     monkeypatch.setattr(AsyncRuntimeClient, "generation", asking)
-    monkeypatch.setattr(fleet.KernelStarter, "end", ending)
+    monkeypatch.setattr(KernelStarter, "end", ending)
     asyncio.run(scenario())
 
 
