@@ -11,14 +11,18 @@ It needs no model: each line of the prompt is one step. ::
     ask run rm notes.txt
     tool run_ipython {"code": "total = 1 + 1"}
     recall
+    question {"region": {"type": "string", "enum": ["eu", "us"]}}
     options
     switch mode plan
+    context
 
 ``run`` is a terminal of the client, ``read`` and ``write`` are its files, ``ask run`` and ``ask
 write`` request permission first, ``tool`` calls a tool of the first MCP server that the client
-gave, ``recall`` repeats the earlier prompts of the conversation, ``options`` says how the options
-of the session are set, and ``switch`` sets one, as an agent does at the end of its planning. There
-are options with the argument ``--options``, or the older modes with ``--modes``. Lines that begin
+gave, ``recall`` repeats the earlier prompts of the conversation, ``question`` asks the person for
+values, or to open the page that follows it, ``folders`` names the additional directories,
+``options`` says how the options of the session are set, ``switch`` sets one, as an agent does at
+the end of its planning, and ``context`` repeats what came with the prompt. There are options with
+the argument ``--options``, or the older modes with ``--modes``. Lines that begin
 with none of these words are answered by what they say. Try it in a notebook with::
 
     %env OH_JUPYTER_AGENTS={"scripted": "python examples/scripted_agent.py"}
@@ -41,6 +45,10 @@ from acp.schema import (
     ConfigOptionUpdate,
     Cost,
     CurrentModeUpdate,
+    ElicitationFormSessionMode,
+    ElicitationSchema,
+    ElicitationUrlSessionMode,
+    EmbeddedResourceContentBlock,
     ForkSessionResponse,
     InitializeResponse,
     ListSessionsResponse,
@@ -48,7 +56,10 @@ from acp.schema import (
     NewSessionResponse,
     PermissionOption,
     PlanEntry,
+    PromptCapabilities,
     PromptResponse,
+    ResourceContentBlock,
+    SessionAdditionalDirectoriesCapabilities,
     SessionCapabilities,
     SessionConfigOptionBoolean,
     SessionConfigOptionSelect,
@@ -139,8 +150,10 @@ class ScriptedAgent:
         self._has_forks = has_forks
         self._offers = offers
         self._set: dict[str, dict[str, Any]] = {}
+        self._context: dict[str, list[Any]] = {}
         self._ids = count(1)
         self._turns: dict[str, asyncio.Task[None]] = {}
+        self._additional: dict[str, Any] = {}
         self._folders: dict[str, str] = {}
         self._servers: dict[str, list[Any]] = {}
         self._prompts: dict[str, list[str]] = {}
@@ -158,8 +171,11 @@ class ScriptedAgent:
             protocol_version=acp.PROTOCOL_VERSION,
             agent_capabilities=AgentCapabilities(
                 load_session=self._has_sessions,
+                prompt_capabilities=PromptCapabilities(embedded_context=True),
                 session_capabilities=SessionCapabilities(
-                    fork=fork, list=SessionListCapabilities() if self._has_sessions else None
+                    fork=fork,
+                    list=SessionListCapabilities() if self._has_sessions else None,
+                    additional_directories=SessionAdditionalDirectoriesCapabilities(),
                 ),
             ),
         )
@@ -170,6 +186,7 @@ class ScriptedAgent:
         """Begin a conversation."""
         session_id = f"{os.getpid()}-{next(self._ids)}"
         self._begin(session_id, cwd, mcp_servers)
+        self._additional[session_id] = kwargs.get("additional_directories")
         return NewSessionResponse(session_id=session_id, **self._offered(session_id))
 
     async def load_session(
@@ -279,6 +296,7 @@ class ScriptedAgent:
         """Carry out the lines of a prompt."""
         text = "\n".join(block.text for block in prompt if isinstance(block, TextContentBlock))
         self._prompts[session_id].append(text)
+        self._context[session_id] = prompt
         self._costs[session_id] += 0.01
         self._turns[session_id] = turn = asyncio.create_task(self._carry_out(session_id, text))
         try:
@@ -323,6 +341,13 @@ class ScriptedAgent:
 
     async def _do_prompts(self, session_id: str, text: str) -> None:
         await self._say(session_id, f"That was prompt {len(self._prompts[session_id])}.\n\n")
+
+    async def _do_context(self, session_id: str, text: str) -> None:
+        for block in self._context[session_id]:
+            if isinstance(block, EmbeddedResourceContentBlock):
+                await self._say(session_id, f"Embedded: {block.resource.text}\n\n")
+            elif isinstance(block, ResourceContentBlock):
+                await self._say(session_id, f"Link: {block.name} {block.uri}\n\n")
 
     async def _do_recall(self, session_id: str, text: str) -> None:
         for prompt in self._prompts[session_id][:-1]:
@@ -406,6 +431,21 @@ class ScriptedAgent:
             await self._run(session_id, id, rest)
         else:
             await self._write(session_id, id, path, content)
+
+    async def _do_folders(self, session_id: str, text: str) -> None:
+        await self._say(session_id, f"Folders: {self._additional[session_id]}.\n\n")
+
+    async def _do_question(self, session_id: str, text: str) -> None:
+        if text.startswith("{"):
+            fields = json.loads(text)
+            required = [name for name, field in fields.items() if field.pop("required", False)]
+            schema = ElicitationSchema(properties=fields, required=required)
+            mode: Any = ElicitationFormSessionMode(session_id=session_id, requested_schema=schema)
+        else:
+            mode = ElicitationUrlSessionMode(session_id=session_id, url=text, elicitation_id="1")
+        answer = await self._client.create_elicitation(message="Which ones?", mode=mode)
+        content = json.dumps(getattr(answer, "content", None), sort_keys=True)
+        await self._say(session_id, f"The answer: {answer.action} {content}.\n\n")
 
     async def _do_tool(self, session_id: str, text: str) -> None:
         tool, _, arguments = text.partition(" ")

@@ -17,8 +17,12 @@ from acp.schema import (
     AgentThoughtChunk,
     ConfigOptionUpdate,
     ContentToolCallContent,
+    CreateElicitationResponse,
     CreateTerminalResponse,
     CurrentModeUpdate,
+    ElicitationFormRequestMode,
+    ElicitationFormSessionMode,
+    ElicitationMode,
     EnvVariable,
     FileEditToolCallContent,
     ImageContentBlock,
@@ -40,6 +44,7 @@ from acp.schema import (
 )
 
 from oh_jupyter.agents.commands import TOOL_SERVER
+from oh_jupyter.agents.elicitation import elicitation_response, form_of
 from oh_jupyter.agents.permissions import (
     action_of,
     edited_paths,
@@ -65,13 +70,17 @@ from oh_jupyter.events import (
     FileEditObservation,
     FileReadAction,
     FileWriteAction,
+    MCPAction,
+    MCPObservation,
     NullObservation,
     Observation,
     UserRejectObservation,
 )
 
 if TYPE_CHECKING:
+    from oh_jupyter.config import Settings
     from oh_jupyter.runtime import ActionExecutor
+    from oh_jupyter.runtime.confirmation import Decision
 
 MAX_TERMINALS = 50
 
@@ -95,6 +104,11 @@ def _answered(method: Handler) -> Handler:
             raise RequestError.internal_error({"details": str(error)}) from error
 
     return wrapped  # type: ignore[return-value]
+
+
+def directories(settings: Settings) -> list[str]:
+    """Return the real paths of the further directories in which agents may work."""
+    return [os.path.realpath(os.path.expanduser(path)) for path in settings.agent_directories]
 
 
 _READ_ONLY_KINDS = ("read", "search", "think", "fetch")
@@ -203,12 +217,35 @@ class AcpClient:
                 self._approved_commands.add(action.command)
         return permission_response(options, approved)
 
+    @_answered
+    async def create_elicitation(
+        self, message: str, mode: ElicitationMode, **kwargs: Any
+    ) -> CreateElicitationResponse:
+        """Ask the person for values, or to open a page. The log has no values."""
+        is_form = isinstance(mode, ElicitationFormSessionMode | ElicitationFormRequestMode)
+        form = form_of(mode.requested_schema) if is_form else ()
+        arguments = {"fields": [field.title for field in form]} if is_form else {"url": mode.url}
+        action = MCPAction(f"question to the user: {message}", arguments)
+        decision: Decision | None = None
+
+        async def ask() -> Observation:
+            nonlocal decision
+            decision = await self._executor.confirmations.ask(action, form)
+            if decision is None:
+                return ErrorObservation("Nobody answered in time.")
+            answer = "The user answered." if decision.approved else "The user did not answer."
+            return MCPObservation(answer, name=action.name, arguments=arguments)
+
+        await self._act(action, approved=True, execute=ask, only_asks=True)
+        return elicitation_response(decision)
+
     def _inside(self, path: str) -> str:
-        """Return the real path of a file in the workspace, or refuse."""
+        """Return the real path of a file in the workspace or a further directory, or refuse."""
         if "\0" in path or not os.path.isabs(path):
             _refuse(f"{path!r} is not an absolute path")
         real = os.path.realpath(path)
-        if real != self._workspace and not Path(real).is_relative_to(self._workspace):
+        folders = (self._workspace, *directories(self._executor.settings))
+        if not any(Path(real).is_relative_to(folder) for folder in folders):
             _refuse(f"{path} is outside of the workspace {self._workspace}")
         return real
 

@@ -142,11 +142,14 @@ _AGENTS = (
 )
 
 
-def known_agents(own: Mapping[str, str] | None = None) -> dict[str, AgentCommand]:
+def known_agents(
+    own: Mapping[str, str] | None = None, offered: Iterable[AgentCommand] = ()
+) -> dict[str, AgentCommand]:
     """Return the available agents.
 
     Args:
         own: The person's command lines by name, which take precedence.
+        offered: Agents of the protocol's registry, of which the installed ones are available.
 
     Returns:
         The agents by name: those of oh_jupyter, of other packages, of the person.
@@ -165,7 +168,13 @@ def known_agents(own: Mapping[str, str] | None = None) -> dict[str, AgentCommand
         agents[entry.name] = (
             agent if isinstance(agent, AgentCommand) else _from_line(entry.name, str(agent))
         )
-    return agents | {name: _from_line(name, line) for name, line in (own or {}).items()}
+    agents |= {name: _from_line(name, line) for name, line in (own or {}).items()}
+    packages = {each.npm_package or each.command[0] for each in agents.values()}
+    for agent in offered:
+        is_new = (agent.npm_package or agent.command[0]) not in packages
+        if is_new and agent.is_installed:
+            agents.setdefault(agent.name, agent)
+    return agents
 
 
 def _from_line(name: str, line: str) -> AgentCommand:
@@ -180,9 +189,8 @@ def _from_line(name: str, line: str) -> AgentCommand:
     return AgentCommand(name, tuple(words))
 
 
-def find_agent(name: str, own: Mapping[str, str] | None) -> AgentCommand:
-    """Return an agent by name, or raise AgentNotFoundError."""
-    agents = known_agents(own)
+def find_agent(name: str, agents: Mapping[str, AgentCommand]) -> AgentCommand:
+    """Return one of the agents by name, or raise AgentNotFoundError."""
     if name not in agents:
         similar = similar_name(name, agents)
         raise AgentNotFoundError(

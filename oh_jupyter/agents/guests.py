@@ -6,15 +6,18 @@ import asyncio
 import hashlib
 import json
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from oh_jupyter.agents.attachments import Attachment
 from oh_jupyter.agents.commands import AgentCommand, find_agent, known_agents
+from oh_jupyter.agents.registry import cached_agents, fetch_agents
 from oh_jupyter.agents.tool_socket import GuestTools
 from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import AgentError, CheckpointError, StorageError
+from oh_jupyter.policy import check_allowed
 
 if TYPE_CHECKING:
     from acp.schema import SessionInfo
@@ -58,12 +61,36 @@ class GuestAgents:
         executor.turns.on_rewound = self._mark_undone_later
 
     def known(self) -> dict[str, AgentCommand]:
-        """Return the available agents by name.
+        """Return the available agents by name, with those of the registry that are installed.
 
         Raises:
             AgentError: An agent of the person or of another package is invalid.
         """
-        return known_agents(self._executor.settings.agents)
+        settings = self._executor.settings
+        offered = cached_agents() if settings.agent_registry else []
+        return known_agents(settings.agents, offered)
+
+    def _find(self, name: str) -> AgentCommand:
+        agent = find_agent(name, self.known())
+        check_allowed(self.policy, "agents", agent.name)
+        return agent
+
+    @property
+    def policy(self) -> Mapping[str, str]:
+        """The administrator's policy."""
+        return self._executor.settings.policy or {}
+
+    async def registry(self) -> dict[str, AgentCommand]:
+        """Return the agents of the protocol's registry that are not known, by name."""
+        url = self._executor.settings.agent_registry
+        offered = await self._executor.in_thread(fetch_agents, url)
+        known = self.known()
+        started = {(each.npm_package or each.command[0]) for each in known.values()}
+        return {
+            each.name: each
+            for each in offered
+            if each.name not in known and (each.npm_package or each.command[0]) not in started
+        }
 
     @property
     def at_work(self) -> dict[str, AgentSession]:
@@ -76,7 +103,7 @@ class GuestAgents:
         Raises:
             AgentNotFoundError: There is no such agent.
         """
-        self.current = find_agent(name, self._executor.settings.agents).name
+        self.current = self._find(name).name
 
     async def prompt(
         self,
@@ -86,8 +113,10 @@ class GuestAgents:
         new: bool = False,
         resume: bool | str = False,
         options: Mapping[str, str] | None = None,
+        attachments: Sequence[Attachment] = (),
         context: Callable[[], str] = lambda: "",
         source: EventSource = "user",
+        request: str = "",
         on_change: Callable[[AgentTurn], None] = lambda turn: None,
     ) -> AgentTurn:
         """Prompt an agent and wait for the end of its turn; cancelling this cancels the turn.
@@ -99,8 +128,10 @@ class GuestAgents:
             resume: Resume its last conversation here, even from an earlier kernel, or the one with
                 this id.
             options: Options of its session to set first, such as ``{"mode": "plan"}``.
+            attachments: What goes with the prompt, such as a cell or a file.
             context: Returns the introduction that precedes an agent's first prompt.
             source: Who sends the prompt.
+            request: Key of the request that sends it, which the turn repeats.
             on_change: Called on the loop when the turn changes.
 
         Returns:
@@ -114,7 +145,7 @@ class GuestAgents:
         if name is None:
             known = ", ".join(self.known())
             raise AgentError(f'Say which agent: %oh_agent NAME "…". Agents: {known}')
-        command = find_agent(name, self._executor.settings.agents)
+        command = self._find(name)
         if not text.strip():
             raise AgentError(f'Write a prompt: %oh_agent {name} "…"')
         notices: tuple[str, ...] = ()
@@ -134,7 +165,14 @@ class GuestAgents:
         await self._mark_undone()
         knows_nothing = await session.forget_undone() or (session.turns == 0 and not resume)
         introduction = context() if knows_nothing else ""
-        turn = AgentTurn(name, text, notices=list(notices))
+        turn = AgentTurn(
+            name,
+            text,
+            attachments=tuple(each.name for each in attachments),
+            request=request,
+            notices=list(notices),
+            latest_event=lambda: self._executor.events.latest_id,
+        )
 
         def begin() -> None:
             self.turns.append(turn)
@@ -146,7 +184,12 @@ class GuestAgents:
 
         try:
             return await session.prompt(
-                turn, context=introduction, source=source, on_begin=begin, on_change=change
+                turn,
+                context=introduction,
+                attachments=attachments,
+                source=source,
+                on_begin=begin,
+                on_change=change,
             )
         finally:
             if command.needs_tools and session.tools is not None and not session.tools.connections:
@@ -181,10 +224,26 @@ class GuestAgents:
         Raises:
             AgentError: The agent does not start, or does not list its conversations.
         """
-        command = find_agent(name, self._executor.settings.agents)
+        command = self._find(name)
         async with self._starting:
             session = self.at_work.get(name) or await self._start(command, False)
         return await session.list_sessions()
+
+    async def delete_session(self, name: str, session_id: str) -> None:
+        """Delete an earlier conversation of an agent, which is started if it is not running.
+
+        Args:
+            name: Name of the agent.
+            session_id: The agent's id of the conversation.
+
+        Raises:
+            AgentError: The agent does not start, does not delete conversations, or is having this
+                one.
+        """
+        command = self._find(name)
+        async with self._starting:
+            session = self.at_work.get(name) or await self._start(command, False)
+        await session.delete_session(session_id)
 
     async def choose(self, name: str, wanted: Mapping[str, str]) -> tuple[AgentOption, ...]:
         """Set options of a running agent, and return all of them.
@@ -196,7 +255,7 @@ class GuestAgents:
         Raises:
             AgentError: The agent is not running, is busy, or has no such option or value.
         """
-        session = self.at_work.get(find_agent(name, self._executor.settings.agents).name)
+        session = self.at_work.get(self._find(name).name)
         if session is None:
             raise AgentError(f"{name} is not running. Its first prompt starts it")
         await session.choose(wanted)
@@ -256,7 +315,7 @@ class GuestAgents:
             AgentNotFoundError: There is no such agent.
         """
         if name is not None and name not in self._sessions:
-            find_agent(name, self._executor.settings.agents)
+            self._find(name)
         names = [name] if name is not None else list(self._sessions)
         stopped = [name for name in names if name in self._sessions]
         for each in stopped:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import acp
@@ -15,8 +15,13 @@ from acp.schema import (
     BooleanConfigOptionCapabilities,
     ClientCapabilities,
     ClientSessionCapabilities,
+    DeleteSessionRequest,
+    ElicitationCapabilities,
+    ElicitationFormCapabilities,
+    ElicitationUrlCapabilities,
     FileSystemCapabilities,
     Implementation,
+    InitializeResponse,
     ListSessionsResponse,
     McpServerStdio,
     PromptResponse,
@@ -26,12 +31,15 @@ from acp.schema import (
 from pydantic import ValidationError
 
 from oh_jupyter._version import __version__
-from oh_jupyter.agents.acp_client import AcpClient
+from oh_jupyter.agents.acp_client import AcpClient, directories
+from oh_jupyter.agents.attachments import Attachment
 from oh_jupyter.agents.children import END_GRACE_SECONDS, end_child, start_child
 from oh_jupyter.agents.commands import TOOL_SERVER, AgentCommand
 from oh_jupyter.agents.conversation import Conversation
 from oh_jupyter.agents.failures import advice, failure_message, trouble
 from oh_jupyter.agents.options import AgentOption
+from oh_jupyter.agents.protocol_v2 import UNSUPPORTED_VERSION
+from oh_jupyter.agents.protocol_v2 import VERSION as VERSION_2
 from oh_jupyter.agents.tool_socket import GuestTools, ToolSocket
 from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.agents.turn import AgentTurn
@@ -63,6 +71,10 @@ _SESSION_CAPABILITIES = ClientSessionCapabilities(
     config_options=SessionConfigOptionsCapabilities(boolean=BooleanConfigOptionCapabilities())
 )
 
+_ELICITATION = ElicitationCapabilities(
+    form=ElicitationFormCapabilities(), url=ElicitationUrlCapabilities()
+)
+
 MAX_LISTED_SESSIONS = 200
 
 T = TypeVar("T")
@@ -87,7 +99,7 @@ class AgentSession:
         self._client = AcpClient(executor, environment, self._guest)
         self._environment = environment
         self._busy = asyncio.Lock()
-        self._can_list = False
+        self._can_list = self._can_delete = self._can_embed = False
         self.tools: ToolSocket | None = None
         if offer is not None:
             tools = offer(self._guest)
@@ -161,17 +173,7 @@ class AgentSession:
             raise
 
     async def _open(self, resume: str | None) -> None:
-        info = await self._ask(
-            self._connection.initialize(
-                protocol_version=acp.PROTOCOL_VERSION,
-                client_capabilities=ClientCapabilities(
-                    fs=FileSystemCapabilities(read_text_file=True, write_text_file=True),
-                    terminal=True,
-                    session=_SESSION_CAPABILITIES,
-                ),
-                client_info=Implementation(name="oh_jupyter", version=__version__),
-            )
-        )
+        info = await self._initialize()
         if info.protocol_version != acp.PROTOCOL_VERSION:
             raise AgentError(
                 f"{self.command.name} speaks version {info.protocol_version} of the Agent Client "
@@ -180,12 +182,48 @@ class AgentSession:
         capabilities = info.agent_capabilities or AgentCapabilities()
         offered = capabilities.session_capabilities
         self._can_list = offered is not None and offered.list is not None
+        self._can_delete = offered is not None and offered.delete is not None
+        accepted = capabilities.prompt_capabilities
+        self._can_embed = accepted is not None and bool(accepted.embedded_context)
         parameters = {
             "cwd": self._executor.workspace_dir,
             "mcp_servers": self._mcp_servers,
             **self.command.session_options,
         }
+        if offered is not None and offered.additional_directories is not None:
+            parameters["additional_directories"] = directories(self._executor.settings)
         await self._conversation.open(capabilities, parameters, resume)
+
+    async def _initialize(self) -> InitializeResponse:
+        """Agree on version 1 of the protocol, or on 2 with an agent that speaks only that."""
+
+        def ask() -> Coroutine[Any, Any, InitializeResponse]:
+            request: Coroutine[Any, Any, InitializeResponse] = self._connection.initialize(
+                protocol_version=acp.PROTOCOL_VERSION,
+                client_capabilities=ClientCapabilities(
+                    fs=FileSystemCapabilities(read_text_file=True, write_text_file=True),
+                    terminal=True,
+                    session=_SESSION_CAPABILITIES,
+                    elicitation=_ELICITATION,
+                ),
+                client_info=Implementation(name="oh_jupyter", version=__version__),
+            )
+            return request
+
+        async def first() -> InitializeResponse | None:
+            try:
+                info = await ask()
+            except acp.RequestError as error:
+                if error.code != UNSUPPORTED_VERSION:
+                    raise
+                return None
+            return None if info.protocol_version == VERSION_2 else info
+
+        info = await self._ask(first())
+        if info is None:
+            self._transport.use_version_2()
+            info = await self._ask(ask())
+        return info
 
     @property
     def options(self) -> tuple[AgentOption, ...]:
@@ -225,6 +263,24 @@ class AgentSession:
             if not cursor:
                 break
         return sorted(sessions, key=lambda each: each.updated_at or "", reverse=True)
+
+    async def delete_session(self, session_id: str) -> None:
+        """Delete an earlier conversation; raise AgentError for the current one, or if it fails."""
+        name = self.command.name
+        if not self._can_delete:
+            raise AgentError(f"{name} does not delete conversations")
+        if session_id in (self._conversation.session_id, self._conversation.resumable_id):
+            raise AgentError(
+                f"{session_id} is the conversation that {name} is having. Stop {name}, or start a "
+                "new conversation first"
+            )
+        request = DeleteSessionRequest(session_id=session_id)
+        # The library has the request's type, but no method for it.
+        sending = self._connection._conn.send_request(
+            acp.AGENT_METHODS["session_delete"],
+            request.model_dump(by_alias=True, exclude_none=True),
+        )
+        await self._ask(sending)
 
     async def forget_undone(self) -> bool:
         """Continue without the undone turns; return whether the agent then remembers nothing."""
@@ -297,6 +353,7 @@ class AgentSession:
         turn: AgentTurn,
         *,
         context: str = "",
+        attachments: Sequence[Attachment] = (),
         source: EventSource = "user",
         on_begin: Callable[[], None] = lambda: None,
         on_change: Callable[[AgentTurn], None] = lambda turn: None,
@@ -315,7 +372,7 @@ class AgentSession:
             self.turns += 1
             text, turn.began = turn.prompt, time.time()
             self._executor.events.add_event(MessageAction(text), source)
-            last_id = self._executor.events.latest_id
+            turn.first_event = self._executor.events.latest_id
             on_begin()
             earlier = self._conversation.begin(turn)
             who = agent_name({"guest": self._guest})
@@ -323,7 +380,9 @@ class AgentSession:
             self._client.begin(turn, on_change)
             self._executor.interrupted_guests.discard(self._guest)
             try:
-                await self._take_turn(turn, "\n\n".join(filter(None, (context, earlier, text))))
+                words = "\n\n".join(filter(None, (context, earlier, text)))
+                blocks = [each.block(can_embed=self._can_embed) for each in attachments]
+                await self._take_turn(turn, [acp.text_block(words), *blocks])
             finally:
                 self._client.end()
                 self._record(turn)
@@ -337,15 +396,14 @@ class AgentSession:
                 turn_changes,
                 self._executor,
                 turn.began,
-                last_id,
+                turn.first_event,
                 has_checkpoint=turn.checkpoint is not None,
             )
             turn.changed_files, turn.changed_by_commands, turn.diff = changes
             on_change(turn)
             return turn
 
-    async def _take_turn(self, turn: AgentTurn, text: str) -> None:
-        blocks: list[Any] = [acp.text_block(text)]
+    async def _take_turn(self, turn: AgentTurn, blocks: list[Any]) -> None:
         request = asyncio.create_task(
             self._ask(
                 self._connection.prompt(session_id=self._conversation.session_id, prompt=blocks)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+from oh_jupyter.plural import plural
 
 MAX_TEXT_CHARS = 200_000
 MAX_TOOL_CALLS = 500
@@ -79,6 +81,9 @@ class AgentTurn:
     Attributes:
         agent: The agent's name.
         prompt: The prompt.
+        attachments: Names of the context that goes with it.
+        request: Key of the request that sent the prompt, by which its sender recognizes the turn;
+            "" without.
         parts: Texts and tool calls in order of arrival.
         plan: The latest version of the agent's plan.
         thoughts: The agent's thoughts, if it shares them.
@@ -99,10 +104,15 @@ class AgentTurn:
         checkpoint: Id of the checkpoint at its start, for ``oh.rewind``; None without.
         undone: Whether a rewind has undone its changes.
         began: Start time in seconds since the epoch; 0 before.
+        first_event: Id of the prompt's event; -1 before.
+        part_events: For each of ``parts``, the id of the latest event when it began.
+        latest_event: Returns the id of the latest event of the runtime.
     """
 
     agent: str
     prompt: str
+    attachments: tuple[str, ...] = ()
+    request: str = ""
     parts: list[str | ToolCall] = field(default_factory=list)
     plan: list[PlanEntry] = field(default_factory=list)
     thoughts: str = ""
@@ -121,6 +131,9 @@ class AgentTurn:
     checkpoint: int | None = None
     undone: bool = False
     began: float = 0.0
+    first_event: int = -1
+    part_events: list[int] = field(default_factory=list, repr=False)
+    latest_event: Callable[[], int] = field(default=lambda: -1, repr=False)
     _chars: int = field(default=0, repr=False)
     _calls: dict[str, ToolCall] = field(default_factory=dict, repr=False)
 
@@ -138,7 +151,8 @@ class AgentTurn:
         """Name the agent and summarize its work."""
         changed = len(self.changed_files) + len(self.changed_by_commands)
         return (
-            f"<AgentTurn {self.agent}: {len(self.steps)} steps, {changed} files changed, "
+            f"<AgentTurn {self.agent}: {plural(len(self.steps), 'step')}, "
+            f"{plural(changed, 'file')} changed, "
             f"{self.stop_reason or 'under way'}>"
         )
 
@@ -148,6 +162,10 @@ class AgentTurn:
         self.truncated = self.truncated or len(room) < len(text)
         return room
 
+    def _add_part(self, part: str | ToolCall) -> None:
+        self.parts.append(part)
+        self.part_events.append(self.latest_event())
+
     def add_text(self, text: str) -> None:
         """Append text from the agent."""
         excerpt = self._room_for(text)
@@ -156,7 +174,7 @@ class AgentTurn:
         if self.parts and isinstance(self.parts[-1], str):
             self.parts[-1] += excerpt
         else:
-            self.parts.append(excerpt)
+            self._add_part(excerpt)
 
     def add_thought(self, text: str) -> None:
         """Append a thought of the agent."""
@@ -169,7 +187,7 @@ class AgentTurn:
                 self.truncated = True
                 return None
             self._calls[id] = ToolCall(id)
-            self.parts.append(self._calls[id])
+            self._add_part(self._calls[id])
         return self._calls[id]
 
     @property

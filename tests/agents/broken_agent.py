@@ -89,6 +89,8 @@ for line in sys.stdin:
         if HOW == "cannot-fork":
             capabilities = {"sessionCapabilities": {"fork": {}}}
             result["agentCapabilities"] = capabilities
+        if HOW == "deletes":  # which the library of the scripted agent cannot
+            result["agentCapabilities"] = {"sessionCapabilities": {"delete": {}}}
         if HOW == "nonsense":
             result = {"protocolVersion": "one"}
         send({"id": message["id"], "result": result})
@@ -96,6 +98,11 @@ for line in sys.stdin:
         send({"id": message["id"], "result": {"sessionId": "s"}})
     elif method == "session/fork":
         send({"id": message["id"], "error": {"code": -32002, "message": "Resource not found"}})
+    elif method == "session/delete" and message["params"]["sessionId"] == "missing":
+        send({"id": message["id"], "error": {"code": -32002, "message": "No such conversation"}})
+    elif method == "session/delete":
+        Path(sys.argv[2]).write_text(message["params"]["sessionId"])
+        send({"id": message["id"], "result": {}})
     elif method == "session/prompt" and HOW == "cannot-fork":
         say(f"You said: {message['params']['prompt'][0]['text']}")
         turn(message["id"])

@@ -18,14 +18,12 @@ import psutil
 import pytest
 import requests
 from guest_runtime import SCRIPTED, command
-from jupyter_client.blocking.client import BlockingKernelClient
-from live_kernel import LiveKernel
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
 from oh_jupyter.agents.tool_socket import FOLDER_PREFIX
-from oh_jupyter.testing import run_server, wait_until
-from oh_jupyter.testing.kernel import text_at_end
+from oh_jupyter.testing import LiveKernel, descendants, run_server, wait_until
+from oh_jupyter.testing.kernel import connect_to_kernel, text_at_end
 
 STEPS = "[(step.status, step.output) for step in oh.agents.turns[-1].steps]"
 pytestmark = pytest.mark.thorough
@@ -157,8 +155,8 @@ def test_it_undoes_its_turns_also_the_running_one(tmp_path: Path) -> None:
         assert outputs[5].startswith(f"a.txt\n{tmp_path}\n")
         assert outputs[6] == "[0] 1"
         first, running = outputs[8].splitlines()
-        assert "1 files" in first
-        assert "1 files, 1 cells" in running
+        assert "1 file" in first
+        assert "1 file, 1 cell" in running
         turns = live.execute("print([turn.undone for turn in oh.agents.turns])")
         assert "[False, False]" in turns
         live.execute("oh.rewind(oh.agents.turns[-1])")
@@ -266,11 +264,9 @@ def test_it_interrupts_cells_but_not_its_own_prompt(kernel: LiveKernel) -> None:
 
 
 def bridges(pid: int) -> list[psutil.Process]:
-    return [
-        process
-        for process in psutil.Process(pid).children(recursive=True)
-        if any(word.endswith("_bridge.py") for word in process.cmdline())
-    ]
+    return descendants(
+        lambda process: any(word.endswith("_bridge.py") for word in process.cmdline()), of=pid
+    )
 
 
 def address_of(bridge: psutil.Process) -> str:
@@ -376,12 +372,7 @@ def with_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any,
         session = requests.post(
             f"{server.url}/api/sessions", json=body, headers=server.headers, timeout=120
         ).json()
-        client = BlockingKernelClient(
-            connection_file=str(folder / "run" / f"kernel-{session['kernel']['id']}.json")
-        )
-        client.load_connection_file()
-        client.start_channels(hb=False)
-        client.wait_for_ready(timeout=120)
+        client = connect_to_kernel(folder / "run" / f"kernel-{session['kernel']['id']}.json")
         text_at_end(client, "%load_ext oh_jupyter")
         yield server, client, book
         client.stop_channels()

@@ -15,9 +15,14 @@ from acp.schema import PermissionOption, ToolCallStart, ToolCallUpdate
 from guest_runtime import BROKEN, SCRIPTED, Guests, command
 
 from oh_jupyter.agents.acp_client import AcpClient
-from oh_jupyter.agents.commands import find_agent
+from oh_jupyter.agents.commands import find_agent, known_agents
 from oh_jupyter.agents.turn import AgentTurn
-from oh_jupyter.errors import AgentError, AgentNotFoundError, ConfirmationError
+from oh_jupyter.errors import (
+    AgentError,
+    AgentNotFoundError,
+    ConfirmationError,
+    PolicyError,
+)
 from oh_jupyter.events import (
     CmdOutputObservation,
     CmdRunAction,
@@ -27,7 +32,7 @@ from oh_jupyter.events import (
     UserRejectObservation,
 )
 from oh_jupyter.runtime.confirmation import Decision
-from oh_jupyter.runtime.turns import Scope
+from oh_jupyter.runtime.rewind import Scope
 from oh_jupyter.sandbox import find_engine
 from oh_jupyter.testing import descendants, wait_until
 
@@ -85,6 +90,20 @@ def test_the_conversation_is_in_the_log(guests: Guests) -> None:
 
 
 @pytest.mark.thorough
+def test_each_part_of_a_turn_has_its_place_among_the_events(guests: Guests) -> None:
+    turn = guests.prompt("prompts\nwrite one.txt: 1\nwrite two.txt: 2")
+    events = {event.id: event for event in guests.log()}
+    assert events[turn.first_event].content == turn.prompt
+    assert len(turn.part_events) == len(turn.parts)
+    edits = [id for id, event in events.items() if isinstance(event, FileEditAction)]
+    before = [
+        event for part, event in zip(turn.parts, turn.part_events, strict=True)
+        if not isinstance(part, str) and part.diffs
+    ]  # fmt: skip
+    assert len(before) == len(edits) == 2
+    assert turn.first_event <= before[0] < edits[0] <= before[1] < edits[1]
+
+
 def test_a_following_prompt_goes_on_and_a_new_one_begins_afresh(guests: Guests) -> None:
     assert "prompt 1." in guests.prompt("prompts").text
     assert "prompt 2." in guests.prompt("prompts", agent=None).text
@@ -534,7 +553,7 @@ def test_an_agent_that_is_not_installed_is_not_fetched(
     npx.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(AgentNotFoundError, match="npm install -g @google/gemini-cli"):
-        find_agent("gemini", None).arguments()
+        find_agent("gemini", known_agents()).arguments()
 
 
 @pytest.mark.thorough
@@ -646,7 +665,7 @@ def test_an_agent_that_is_not_installed(guests: Guests, monkeypatch) -> None:
 
 
 def test_codex_waits_for_a_person() -> None:
-    configure = find_agent("codex", None).configure_tools
+    configure = find_agent("codex", known_agents()).configure_tools
     assert configure is not None
     arguments = configure(("python", "-S", 'a "b"'))
     options = tomllib.loads("\n".join(arguments[1::2]))["mcp_servers"]["oh"]
@@ -693,3 +712,9 @@ def test_a_conversation_is_resumed_by_a_later_runtime(tmp_path, make_guests: Mak
     assert later.agents.at_work["scripted"].resumable_id == session_id
     assert "prompt 1." in turn.text
     assert "told again" not in turn.text
+
+
+def test_an_agent_that_the_administrator_does_not_allow(make_guests: MakeGuests) -> None:
+    guests = make_guests(policy={"agents": "claude"})
+    with pytest.raises(PolicyError, match="does not allow scripted"):
+        guests.prompt("say hello")

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 from guest_runtime import BROKEN, SCRIPTED, command
-from live_kernel import LiveKernel
 
-from oh_jupyter.testing import wait_until
+from oh_jupyter.testing import LiveKernel, wait_until
 
 
 def start_kernel(folder: Path, confirmation: str) -> LiveKernel:
@@ -259,6 +258,40 @@ def test_an_interrupt_at_a_question_ends_the_turn(asking: LiveKernel) -> None:
     assert "{}" in asking.execute("oh.waiting")
 
 
+def test_an_agents_question_is_answered_in_the_cell(asking: LiveKernel) -> None:
+    fields = '{"region": {"type": "string", "title": "Region", "enum": ["eu", "us"]}}'
+    msg_id = asking.client.execute(f"turn = %oh_agent scripted question {fields}\nprint(turn.text)")
+    prompts = []
+    for answer in ("", "asia", "us"):
+        prompts.append(asking.client.get_stdin_msg(timeout=120)["content"]["prompt"])
+        asking.client.input(answer)
+    asking.finish(msg_id)
+    assert "Which ones?" in prompts[0]
+    assert prompts[1:] == [
+        "Region [eu/us; optional]: ",
+        "Region cannot be 'asia' [eu/us; optional]. Region: ",
+    ]
+    assert 'accept {"region": "us"}' in asking.execute("print(turn.text)")
+
+
+def test_an_agents_question_is_answered_with_the_magic(asking: LiveKernel) -> None:
+    fields = '{"region": {"type": "string", "title": "Region"}}'
+    asking.execute(f"%oh_agent scripted question {fields} &")
+    ((waiting,),) = wait_until(lambda: [each] if (each := asking_list(asking)) else [])
+    assert waiting["is_question"]
+    assert waiting["form"][0]["title"] == "Region"
+    shown = asking.execute("%oh_confirm")
+    assert "--value region=…" in shown
+    asking.execute("%oh_confirm --all")
+    assert asking_list(asking)
+    assert "Answered" in asking.execute(f"%oh_confirm {waiting['id']} --value 'region=far east'")
+    wait_until(lambda: '"far east"' in asking.execute("print(oh.agents.turns[-1].text)"))
+
+
+def asking_list(kernel: LiveKernel) -> list[dict[str, Any]]:
+    return list(kernel.ask("confirmations")[0]["waiting"])
+
+
 # In the background.
 
 
@@ -364,15 +397,43 @@ def test_the_panel_and_the_magic_have_one_conversation(kernel: LiveKernel) -> No
     assert (states["scripted"], "claude" in states) == ("ready", True)
 
 
+def test_the_panel_adds_context_to_a_prompt(kernel: LiveKernel) -> None:
+    kernel.execute("total = 42; open('numbers.csv', 'w').close()")
+    _, files = kernel.ask("workspace_files", text="numb")
+    assert files == ["numbers.csv"]
+    cell = {"kind": "text", "name": "Cell 1", "id": "a.ipynb#x", "text": "print(1)"}
+    context = [cell, {"kind": "variable", "name": "total"}, {"kind": "file", "name": files[0]}]
+    fields, turn = kernel.ask("prompt_agent", text="context", agent="scripted", context=context)
+    assert fields["status"] == "ok", fields
+    (text,) = turn["parts"]
+    assert "Embedded: Cell 1:\nprint(1)" in text
+    assert "Embedded: Variable total:\ntotal: int\n42\n" in text
+    assert "Link: numbers.csv file://" in text
+    assert turn["attachments"] == ["Cell 1", "Variable total", "numbers.csv"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("x", "must be an object with a 'name'"),
+        ({"name": "x", "kind": "text"}, "must be variable, file, or text"),
+        ({"name": "missing.csv", "kind": "file"}, "There is no file"),
+        ({"name": "missing", "kind": "variable"}, "There is no variable 'missing'"),
+    ],
+    ids=["string", "no text", "file", "variable"],
+)
+def test_context_that_cannot_be_added(kernel: LiveKernel, entry: Any, words: str) -> None:
+    prompt = {"text": "context", "agent": "scripted", "context": [entry]}
+    assert words in kernel.ask("prompt_agent", **prompt)[0]["evalue"]
+
+
 def test_a_prompt_is_followed_by_its_key(asking: LiveKernel) -> None:
     """As Jupyter AI's persona does, whose request for the progress may arrive first."""
     follower = asking.send("follow_turn", of="a-prompt", wait=60)
     prompt = asking.send("prompt_agent", text="run sudo -n true", agent="scripted", key="a-prompt")
-    fields, _ = asking.reply(follower)
-    waiting: list[dict[str, Any]] = []
-    while not waiting:
+    fields, turn = asking.reply(follower)
+    while not (waiting := fields["waiting"]):
         fields, turn = asking.ask("follow_turn", of="a-prompt", known=fields["state"], wait=60)
-        waiting = fields["waiting"]
     assert turn["parts"][-1]["title"] == "sudo -n true"
     assert waiting[0]["reason"] == "it becomes another user"
     asking.ask("confirm", id=waiting[0]["id"], approve=False)
@@ -382,6 +443,19 @@ def test_a_prompt_is_followed_by_its_key(asking: LiveKernel) -> None:
     assert (fields["ended"], fields["waiting"], turn) == (True, [], None)
     fields, _ = asking.ask("follow_turn", of="a-prompt", wait="long")
     assert fields["field"] == "wait"
+
+
+def test_a_prompt_with_the_same_key_is_sent_once(kernel: LiveKernel) -> None:
+    """Two windows may have the same queue."""
+    prompt = {"text": "say once", "agent": "scripted", "key": "queued"}
+    _, turn = kernel.ask("prompt_agent", **prompt)
+    assert (turn["request"], turn["stop_reason"]) == ("queued", "end_turn")
+    fields, repeated = kernel.ask("prompt_agent", **prompt)
+    assert (fields["status"], repeated) == ("ok", None)
+    fields, _ = kernel.ask("prompt_agent", text="x", key=1)
+    assert fields["field"] == "key"
+    _, conversation = kernel.ask("agents")
+    assert [turn["request"] for turn in conversation["turns"]].count("queued") == 1
 
 
 def test_the_panel_interrupts_a_turn_and_the_agent_stays(kernel: LiveKernel) -> None:
@@ -399,3 +473,25 @@ def test_the_panel_interrupts_a_turn_and_the_agent_stays(kernel: LiveKernel) -> 
     assert kernel.execute("print(oh.agents.at_work['scripted'].pid)") == pid
     fields, _ = kernel.ask("prompt_agent", text="x", agent=1)
     assert fields["field"] == "agent"
+
+
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveKernel]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("OH_JUPYTER_POLICY", '{"agents": "claude", "browser": "off"}')
+        live = start_kernel(tmp_path_factory.mktemp("limited"), "never")
+        yield live
+        live.close()
+
+
+def test_an_administrators_policy_is_shown_and_applied(limited: LiveKernel) -> None:
+    assert "not allowed" in limited.execute("%oh_agent list")
+    assert "PolicyError" in limited.execute("%oh_agent scripted hello")
+    changed = limited.execute("%config OhJupyter.enable_browser = True")
+    assert "The administrator's policy sets enable_browser to False" in changed
+    assert "cannot be changed" in limited.execute("%config OhJupyter.policy = {}")
+    assert "switched off browser" in limited.execute("%oh_browse https://example.org")
+    _, body = limited.ask("agents")
+    agents = {each["name"]: each for each in body["agents"]}
+    assert agents["scripted"]["state"] == "forbidden"
+    assert "does not allow scripted" in agents["scripted"]["reason"]

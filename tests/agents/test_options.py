@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from guest_runtime import SCRIPTED, Guests, command
+from guest_runtime import BROKEN, SCRIPTED, Guests, command
 
 from oh_jupyter.errors import AgentError
 
@@ -99,3 +100,31 @@ def test_conversations_are_listed_and_resumed(guests: Guests) -> None:
 def test_an_agent_without_a_list(guests: Guests) -> None:
     with pytest.raises(AgentError, match="scripted does not list its conversations"):
         guests.call(guests.agents.list_sessions("scripted"))
+
+
+def test_an_agent_that_does_not_delete_conversations(guests: Guests) -> None:
+    with pytest.raises(AgentError, match="scripted does not delete conversations"):
+        guests.call(guests.agents.delete_session("scripted", "1"))
+
+
+def test_a_conversation_is_deleted(make_guests: Callable[..., Guests], tmp_path: Path) -> None:
+    deleted = tmp_path / "deleted"
+    guests = make_guests(agents={"other": command(BROKEN, "deletes", str(deleted))})
+    guests.call(guests.agents.delete_session("other", "old"))
+    assert deleted.read_text() == "old"
+    with pytest.raises(AgentError, match="is the conversation that other is having"):
+        guests.call(guests.agents.delete_session("other", "s"))
+    with pytest.raises(AgentError, match="No such conversation"):
+        guests.call(guests.agents.delete_session("other", "missing"))
+
+
+def test_further_directories(
+    make_guests: Callable[..., Guests], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    further = tmp_path_factory.mktemp("further")
+    (further / "data.txt").write_text("42")
+    guests = make_guests(confirmation="never", agent_directories=(str(further),))
+    assert said(guests, "folders") == f"Folders: {[str(further)]}."
+    assert guests.prompt(f"read {further}/data.txt").steps[0].output == "42"
+    refused = guests.prompt(f"read {further.parent}/other.txt").text
+    assert "is outside of the workspace" in refused

@@ -22,13 +22,12 @@ import acp
 import pytest
 import requests
 from acp.schema import AllowedOutcome, RequestPermissionResponse
-from jupyter_client.blocking.client import BlockingKernelClient
 from scripted_model import ScriptedModel
 
 from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.process import PIPE, spawn
 from oh_jupyter.testing import run_server, wait_until
-from oh_jupyter.testing.kernel import text_at_end
+from oh_jupyter.testing.kernel import connect_to_kernel, text_at_end
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -75,13 +74,8 @@ class Notebook:
         started = self.http.post(f"{self.server.url}/api/kernels", json={}, timeout=120).json()
         self.kernel_id = started["id"]
         connection = folder / "run" / f"kernel-{self.kernel_id}.json"
-        self.client = BlockingKernelClient(connection_file=str(connection))
-        self.client.load_connection_file()
-        self.client.start_channels(hb=False)  # a busy machine misses beats
-        self.client.wait_for_ready(timeout=120)
-        self.panel = BlockingKernelClient(connection_file=str(connection))
-        self.panel.load_connection_file()
-        self.panel.start_channels()
+        self.client = connect_to_kernel(connection)
+        self.panel = connect_to_kernel(connection)
         self.execute("%load_ext oh_jupyter")
 
     def execute(self, code: str, **options: Any) -> str:
@@ -109,6 +103,20 @@ class Notebook:
                 )
                 time.sleep(late_seconds)
                 self._ask("confirm", id=waiting[0]["id"], approve=approve)
+
+        thread = threading.Thread(target=look, daemon=True)
+        thread.start()
+        return thread
+
+    def answer(self, values: dict[str, str]) -> threading.Thread:
+        """Answer an agent's question as a person does in the panel."""
+
+        def look() -> None:
+            (waiting,) = wait_until(
+                lambda: self._ask("confirmations")["waiting"], timeout_seconds=200
+            )
+            assert waiting["is_question"]
+            self._ask("confirm", id=waiting["id"], approve=True, values=values)
 
         thread = threading.Thread(target=look, daemon=True)
         thread.start()
@@ -174,6 +182,22 @@ def test_the_story(notebook: Notebook, agent: str) -> None:
     assert "3 True" in notebook.execute("print(len(turn.steps), '+from the agent' in turn.diff)")
     notebook.execute("oh.rewind(turn)")
     assert not Path(path).exists()
+
+
+def test_a_question_of_claude_is_answered_by_the_person(notebook: Notebook) -> None:
+    if shutil.which(PROGRAMS["claude"]) is None:
+        pytest.skip("claude-agent-acp is not installed")
+    options = [{"label": name, "description": f"The {name} one"} for name in ("red", "blue")]
+    asked = {"question": "Which colour?", "header": "Colour", "options": options}
+    questions = {"questions": [{**asked, "multiSelect": False}]}
+    notebook.model.requests.clear()
+    notebook.model.steps[:] = [("AskUserQuestion", questions), "All is done."]
+    answering = notebook.answer({"question_0": "blue"})
+    shown = notebook.execute('turn = %oh_agent --new claude "ask me"')
+    answering.join(60)
+    assert "All is done." in shown, shown
+    assert "blue" in json.dumps(notebook.model.requests[-1]["messages"][-1])
+    notebook.execute("%oh_agent stop")
 
 
 @pytest.mark.thorough
