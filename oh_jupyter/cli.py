@@ -28,7 +28,8 @@ INTERRUPTED_EXIT_CODE = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, by default that of the process; its exit status."""
-    options = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    options = _parser(words[:1]).parse_args(words)
     try:
         status = _run(options)
         sys.stdout.flush()
@@ -50,6 +51,8 @@ def _run(options: argparse.Namespace) -> int:
         from oh_jupyter.connect.command import connect
 
         return connect(options)
+    if options.command == "evaluate":
+        return _evaluate(options)
     if options.command == "token":
         return _token(options)
     if options.command == "sandbox":
@@ -61,7 +64,8 @@ def _run(options: argparse.Namespace) -> int:
     return _print_environment(options.notebook) if options.command == "env" else _install()
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(command: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The options of all commands; those of ``evaluate``, which are slow to load, if it is one."""
     parser = argparse.ArgumentParser(
         prog="oh-jupyter", description="Set up oh_jupyter, and find its server."
     )
@@ -91,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_connect(commands)
     _add_token(commands)
     _add_sandbox(commands)
+    _add_evaluate(commands, has_options="evaluate" in command)
     doctor = commands.add_parser(
         "doctor",
         help="tell what does not work here, and the command that mends it",
@@ -165,6 +170,29 @@ def _add_connect(commands: Any) -> None:
             description="Write our MCP server into the configuration file of an agent's client.",
         )
     )
+
+
+def _add_evaluate(commands: Any, *, has_options: bool) -> None:
+    parser = commands.add_parser(
+        "evaluate",
+        help="run an agent on tasks: MiniWoB, repositories, stateful work, Inspect, Harbor",
+        description="Run an agent on tasks, print the results, and with --out continue an "
+        "earlier run. evaluate show FILE.jsonl [TASK SEED] prints the results of a run.",
+    )
+    if has_options:
+        from oh_jupyter.evaluation.command import add_arguments
+
+        add_arguments(parser)
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    from oh_jupyter.evaluation.command import evaluate, needs_server
+    from oh_jupyter.server.running import find_server
+
+    if needs_server(options.tasks) and "OH_URL" not in os.environ:
+        server = find_server()
+        os.environ |= {"OH_URL": server.url, "OH_TOKEN": server.token}
+    return evaluate(options)
 
 
 def _add_token(commands: Any) -> None:

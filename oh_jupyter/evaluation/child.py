@@ -31,7 +31,14 @@ class Player:
     options: Mapping[str, Any]
 
     def play(self, task: Any, seed: int, log: EpisodeLog | None, browsers: Any) -> Outcome:
-        """Run an episode."""
+        """Run an episode; an agent with a method ``close`` then ends what it has started."""
+        try:
+            return self._play(task, seed, log, browsers)
+        finally:
+            if close := getattr(self.agent, "close", None):
+                close()
+
+    def _play(self, task: Any, seed: int, log: EpisodeLog | None, browsers: Any) -> Outcome:
         if isinstance(task, PlayedTask):
             return task.play(self.agent, seed=seed, steps=self.steps, log=log)
         from oh_jupyter.evaluation.browser_task import play_in_browser

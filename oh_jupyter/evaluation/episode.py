@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -33,6 +33,7 @@ class Trial:
         ended: ``finished``, with any reward; ``deadline`` if it was stopped at its deadline;
             ``died`` if its process or its worker died.
         finished_at: Time of the end, as ISO 8601 in UTC.
+        measures: Further figures of a task, by name, such as ``calls``.
     """
 
     task: str
@@ -43,6 +44,7 @@ class Trial:
     error: str = ""
     ended: Literal["finished", "deadline", "died"] = "finished"
     finished_at: str = ""
+    measures: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     @property
     def solved(self) -> bool:
@@ -51,11 +53,12 @@ class Trial:
 
 
 class Outcome(NamedTuple):
-    """A task's verdict on an episode: reward, number of steps, and error."""
+    """A task's verdict on an episode: reward, number of steps, error, and further figures."""
 
     reward: float
     steps: int
     error: str = ""
+    measures: Mapping[str, float] = {}
 
 
 class EpisodeLog:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -105,9 +105,16 @@ class Results:
     def files(self, trial: Trial) -> list[str]:
         """Return the paths of an episode's files in the store."""
         try:
-            return self._existing_store.list(self.file_path(trial, ""))
+            return list(self._below(self.file_path(trial, "")))
         except FileNotFoundError:
             return []
+
+    def _below(self, folder: str) -> Iterator[str]:
+        for path in self._existing_store.list(folder):
+            if path.endswith("/"):
+                yield from self._below(path)
+            else:
+                yield path
 
     def file_path(self, trial: Trial, name: str) -> str:
         """Return the path of an episode's file in the store."""

@@ -26,8 +26,11 @@ from oh_jupyter.browser.evaluation.tasks import find_task, match_tasks
 from oh_jupyter.errors import EvaluationError, OhJupyterError
 from oh_jupyter.evaluation.child import Player
 from oh_jupyter.evaluation.episode import Agent, EpisodeLog, PlayedTask, Trial
+from oh_jupyter.evaluation.harness_task import HARNESSES, match_harness_tasks
 from oh_jupyter.evaluation.repository_task import PREFIX, match_repository_tasks
 from oh_jupyter.evaluation.results import Results
+from oh_jupyter.evaluation.stateful import PREFIX as STATEFUL
+from oh_jupyter.evaluation.stateful import match_stateful_tasks
 from oh_jupyter.evaluation.worker import Children, EpisodeRequest, make_trial, run_episode
 
 DEFAULT_TIMEOUT_SECONDS = 600.0
@@ -144,6 +147,10 @@ def find_tasks(tasks: Iterable[str | Task | PlayedTask]) -> list[Any]:
             )
         elif task.startswith(PREFIX):
             objects += match_repository_tasks(task)
+        elif task.startswith(STATEFUL):
+            objects += match_stateful_tasks(task)
+        elif task.partition("/")[0] in HARNESSES:
+            objects += match_harness_tasks(task)
         else:
             names = match_tasks([task])
             objects += [n if n.startswith("browsergym/") else find_task(n) for n in names]

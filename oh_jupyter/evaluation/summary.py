@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import sqrt
 from statistics import NormalDist, fmean
 from typing import Any
@@ -28,6 +28,7 @@ class TaskSummary:
         steps: Mean number of actions.
         seconds: Mean duration.
         unfinished: Number of episodes that were stopped at the deadline or died.
+        measures: Means of the tasks' further figures, by name.
     """
 
     task: str
@@ -38,6 +39,7 @@ class TaskSummary:
     steps: float
     seconds: float
     unfinished: int
+    measures: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def rate(self) -> float:
@@ -54,18 +56,20 @@ def wilson_interval(solved: int, trials: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def summarize(trials: Iterable[Trial]) -> list[TaskSummary]:
+def summarize(trials: Iterable[Trial], *, by_group: bool = False) -> list[TaskSummary]:
     """Summarize results.
 
     Args:
         trials: Results of any tasks, in any order.
+        by_group: Summarize the tasks of each group together, such as ``stateful/bash/*``.
 
     Returns:
-        One summary for each task, by name, and if there are several tasks one for all.
+        One summary for each task or group, by name, and if there are several one for all.
     """
     by_task: dict[str, list[Trial]] = {}
     for trial in trials:
-        by_task.setdefault(trial.task, []).append(trial)
+        name = f"{trial.task.rpartition('/')[0]}/*" if by_group else trial.task
+        by_task.setdefault(name, []).append(trial)
     summaries = [_summary(task, by_task[task]) for task in sorted(by_task)]
     if len(summaries) > 1:
         summaries.append(
@@ -84,14 +88,19 @@ def _summary(task: str, trials: Sequence[Trial]) -> TaskSummary:
         steps=fmean(trial.steps for trial in trials),
         seconds=fmean(trial.seconds for trial in trials),
         unfinished=sum(trial.ended != "finished" for trial in trials),
+        measures={
+            name: fmean(trial.measures[name] for trial in trials if name in trial.measures)
+            for name in {name: None for trial in trials for name in trial.measures}
+        },
     )
 
 
-def plot_success(trials: Iterable[Trial], axes: Any = None) -> Any:
+def plot_success(trials: Iterable[Trial], axes: Any = None, *, by_group: bool = False) -> Any:
     """Plot the success rate of each task with its confidence interval.
 
     Args:
         trials: The results.
+        by_group: See ``summarize``.
         axes: Axes to draw on; None for a new figure.
 
     Returns:
@@ -104,7 +113,7 @@ def plot_success(trials: Iterable[Trial], axes: Any = None) -> Any:
         from matplotlib import pyplot
     except ImportError:
         raise EvaluationError("A plot needs matplotlib: pip install 'oh_jupyter[plots]'") from None
-    rows = summarize(trials)[::-1]
+    rows = summarize(trials, by_group=by_group)[::-1]
     if axes is None:
         _, axes = pyplot.subplots(figsize=(7, 0.6 + 0.3 * len(rows)), layout="constrained")
     errors = [[row.rate - row.low for row in rows], [row.high - row.rate for row in rows]]

@@ -40,6 +40,7 @@ from oh_jupyter import events
 from oh_jupyter.control_messages import RUNNING_HINT
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.openhands.connection import Interruptible, connection
+from oh_jupyter.plural import plural
 
 if TYPE_CHECKING:
     from openhands.sdk.conversation.state import ConversationState
@@ -360,7 +361,8 @@ class _NotebookExecutor(RuntimeExecutor[NotebookAction, NotebookObservation]):
             cell for index, cell in enumerate(cells) if action.cell in (index, cell.get("id"))
         ]
         if not chosen or chosen[0].get("cell_type") != "code":
-            error = f"{action.path} has no code cell {action.cell!r}; it has {len(cells)} cells"
+            count = plural(len(cells), "cell")
+            error = f"{action.path} has no code cell {action.cell!r}; it has {count}"
             return NotebookObservation(content=contents(error), is_error=True)
         source = chosen[0].get("source", "")
         code = source if isinstance(source, str) else "".join(source)

@@ -19,7 +19,7 @@ from scripted_chat import ScriptedChat
 
 from oh_jupyter.client import RuntimeClient
 from oh_jupyter.testing import run_server
-from oh_jupyter.testing.kernel import text_at_end
+from oh_jupyter.testing.kernel import connect_to_kernel, text_at_end
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("default")]
 
@@ -35,10 +35,7 @@ class Notebook:
         self.kernel_id = answer.json()["id"]
         self.url = f"{server.url}/oh_jupyter/kernels/{self.kernel_id}"
         file = server.directory / "run" / f"kernel-{self.kernel_id}.json"
-        self.client = BlockingKernelClient(connection_file=str(file))
-        self.client.load_connection_file()
-        self.client.start_channels(hb=False)  # a busy machine misses beats
-        self.client.wait_for_ready(timeout=60)
+        self.client = connect_to_kernel(file)
         self.execute("%load_ext oh_jupyter")
         self.folder = Path(self.execute("print(oh.cwd, end='')"))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Generator, Mapping, Sequence
-from concurrent.futures import Executor
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,6 +18,8 @@ from oh_jupyter.kernel.magics.browse_completion import EVAL_OPTIONS
 from oh_jupyter.kernel.magics.options import check_unknown_options
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from oh_jupyter.evaluation import Results, Trial
 
 COLUMNS = ("task", "seed", "reward", "steps", "seconds", "error", "ended")
@@ -37,7 +38,7 @@ def _parser() -> ArgumentParser:
     parser = _Parser(prog="%oh_browse eval", description=run_evaluation.__doc__, add_help=False)
     add = parser.add_argument
     add("tasks", nargs="*", help="names, or patterns such as oh_jupyter/click-*")
-    add("--agent", help="function: gets an observation, returns an action")
+    add("--agent", help="function: gets an observation, returns an action; or an agent by name")
     add("--seeds", type=int, default=1, help="episodes of each task")
     add("--steps", type=int, default=10, help="actions that an episode may take")
     add("--workers", type=int, help="parallel episodes, each in its own process")
@@ -82,6 +83,7 @@ def _print_help(parser: ArgumentParser) -> None:
     print(parser.format_usage().strip())
     print("\n".join(f"  {name}" for name in TASKS))
     print("  repository/*: repositories with an issue, for agents that use the shell")
+    print("  stateful/*: data work over several prompts; inspect/EVAL and harbor/FOLDER")
     print("With the extra eval also those of BrowserGym, such as browsergym/miniwob.click-*")
     print("%oh_browse eval show FILE.jsonl [TASK SEED]: the results of a run, or of an episode")
 
@@ -123,28 +125,32 @@ def _trials(options: Namespace, namespace: Mapping[str, Any]) -> Generator[Trial
 
 
 def _agent(options: Namespace, namespace: Mapping[str, Any]) -> Any:
+    from oh_jupyter.config import read_settings
+    from oh_jupyter.errors import AgentError, EvaluationError
+    from oh_jupyter.evaluation.agents_by_name import find_agent
+
     if not options.agent:
         raise UsageError("name a function of yours: --agent my_agent")
     agent = namespace.get(options.agent)
-    if not callable(agent):
+    if callable(agent):
+        return agent
+    try:
+        return find_agent(options.agent, read_settings()[0])
+    except (AgentError, EvaluationError) as error:
         raise UsageError(
             f"there is no function {options.agent!r}: define the agent in a cell; it gets an "
-            "observation and returns an action"
-        )
-    return agent
+            f"observation and returns an action. {error}"
+        ) from None
 
 
 def _executor(options: Namespace, namespace: Mapping[str, Any]) -> Executor | None:
     if not options.executor:
         return None
-    executor: Any = namespace.get(options.executor)
-    executor = executor.get_executor() if hasattr(executor, "get_executor") else executor
-    if not isinstance(executor, Executor):
-        raise UsageError(
-            f"{options.executor!r} is neither an executor of concurrent.futures nor a client of "
-            "dask.distributed"
-        )
-    return executor
+    from oh_jupyter.client.executor_starter import executor_of
+
+    if options.executor not in namespace:
+        raise UsageError(f"There is no variable {options.executor!r}.")
+    return executor_of(namespace[options.executor])
 
 
 def _shown(trials: Sequence[Trial]) -> Table:
