@@ -1,4 +1,4 @@
-"""The runtime that an adapter works on, and the error for a framework that is not installed."""
+"""The runtime that an adapter works on, its commands, and the error for a missing framework."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ import os
 
 from oh_jupyter.client import AsyncRuntimeClient
 from oh_jupyter.errors import ExtraMissingError, ServerError
+from oh_jupyter.events import CmdRunAction, Observation
+
+TIMEOUT_SECONDS = 120
+"""Default time limit of a command, the same as in deepagents' own shell backend."""
+
+FAILED = 1
+"""Exit code of a command that was not run, such as one that a person rejected."""
 
 
 def connect(
@@ -20,6 +27,20 @@ def connect(
         )
     token = os.environ.get("OH_TOKEN", "") if token is None else token
     return AsyncRuntimeClient(url, token, kernel_id)
+
+
+async def run_command(
+    client: AsyncRuntimeClient, command: str, timeout: float | None = None, cwd: str | None = None
+) -> Observation:
+    """Run a command in a shell of its own; its output is exact, its exit code -1 after the time."""
+    action = CmdRunAction(command, is_static=True, exact=True, cwd=cwd)
+    action.set_hard_timeout(timeout)
+    return await client.execute(action)
+
+
+def without_input(command: str) -> str:
+    """Return a command with no input; an exit in it does not end the shell that reports it."""
+    return f"(\n{command}\n) </dev/null"
 
 
 def missing(error: ImportError, extra: str) -> ExtraMissingError:

@@ -7,12 +7,18 @@ import uuid
 import weakref
 from typing import Self
 
-from oh_jupyter.adapters.connection import connect, missing
+from oh_jupyter.adapters.connection import (
+    FAILED,
+    TIMEOUT_SECONDS,
+    connect,
+    missing,
+    run_command,
+    without_input,
+)
 from oh_jupyter.client.thread import ClientThread
 from oh_jupyter.errors import OhJupyterError, TransferError, TransferNotFoundError
 from oh_jupyter.events import (
     CmdOutputObservation,
-    CmdRunAction,
     FileEditAction,
     FileEditObservation,
     FileReadAction,
@@ -35,14 +41,8 @@ except ImportError as error:
 
 __all__ = ["OhSandbox"]
 
-TIMEOUT_SECONDS = 120
-"""Default time limit of a command, the same as in deepagents' own shell backend."""
-
 TIMED_OUT = 124
 """Exit code of a command that was ended by its time limit."""
-
-FAILED = 1
-"""Exit code of a command that was not run, such as one that a person rejected."""
 
 MAX_RECORDED_BYTES = 32 * 1024**2
 """Size above which a written file is uploaded, and cannot be undone."""
@@ -134,13 +134,9 @@ class OhSandbox(BaseSandbox):
             raise ValueError(f"timeout must not be negative, got {limit}")
         if not command.strip():
             return ExecuteResponse("Error: Command must be a non-empty string.", FAILED)
-        # In parentheses, so that an exit does not end the shell that reports it.
-        action = CmdRunAction(
-            f"(\n{command}\n) </dev/null", is_static=True, blocking=True, exact=True, cwd=self._cwd
+        observation = await run_command(
+            self._client, without_input(command), limit or None, self._cwd
         )
-        if limit:
-            action.set_hard_timeout(limit)
-        observation = await self._client.execute(action)
         if not isinstance(observation, CmdOutputObservation):
             return ExecuteResponse(observation.content, FAILED)
         code, output = observation.exit_code, observation.content

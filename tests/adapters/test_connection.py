@@ -9,18 +9,29 @@ import pytest
 
 from oh_jupyter.adapters.connection import connect
 from oh_jupyter.client import RuntimeClient
-from oh_jupyter.errors import ExtraMissingError, ServerError
+from oh_jupyter.errors import ExtraMissingError, ServerError, TransferTooLargeError
 from oh_jupyter.events import CmdRunAction, FileWriteAction
 from oh_jupyter.testing import LiveServer
 
 
-@pytest.mark.parametrize("name", ["deepagents", "smolagents"])
-def test_a_missing_framework_names_its_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in [each for each in sys.modules if each.split(".")[0] == name]:
+@pytest.mark.parametrize(
+    ("name", "package", "extra"),
+    [
+        ("deepagents", "deepagents", "deepagents"),
+        ("harbor", "harbor", "harbor"),
+        ("inspect_ai", "inspect_ai", "inspect-ai"),
+        ("openai_agents", "agents", "openai-agents"),
+        ("smolagents", "smolagents", "smolagents"),
+    ],
+)
+def test_a_missing_framework_names_its_extra(
+    name: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in [each for each in sys.modules if each.split(".")[0] == package]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.delitem(sys.modules, f"oh_jupyter.adapters.{name}", raising=False)
-    monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ExtraMissingError, match=rf"pip install 'oh_jupyter\[{name}\]'$") as caught:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ExtraMissingError, match=rf"pip install 'oh_jupyter\[{extra}\]'$") as caught:
         importlib.import_module(f"oh_jupyter.adapters.{name}")
     assert isinstance(caught.value, ImportError)
 
@@ -39,7 +50,9 @@ def test_exact_output_and_contents(server: LiveServer) -> None:
         long = CmdRunAction("seq 9000", is_static=True, exact=True)
         assert client.execute(long).content == "".join(f"{n}\n" for n in range(1, 9001))
         client.write_bytes(path, b"no zip file")
-        assert client.read_bytes(path) == b"no zip file"
+        assert client.read_bytes(path, 11) == b"no zip file"
+        with pytest.raises(TransferTooLargeError, match="larger than 10 bytes"):
+            client.read_bytes(path, 10)
         client.execute(FileWriteAction(path, "one\r\ntwo", exact=True))
         assert client.read_bytes(path) == b"one\r\ntwo"
         client.edit("undo_edit", path)

@@ -1,8 +1,7 @@
-"""The examples for evaluation harnesses, with the harnesses' real packages."""
+"""The example for an evaluation harness, with the harness's real package."""
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import os
 import sys
@@ -51,12 +50,6 @@ def mini(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     return load(ROOT / "examples" / "mini_swe_agent_environment.py")
 
 
-@pytest.fixture(scope="module")
-def inspect_sandbox() -> ModuleType:
-    needs("inspect_ai", "inspect-ai")
-    return load(ROOT / "examples" / "inspect_ai_sandbox.py")
-
-
 def test_mini_swe_agent_solves_a_task(mini: ModuleType, server: Any, tmp_path: Path) -> None:
     from minisweagent.agents.default import DefaultAgent
     from minisweagent.models.test_models import DeterministicModel, make_output
@@ -91,62 +84,3 @@ def test_mini_swe_agent_is_told_what_went_wrong(mini: ModuleType, server: Any) -
     assert late["returncode"] == -1
     assert "did not end within 1 s" in late["exception_info"]
     assert environment.execute({"command": "echo on"})["output"].strip() == "on"
-
-
-def test_inspect_ai_runs_a_sample(inspect_sandbox: ModuleType, server: Any, tmp_path: Path) -> None:
-    from inspect_ai import Task, eval
-    from inspect_ai.dataset import Sample
-    from inspect_ai.scorer import Score, accuracy, scorer
-    from inspect_ai.solver import solver
-    from inspect_ai.util import sandbox
-
-    @solver
-    def work() -> Any:
-        async def solve(state: Any, generate: Any) -> Any:
-            await sandbox().write_file("deep/data.bin", bytes(range(256)))
-            done = await sandbox().exec(
-                ["sh", "-c", "cat; echo $NAME >&2; wc -c < data.bin"],
-                input="given\n",
-                cwd="deep",
-                env={"NAME": "a b"},
-            )
-            state.output.completion = repr((done.stdout, done.stderr, done.returncode))
-            return state
-
-        return solve
-
-    @scorer(metrics=[accuracy()])
-    def right() -> Any:
-        async def score(state: Any, target: Any) -> Score:
-            data = await sandbox().read_file("deep/data.bin", text=False)
-            right = data == bytes(range(256)) and state.output.completion == target.text
-            return Score(value=1 if right else 0, answer=state.output.completion)
-
-        return score
-
-    sample = Sample(input="count", target=repr(("given\n256\n", "a b\n", 0)))
-    task = Task(dataset=[sample], solver=work(), scorer=right(), sandbox="oh_jupyter")
-    (log,) = eval(task, model="mockllm/model", log_dir=str(tmp_path), display="none")
-    assert log.status == "success", log.error
-    assert log.results is not None
-    (found,) = log.samples or []
-    assert found.scores["right"].value == 1, found.scores
-
-
-def test_inspect_ai_is_told_what_went_wrong(inspect_sandbox: ModuleType, server: Any) -> None:
-    async def look() -> None:
-        made = await inspect_sandbox.KernelSandbox.sample_init("task", None, {})
-        sandbox = made["default"]
-        failed = await sandbox.exec(["no-such-program"])
-        assert (failed.success, failed.returncode) == (False, 127)
-        with pytest.raises(FileNotFoundError):
-            await sandbox.read_file("nothing.txt")
-        with pytest.raises(TimeoutError):
-            await sandbox.exec(["sleep", "1000"], timeout=1)
-        with pytest.raises(PermissionError):
-            await sandbox.exec(["true"], user="root")
-        directory = str(sandbox._directory)
-        await inspect_sandbox.KernelSandbox.sample_cleanup("task", None, made, False)
-        assert not os.path.exists(directory)
-
-    asyncio.run(look())
