@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oh_jupyter.mcp_sdk import major
-from oh_jupyter.mcp_sdk.offered import Elicit, form_content
+from oh_jupyter.mcp_sdk.offered import APP_TYPE, APPS, Elicit, form_content
 
 if major() == 1:
     from mcp.shared.exceptions import McpError as ProtocolError
@@ -41,6 +41,19 @@ def has_forms(session: Any) -> bool:
         return False
     # Naming no mode means forms, as before there were others.
     return getattr(modes, "form", None) is not None or getattr(modes, "url", None) is None
+
+
+def shows_apps(session: Any) -> bool:
+    """Return whether a client declares that it shows MCP Apps."""
+    if major() == 1:
+        params = session.client_params
+        capabilities = None if params is None else params.capabilities
+    else:
+        capabilities = session.client_capabilities
+    # Major 1 has no such field, but keeps it.
+    extensions = getattr(capabilities, "extensions", None) or {}
+    declared = extensions.get(APPS)
+    return declared is not None and APP_TYPE in declared.get("mimeTypes", [APP_TYPE])
 
 
 def elicit_during(session: Any, request_id: Any) -> Elicit | None:

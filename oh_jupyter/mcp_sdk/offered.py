@@ -10,6 +10,12 @@ from typing import Any, Protocol
 import anyio
 import anyio.lowlevel
 
+APPS = "io.modelcontextprotocol/ui"
+"""Extension for pages that a client shows its person, MCP Apps."""
+
+APP_TYPE = "text/html;profile=mcp-app"
+"""Type of these pages."""
+
 Elicit = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any] | None]]
 """Shows the client's person a message and a form, given as a JSON schema. Returns what was filled
 in, ``{"approve": False}`` if the person declined, or None if the form was dismissed."""
@@ -22,7 +28,8 @@ class ToolRequest:
     ``client`` is the client's name for people, "" if unknown. ``report_progress`` takes a growing
     number and a text; None if the client wants no progress. ``elicit`` asks the client's person
     during the call, and ``retry`` is set if the client asks its person and repeats the call; both
-    are None if the client cannot ask. ``trace`` is the W3C trace context of the call.
+    are None if the client cannot ask. ``trace`` is the W3C trace context of the call. ``has_apps``
+    is whether the client shows MCP Apps.
     """
 
     name: str
@@ -33,6 +40,7 @@ class ToolRequest:
     client: str = ""
     retry: Retry | None = None
     trace: Mapping[str, str] = field(default_factory=dict)
+    has_apps: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,8 +64,11 @@ def form_content(action: str, content: Mapping[str, Any] | None) -> dict[str, An
 class OfferedTools(Protocol):
     """Tools that a server offers."""
 
-    async def list_tools(self) -> list[dict[str, Any]]:
-        """List the tools; an ``OhJupyterError`` becomes an error of the protocol."""
+    async def list_tools(self, *, has_apps: bool) -> list[dict[str, Any]]:
+        """List the tools; an ``OhJupyterError`` becomes an error of the protocol.
+
+        ``has_apps`` is whether the client shows MCP Apps.
+        """
         ...
 
     async def call_tool(self, call: ToolRequest) -> dict[str, Any]:
@@ -95,6 +106,11 @@ class OfferedContext(Protocol):
 
     ``scope`` is the ASGI scope of the request. An ``OhJupyterError`` becomes one of the protocol.
     """
+
+    @property
+    def has_apps(self) -> bool:
+        """Whether there are resources of MCP Apps, and tools that refer to them."""
+        ...
 
     @property
     def resource_templates(self) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from mcp.shared.exceptions import McpError
 from mcp.shared.message import SessionMessage
 
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.mcp_sdk.client_of import client_name, elicit_during, scope_of
+from oh_jupyter.mcp_sdk.client_of import client_name, elicit_during, scope_of, shows_apps
 from oh_jupyter.mcp_sdk.offered import (
     ChangeBus,
     OfferedContext,
@@ -83,7 +83,8 @@ def make_server(
 
     async def list_tools(request: Any) -> Any:
         try:
-            listed = await tools.list_tools()
+            has_apps = shows_apps(server.request_context.session)
+            listed = await tools.list_tools(has_apps=has_apps)
         except OhJupyterError as error:
             data = types.ErrorData(code=types.INTERNAL_ERROR, message=str(error))
             raise McpError(data) from error
@@ -110,6 +111,7 @@ def make_server(
             elicit_during(context.session, context.request_id),
             client_name(context.session),
             trace=trace_of((context.meta.model_extra if context.meta else None) or {}),
+            has_apps=shows_apps(context.session),
         )
         if params.task is not None and has_tasks:
             result = await tools.start_task(call, delay_seconds=0)

@@ -13,8 +13,15 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.mcp_sdk.client_of import client_name, elicit_during, has_forms, scope_of
+from oh_jupyter.mcp_sdk.client_of import (
+    client_name,
+    elicit_during,
+    has_forms,
+    scope_of,
+    shows_apps,
+)
 from oh_jupyter.mcp_sdk.offered import (
+    APPS,
     ChangeBus,
     OfferedContext,
     OfferedTools,
@@ -68,7 +75,7 @@ def make_server(
 
     async def list_tools(ctx: Any, params: Any) -> Any:
         try:
-            listed = await tools.list_tools()
+            listed = await tools.list_tools(has_apps=shows_apps(ctx.session))
         except OhJupyterError as error:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         return types.ListToolsResult.model_validate({"tools": listed, **LIST_CACHING})
@@ -89,6 +96,7 @@ def make_server(
             client_name(ctx.session),
             _retry(ctx, params),
             trace_of(ctx.meta or {}),
+            shows_apps(ctx.session),
         )
         if not (has_tasks and _supports_tasks(ctx)):
             result = await tools.call_tool(call)
@@ -133,6 +141,8 @@ def make_server(
     server.add_notification_handler(
         "notifications/initialized", types.NotificationParams, follow_changes
     )
+    if context is not None and context.has_apps:
+        server.extensions[APPS] = {}
     if has_tasks:
         server.extensions[TASKS] = {}
         server.add_request_handler("tasks/get", _TaskParams, task)

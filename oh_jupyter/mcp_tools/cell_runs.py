@@ -28,6 +28,7 @@ from oh_jupyter.mcp_tools.results import (
 )
 from oh_jupyter.mcp_tools.running_cells import Look, RunningCell, output_so_far, running_in
 from oh_jupyter.mcp_tools.toolbox import McpTool, schema
+from oh_jupyter.plural import plural
 
 CONTINUES = (
     "\n[It continues, and its outputs will be in the notebook. read_cells shows the output so far; "
@@ -100,7 +101,9 @@ class CellRuns(NotebookTools):
                 return {**done, "content": [*map(text, lines), *done["content"], text(left)]}
             head = shown[:MAX_RUN_CHARS].strip()
             lines.append(f"{head}{' [...]' if len(shown) > MAX_RUN_CHARS else ''}\n")
-        return result(*map(text, lines), text(f"[Ran {len(cells)} cells of {call.document.path}.]"))
+        return result(
+            *map(text, lines), text(f"[Ran {plural(len(cells), 'cell')} of {call.document.path}.]")
+        )
 
     async def run(self, call: NotebookCall, cell: Cell, index: int) -> Result:
         """Run a cell and store its outputs."""

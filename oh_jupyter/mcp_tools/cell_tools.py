@@ -31,6 +31,7 @@ from oh_jupyter.mcp_tools.results import Result, cell_outputs, failure, long_out
 from oh_jupyter.mcp_tools.running_cells import output_so_far, running_in
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
 from oh_jupyter.mcp_tools.variable_content import HINT
+from oh_jupyter.plural import plural
 
 _TYPE = {"type": "string", "enum": ["code", "markdown", "raw"], "description": "Type of cell."}
 MAX_LONG_OUTPUTS = 20  # files for one look at a notebook
@@ -163,7 +164,7 @@ class CellTools(NotebookTools):
         arguments, cells = call.arguments, await call.document.cells()
         whole = not arguments.keys() & {"start", "end"}
         indexed = list(enumerate(cells))[arguments.get("start", 0) : arguments.get("end")]
-        title = text(f"{call.document.path}: {len(cells)} cells")
+        title = text(f"{call.document.path}: {plural(len(cells), 'cell')}")
         if "search" in arguments:
             return await _matches(arguments["search"], indexed)
         running = await self._progress(call, indexed)

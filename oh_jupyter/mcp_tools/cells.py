@@ -7,6 +7,7 @@ from typing import Any
 
 from oh_jupyter.control_messages import KEEP_OUT_TAG
 from oh_jupyter.errors import FileChangedError, WireError
+from oh_jupyter.plural import plural
 
 Cell = dict[str, Any]  # A cell of the notebook format
 Reference = int | str  # A cell: its id, or its position from 0 or from the end
@@ -37,7 +38,8 @@ def position(cells: list[Cell], reference: Reference) -> int:
     number = reference if isinstance(reference, int) else _number(reference)
     if number is None or not -len(cells) <= number < len(cells):
         raise WireError(
-            f"There is no cell {reference!r}: the notebook has {len(cells)} cells, counted from 0",
+            f"There is no cell {reference!r}: the notebook has {plural(len(cells), 'cell')}, "
+            "counted from 0",
             "cell",
         )
     return number % len(cells)

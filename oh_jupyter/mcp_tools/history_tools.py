@@ -12,6 +12,7 @@ from oh_jupyter.mcp_tools.command_tool import Command, command_tool
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.results import Result, failure, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
+from oh_jupyter.plural import plural
 
 DEFAULT_EVENT_COUNT = 20  # events listed by default
 
@@ -32,14 +33,16 @@ def history_tools(kernel: Kernel) -> list[McpTool]:
         ),
         command_tool(
             "changes",
-            "What you changed. turns: yours that are not undone, with files, cells and variables. "
-            "files: changed files. diff: of one. decisions: what the person undid and kept. "
-            "preview, rewind: undo your turns since an id, by default the last.",
+            "What you changed. turns: yours, not undone, with files, cells and variables. "
+            "diff: of one file. decisions: what the person undid and kept. checkpoint: "
+            "start a turn, to return here. preview, rewind: undo your turns since an id, by "
+            "default the last.",
             {
                 "turns": Command(history.turns, "read"),
                 "files": Command(history.files, "read"),
                 "diff": Command(history.diff, "read"),
                 "decisions": Command(history.decisions, "read"),
+                "checkpoint": Command(history.checkpoint),
                 "preview": Command(history.preview, "read"),
                 "rewind": Command(history.rewind),
             },
@@ -97,6 +100,11 @@ class History:
         turns = [_turn_line(turn) for turn in await self._kernel.ask("own_turns")]
         return result(text("\n".join(turns or ["You have no turns that can be undone."])))
 
+    async def checkpoint(self, arguments: dict[str, Any], caller: Caller) -> Result:
+        """Start a new turn, to whose beginning the agent can return."""
+        reply = await self._kernel.request("own_checkpoint", {"label": "checkpoint"})
+        return result(text(f"Turn {reply.fields['id']} begins. rewind with this id returns here."))
+
     async def preview(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Describe what undoing turns would change."""
         return await self._undo("Undoing turn", arguments, preview=True)
@@ -149,8 +157,8 @@ class History:
 
 
 def _turn_line(turn: Mapping[str, Any]) -> str:
-    parts = [f"{len(turn['files'])} files" if turn["files"] else ""]
-    parts += [f"{turn['cells']} cells" if turn["cells"] else ""]
+    parts = [plural(len(turn["files"]), "file") if turn["files"] else ""]
+    parts += [plural(turn["cells"], "cell") if turn["cells"] else ""]
     parts += [f"variables {', '.join(turn['variables'][:10])}" if turn["variables"] else ""]
     return f"{turn['id']}: {turn['label'][:100]} ({', '.join(filter(None, parts)) or 'no changes'})"
 

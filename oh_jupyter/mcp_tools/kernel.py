@@ -37,6 +37,12 @@ class RunningAction:
         reply = await self._kernel.send("confirmations", fields, cancellable=True)
         return next(iter(reply.fields["waiting"]), None)
 
+    async def decided(self, id: int, wait_seconds: float) -> bool:
+        """Wait until a question no longer needs a decision; return whether that is so."""
+        fields = {"of": self._key, "wait": wait_seconds, "known": [id]}
+        reply = await self._kernel.send("confirmations", fields, cancellable=True)
+        return all(question["id"] != id for question in reply.fields["waiting"])
+
     async def decide(
         self, id: int, *, approve: bool, why: str, by: str, scope: str = "once"
     ) -> None:

@@ -23,6 +23,7 @@ from oh_jupyter.mcp_tools.results import (
     text,
 )
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
+from oh_jupyter.plural import plural
 
 
 def _scope_of_look(arguments: dict[str, Any]) -> str:
@@ -79,6 +80,22 @@ def kernel_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
     ]
 
 
+async def notebook_and_kernel(
+    notebooks: Notebooks, kernel: Kernel, name: str | None
+) -> tuple[OpenNotebook | None, Kernel]:
+    """Return a notebook, None if it is not open, and its kernel; without a name, the agent's."""
+    if name is None and kernel.kernel_id is None and not await notebooks.open_ones():
+        return None, kernel
+    if name is None and kernel.kernel_id is not None:
+        open_ones = await notebooks.open_ones()
+        ours = [each for each in open_ones if each.kernel_id == kernel.kernel_id]
+        return (ours[0] if ours else None), kernel
+    notebook = await notebooks.find(name, kernel.kernel_id)
+    if notebook.kernel_id is None:
+        raise KernelNotFoundError(f"{notebook.path} has no kernel; command=start starts one")
+    return notebook, kernel.other(notebook.kernel_id)
+
+
 @dataclass(frozen=True)
 class KernelCommands:
     """The commands on kernels, for an agent of one of them."""
@@ -87,23 +104,7 @@ class KernelCommands:
     _kernel: Kernel
 
     async def _of(self, arguments: dict[str, Any]) -> tuple[OpenNotebook | None, Kernel]:
-        """Return the notebook, None if it is not open, and its kernel."""
-        name = arguments.get("notebook")
-        if name is None and self._kernel.kernel_id is None:
-            open_ones = await self._notebooks.open_ones()
-            if not open_ones:
-                return None, self._kernel
-        if name is None and self._kernel.kernel_id is not None:
-            ours = [
-                each
-                for each in await self._notebooks.open_ones()
-                if each.kernel_id == self._kernel.kernel_id
-            ]
-            return (ours[0] if ours else None), self._kernel
-        notebook = await self._notebooks.find(name, self._kernel.kernel_id)
-        if notebook.kernel_id is None:
-            raise KernelNotFoundError(f"{notebook.path} has no kernel; command=start starts one")
-        return notebook, self._kernel.other(notebook.kernel_id)
+        return await notebook_and_kernel(self._notebooks, self._kernel, arguments.get("notebook"))
 
     async def variables(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """List variables, describe or save one, or evaluate an expression."""
@@ -180,7 +181,7 @@ class KernelCommands:
             if cell.get("outputs") or cell.get("execution_count"):
                 await document.set_outputs(cell.get("id") or index, [], None)
                 cleared += 1
-        return result(text(f"Cleared the outputs of {cleared} cells of {notebook.path}."))
+        return result(text(f"Cleared the outputs of {plural(cleared, 'cell')} of {notebook.path}."))
 
     async def start(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Open or create a notebook with a kernel."""

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from oh_jupyter.errors import OhJupyterError, ResourceNotFoundError
+from oh_jupyter.mcp_tools.app_pages import APPS, app_contents
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.toolbox import Caller, Toolbox
 
@@ -109,6 +110,8 @@ class Resources:
         Raises:
             ResourceNotFoundError: There is none, it is too large, or the caller may not read it.
         """
+        if uri.startswith(APPS):
+            return [app_contents(uri)]
         name, arguments = _tool_for(uri)
         shown = await self._toolbox.call(name, arguments, caller)
         if shown["isError"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oh_jupyter.mcp_tools.action_tools import action_tools
+from oh_jupyter.mcp_tools.app_tools import app_tools
 from oh_jupyter.mcp_tools.attached_tools import attached_tools
 from oh_jupyter.mcp_tools.cell_runs import run_tool
 from oh_jupyter.mcp_tools.cell_tools import cell_tools
@@ -24,4 +25,5 @@ def all_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
         *kernel_tools(notebooks, kernel),
         store_tool(kernel),
         *attached_tools(notebooks, kernel),
+        *app_tools(notebooks, kernel),
     ]

@@ -81,6 +81,12 @@ class McpTool:
     scope: str = "execute"  # that a scoped token needs to see it
     scope_of: Callable[[dict[str, Any]], str] | None = None  # to call it with these arguments
     title: str = ""  # for people; "" derives it from the name
+    ui: Mapping[str, Any] | None = None  # metadata of MCP Apps; lists it to clients that show them
+
+    @property
+    def is_only_for_apps(self) -> bool:
+        """Whether only MCP Apps call it, not models."""
+        return self.ui is not None and self.ui.get("visibility") == ["app"]
 
     def to_wire(self) -> dict[str, Any]:
         """Return the ``Tool`` of the MCP specification as JSON."""
@@ -91,7 +97,7 @@ class McpTool:
             "title": self.title or self.name.replace("_", " ").capitalize(),
             "description": self.description,
             "inputSchema": _shown(self.schema),
-            "_meta": _META,
+            "_meta": _META if self.ui is None else {**_META, "ui": dict(self.ui)},
         }
         return {**described, "annotations": dict(self.hints)} if self.hints else described
 
@@ -140,9 +146,16 @@ class Toolbox:
         self._place = place
         self.close = on_close
 
-    async def tools(self, start: bool = False) -> list[McpTool]:
-        """Return all tools, fixed ones first; ``start`` what is needed to know them all."""
-        tools = {name: tool for name, tool in self.fixed.items() if tool.listed}
+    async def tools(self, start: bool = False, *, has_apps: bool = False) -> list[McpTool]:
+        """Return all tools, fixed ones first; ``start`` what is needed to know them all.
+
+        ``has_apps`` adds those that a client with MCP Apps gets as well.
+        """
+        tools = {
+            name: tool
+            for name, tool in self.fixed.items()
+            if tool.listed or (has_apps and tool.ui is not None)
+        }
         for tool in await self._source.tools(start):
             if tool.name not in self.fixed:
                 tools[tool.name] = tool

@@ -99,6 +99,13 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
 
     _key_note: Path | None = None
 
+    def _allows_confirmation(self, settings: Settings) -> bool:
+        """Return whether REST may approve; an administrator's policy decides first."""
+        policy = settings.policy or {}
+        if "approvals_over_rest" in policy:
+            return policy["approvals_over_rest"] == "on"
+        return bool(self.confirmation_over_rest)
+
     def initialize_settings(self) -> None:
         """Create the state, and store it where the handlers find it."""
         server: Any = self.serverapp
@@ -152,7 +159,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
                 approval_by_client=self.approval_by_client,
             ),
             wants_vscode="vscode" in settings.plugins,
-            confirmation_over_rest=self.confirmation_over_rest,
+            confirmation_over_rest=self._allows_confirmation(settings),
         ).put_into(self.settings)
         self._restore_logging = set_up_logging(self.log, self._secrets)
         _keep_kernels_busy(server)
@@ -164,7 +171,6 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
         """Publish the server's address; its port is known now."""
-        state_of(self.settings).mcp.warm_up_later()
         self._note_key(serverapp)
         self._write_url_file(serverapp)
 

@@ -6,13 +6,11 @@ import asyncio
 import base64
 import json
 import re
-import threading
 
 import httpx
 import pytest
 from mcp_client import MAJOR, http_library, text_of
 
-from oh_jupyter.server.mcp import endpoints
 from oh_jupyter.server.state import state_of
 
 pytestmark = pytest.mark.shared_server
@@ -77,19 +75,6 @@ async def test_skills_are_listed_for_who_asks(mcp_connect, jp_serverapp) -> None
         assert {"skill_search_dir", "skill_open_file", "skill_file_editor"} <= names - first
         assert all(name.startswith("skill_") for name in names - first)
         assert {tool.name for tool in (await other.list_tools()).tools} == first
-
-
-async def test_what_a_first_client_needs_is_imported_before_it_comes(
-    mcp_url, jp_serverapp, monkeypatch
-) -> None:
-    imported = threading.Event()
-    monkeypatch.setattr(endpoints, "WARM_UP_SECONDS", 0)
-    monkeypatch.setattr(
-        endpoints, "import_module", lambda name: name == endpoints.SDK and imported.set()
-    )
-    state_of(jp_serverapp.web_app.settings).mcp.warm_up_later()
-    assert await asyncio.to_thread(imported.wait, 30)
-    assert list(jp_serverapp.kernel_manager.list_kernel_ids()) == []
 
 
 @pytest.mark.server_config(OhJupyter={"confirmation": "always"})

@@ -22,7 +22,7 @@ async def test_an_agent_undoes_its_own_turns_only(mcp_connect, book, jp_root_dir
         await mine.call_tool("run_ipython", {"code": "x = [1]"})
         turns = await change(command="turns")
         assert "echo one > one.txt (" in turns
-        assert "1 cells" in turns
+        assert "1 cell" in turns
         files = await change(command="files")
         assert files == f"created   {jp_root_dir / 'one.txt'} +1 -0"
         diff = await change(command="diff", path="one.txt")
@@ -39,6 +39,28 @@ async def test_an_agent_undoes_its_own_turns_only(mcp_connect, book, jp_root_dir
         assert not (jp_root_dir / "one.txt").exists()
         await change(command="rewind", id=77)
         assert results["failed"]
+
+
+async def test_an_agent_returns_to_its_checkpoint(mcp_connect, book, jp_root_dir: Path) -> None:
+    kernel, path = await book("pass"), jp_root_dir / "state.txt"
+    async with mcp_connect(kernel) as agent:
+
+        async def call(tool: str, **arguments: object) -> str:
+            return text_of(await agent.call_tool(tool, arguments))
+
+        await call("run_ipython", code="x = [1]; open('state.txt', 'w').write('1')")
+        begun = await call("changes", command="checkpoint")
+        id = int(begun.split()[1])
+        await call("run_ipython", code="x.append(2); y = 1; open('state.txt', 'w').write('2')")
+        await call("changes", command="checkpoint")
+        await call("run_ipython", code="x.append(3)")
+        assert f"{id}: checkpoint (1 file, 1 cell, variables x, y)" in await call("changes")
+        assert (await call("changes", command="rewind", id=id)).startswith(f"Undid turn {id}:")
+        assert path.read_text() == "1"
+        assert "[1] False" in await call("run_ipython", code="print(x, 'y' in globals())")
+        assert await call("changes", command="rewind", id=id) == (
+            f"Turn {id} is not one of yours. Yours: {int(id) - 1}, {int(id) + 3}"
+        )
 
 
 @pytest.mark.thorough

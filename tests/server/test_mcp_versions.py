@@ -2,53 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from mcp_client import http_library
+from plain_mcp import opened
 
 TRACE = {
     "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     "baggage": "user=ann",
 }
-
-Request = Callable[..., Awaitable[dict[str, Any]]]
-
-
-def result_of(response: Any) -> dict[str, Any]:
-    """The result in a response, which may be an event of a stream."""
-    text: str = response.text
-    if response.headers["content-type"].startswith("text/event-stream"):
-        text = next(line for line in text.splitlines() if line.startswith("data: {"))[6:]
-    return dict(json.loads(text)["result"])
-
-
-@asynccontextmanager
-async def opened(url: str, headers: dict[str, str], version: str) -> AsyncIterator[Request]:
-    """Open a session with plain HTTP, and check what the server agrees to."""
-    accepted = {"Accept": "application/json, text/event-stream"}
-    async with http_library.AsyncClient(headers=headers | accepted, timeout=60) as http:
-
-        async def send(method: str, params: dict[str, Any], **id: int) -> Any:
-            message = {"jsonrpc": "2.0", "method": method, "params": params, **id}
-            return await http.post(f"{url}/mcp", json=message)
-
-        async def request(method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
-            return result_of(await send(method, params or {}, id=2))
-
-        client = {"clientInfo": {"name": "old", "version": "1"}, "capabilities": {}}
-        answer = await send("initialize", {"protocolVersion": version, **client}, id=1)
-        agreed = result_of(answer)
-        assert agreed["protocolVersion"] == version
-        assert {"tools", "resources", "prompts"} <= agreed["capabilities"].keys()
-        http.headers["Mcp-Session-Id"] = answer.headers["Mcp-Session-Id"]
-        if version >= "2025-06-18":
-            http.headers["MCP-Protocol-Version"] = version
-        await send("notifications/initialized", {})
-        yield request
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])

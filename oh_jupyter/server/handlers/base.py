@@ -23,6 +23,7 @@ from oh_jupyter.background import run_in_background
 from oh_jupyter.config import SESSION_KEY_VARIABLE
 from oh_jupyter.control_messages import GUEST_HEADER
 from oh_jupyter.errors import (
+    AnswerError,
     CheckpointError,
     ConfirmationError,
     EventNotFoundError,
@@ -34,6 +35,7 @@ from oh_jupyter.errors import (
     LimitExceededError,
     NotRunnableError,
     OhJupyterError,
+    PolicyError,
     RequestNotFoundError,
     RuntimeClosedError,
     StorePathError,
@@ -78,11 +80,13 @@ _STATUS: Mapping[type[BaseException], int] = {
     NotRunnableError: 400,
     StorePathError: 400,
     TransferError: 400,
+    AnswerError: 400,
     KernelNotFoundError: 404,
     EventNotFoundError: 404,
     ConfirmationError: 404,
     RequestNotFoundError: 404,
     TransferNotFoundError: 404,
+    PolicyError: 403,
     CheckpointError: 409,
     TransferTooLargeError: 413,
     WireError: 422,

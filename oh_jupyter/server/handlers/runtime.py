@@ -40,13 +40,13 @@ def _decision(handler: OhHandler, event_id: str) -> dict[str, Any]:
 
     The agent gets the ``reason`` of a rejection; an approval with ``for_session`` covers later
     Actions of the type that wait for the same reasons, one with ``for_workspace`` also those of
-    later sessions. The caller may be the agent itself, if it
+    later sessions, and the ``values`` answer a question. The caller may be the agent itself, if it
     has the server's token, so a setting must allow approval. JupyterLab's panel decides through
     the kernel instead.
     """
     if handler.by_session_key:
         raise web.HTTPError(403, "An agent cannot confirm its own actions")
-    body = handler.json_object("approve", "reason", "why", "for_session", "for_workspace")
+    body = handler.json_object("approve", "reason", "why", "for_session", "for_workspace", "values")
     if not isinstance(body.get("approve"), bool):
         raise WireError('The body must be {"approve": true} or {"approve": false}', "approve")
     if body["approve"] and not handler.state.confirmation_over_rest:
@@ -58,7 +58,8 @@ def _decision(handler: OhHandler, event_id: str) -> dict[str, Any]:
     for name, value in scope.items():
         if not isinstance(value, bool):
             raise WireError(f"'{name}' must be true or false", name)
-    return {"id": int(event_id), "by": "REST", "approve": body["approve"], "why": why, **scope}
+    decision = {"approve": body["approve"], "why": why, "values": body.get("values"), **scope}
+    return {"id": int(event_id), "by": "REST", **decision}
 
 
 def _label(handler: OhHandler) -> dict[str, Any]:

@@ -46,7 +46,7 @@ is_confined: ContextVar[bool] = ContextVar("is_confined", default=False)
 ACTOR_OPERATIONS = frozenset(
     {
         *("execute_action", "run_cell", "announce_edit", "record_edit", "undo_notes"),
-        *("evaluate", "ask_restart", "own_turns", "own_rewind"),
+        *("evaluate", "ask_restart", "own_turns", "own_checkpoint", "own_rewind"),
         *("save_variable", "copy_with_store", "agent_delete_from_store"),
     }
 )

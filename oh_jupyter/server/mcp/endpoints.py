@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,6 +20,7 @@ from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import LimitExceededError, OhJupyterError, ServerError
 from oh_jupyter.events.actor import current_actor
 from oh_jupyter.mcp_sdk.offered import Retry, ToolRequest
+from oh_jupyter.mcp_tools.app_pages import apps_are_built
 from oh_jupyter.mcp_tools.kernel import CallActions, current_actions
 from oh_jupyter.mcp_tools.notebooks import Notebooks
 from oh_jupyter.mcp_tools.progress import report_progress
@@ -31,6 +32,7 @@ from oh_jupyter.mcp_tools.toolbox import INSTRUCTIONS, Caller, Toolbox
 from oh_jupyter.mcp_tools.tools_in_kernel import ToolsInKernel
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.links import is_confined
+from oh_jupyter.server.mcp.app_approval import AppApprovals, with_approval
 from oh_jupyter.server.mcp.approval import while_asking
 from oh_jupyter.server.mcp.asgi import Asgi, Exchange
 from oh_jupyter.server.mcp.kernel import ServerKernel
@@ -52,8 +54,8 @@ MAX_CLIENT_CHARS = 100  # of a client's name
 MAX_BODY_BYTES = 64 * 1024**2  # largest message, such as a file to write
 MESSAGES_PATH = "/mcp/messages/"
 
-SDK = "oh_jupyter.mcp_sdk.server"  # takes half a second to import, so in a thread
-WARM_UP_SECONDS = 1.0  # delay after the server's start until the SDK is imported
+SDK = "oh_jupyter.mcp_sdk.server"
+"""Takes half a second and 25 MB, so it is imported in a thread when the first client comes."""
 
 
 class McpEndpoint:
@@ -68,10 +70,12 @@ class McpEndpoint:
         tool_server: type[McpService],
         *,
         approval_by_client: bool,
+        approvals: AppApprovals,
     ) -> None:
         """Make an endpoint below the path that clients see; ``start`` opens it."""
         self._toolbox = toolbox
         self._approval_by_client = approval_by_client
+        self._approvals = approvals
         self._tasks = tasks
         self._seen = SeenBySession()
         self._root_path = root_path
@@ -145,13 +149,24 @@ class McpEndpoint:
         """Notify every session that the tools have changed."""
         await self._server.announce_change()
 
-    async def list_tools(self) -> list[dict[str, Any]]:
+    @property
+    def has_apps(self) -> bool:
+        """Whether there are MCP Apps, see ``OfferedContext``."""
+        return apps_are_built()
+
+    async def list_tools(self, *, has_apps: bool) -> list[dict[str, Any]]:
         """List the tools, see ``OfferedTools``."""
-        return [tool.to_wire() for tool in await self._toolbox.tools()]
+        has_apps = has_apps and self.has_apps
+        tools = await self._toolbox.tools(has_apps=has_apps)
+        if has_apps and self._approval_by_client:
+            tools = [with_approval(tool) for tool in tools]
+        return [tool.to_wire() for tool in tools]
 
     async def call_tool(self, call: ToolRequest) -> Result:
         """Execute a call, see ``OfferedTools``."""
-        if self._asks_by_retry(call):
+        if self._is_of_app(call.name) and not call.has_apps:
+            return failure(f"Only an MCP App calls {call.name}, and the client shows none.")
+        if self._asks_by_retry(call) and not self._is_of_app(call.name):
             return await self._call_with_retries(call)
         actions, work = CallActions(), self._work(call)
         current_actions.set(actions)
@@ -213,6 +228,8 @@ class McpEndpoint:
 
     async def start_task(self, call: ToolRequest, delay_seconds: float) -> Result:
         """Start a call that outlives its client, see ``OfferedTools``."""
+        if self._is_of_app(call.name):  # it waits for news, and outlives nobody
+            return await self.call_tool(call)
         try:
             task = self._tasks.start(
                 call,
@@ -252,12 +269,22 @@ class McpEndpoint:
             await _while_connected(ToolRequest("", {}, scope, None), task.wait, CallActions())
         return await task.details()
 
+    def _is_of_app(self, name: str) -> bool:
+        tool = self._toolbox.fixed.get(name)
+        return tool is not None and tool.is_only_for_apps
+
     def _work(self, call: ToolRequest) -> Callable[[], Awaitable[Result]]:
         caller = _identified(call.scope)
         current_actor.set({**_session_of(call), **caller.actor, **_client_of(call), **call.trace})
 
         async def work() -> Result:
-            result = await self._toolbox.call(call.name, call.arguments, caller)
+            actions = current_actions.get()
+            with ExitStack() as stack:
+                if actions is not None and call.has_apps and self._approval_by_client:
+                    stack.enter_context(
+                        self._approvals.during(call.name, call.arguments, caller, actions)
+                    )
+                result = await self._toolbox.call(call.name, call.arguments, caller)
             return self._seen.without(result, caller.actor.get("session", ""))
 
         return work
@@ -338,18 +365,10 @@ class Endpoints:
         self._unsaved = unsaved
         self.notebooks = notebooks
         self._tasks = CallTasks()
+        self._approvals = AppApprovals()
         self._endpoints: dict[str | None, McpEndpoint] = {}
         self._starting = asyncio.Lock()
-        self._warm_up: asyncio.TimerHandle | None = None
         serverapp.event_logger.add_listener(schema_id=KERNEL_EVENTS, listener=self._kernel_event)
-
-    def warm_up_later(self) -> None:
-        """Import the SDK for the first client once the server has started."""
-        loop = asyncio.get_running_loop()
-        self._warm_up = loop.call_later(
-            WARM_UP_SECONDS,
-            lambda: run_in_background(asyncio.to_thread(import_module, SDK)),
-        )
 
     def toolbox(self, kernel_id: str | None) -> Toolbox:
         """Return the tools for a kernel, None for the default one."""
@@ -370,6 +389,8 @@ class Endpoints:
         from oh_jupyter.mcp_tools.tool_list import all_tools
 
         fixed = all_tools(self.notebooks, kernel)
+        if self._approval_by_client:
+            fixed += self._approvals.tools()
         taken = [tool.name for tool in fixed]
         source = ToolsInKernel(kernel, taken)
         return Toolbox(fixed, source, self._around_call, "server", on_close=kernel.close)
@@ -405,6 +426,7 @@ class Endpoints:
                     root_path,
                     module.McpService,
                     approval_by_client=self._approval_by_client,
+                    approvals=self._approvals,
                 )
                 await endpoint.start()
                 self._endpoints[kernel_id] = endpoint
@@ -427,8 +449,6 @@ class Endpoints:
 
     async def close(self) -> None:
         """End all sessions."""
-        if self._warm_up is not None:
-            self._warm_up.cancel()
         self._serverapp.event_logger.remove_listener(listener=self._kernel_event)
         for kernel_id in list(self._endpoints):
             await self._endpoints.pop(kernel_id).close()
