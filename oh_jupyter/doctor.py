@@ -174,6 +174,12 @@ def _lab_extension(settings: Settings) -> Iterator[Check]:
         yield Check("JupyterLab", "ok", f"{lab}, with the panel of oh_jupyter {version}")
 
 
+def _policy(settings: Settings) -> Iterator[Check]:
+    if settings.policy:
+        rules = ", ".join(f"{name}={value}" for name, value in settings.policy.items())
+        yield Check("policy", "ok", f"the administrator's: {rules}")
+
+
 def _browser(settings: Settings) -> Iterator[Check]:
     from oh_jupyter.browser.executable import find_executable
 
@@ -329,6 +335,7 @@ _CHECKS: tuple[Callable[[Settings], Iterator[Check]], ...] = (
     _kernel,
     _server_extension,
     _lab_extension,
+    _policy,
     _browser,
     _git,
     _sandbox,

@@ -115,6 +115,7 @@ def own_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         "XDG_STATE_HOME": str(root / "state"),
         "IPYTHONDIR": str(root / "ipython"),
         "JUPYTER_RUNTIME_DIR": str(root / "runtime"),
+        "OH_JUPYTER_AGENT_REGISTRY": "",  # on the internet
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
     before = {name: os.environ.get(name) for name in places}

@@ -19,7 +19,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 NOT_IN_ALL = {
     *("all", "dev", "docs", "test"),
-    *("openhands", "jupyter-ai", "deepagents", "e2b", "smolagents"),
+    *("openhands", "jupyter-ai", "deepagents", "e2b", "inspect-ai"),
+    *("harbor", "openai-agents", "smolagents"),
 }
 """Extras that are for development, or that change the environment of every JupyterLab."""
 
@@ -54,7 +55,11 @@ NEEDS_MORE = {
     "oh_jupyter.server.jupyter_ai.persona",
     # They say which extra they need.
     "oh_jupyter.adapters.deepagents",
+    "oh_jupyter.adapters.harbor",
+    "oh_jupyter.adapters.inspect_ai",
+    "oh_jupyter.adapters.openai_agents",
     "oh_jupyter.adapters.smolagents",
+    "oh_jupyter.evaluation.acp_agent",
 }
 
 

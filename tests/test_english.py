@@ -46,9 +46,9 @@ def where(path: Path, line: int) -> str:
     return f"{path.relative_to(ROOT)}:{line}"
 
 
-def texts(tree: ast.AST, source: str) -> Iterator[tuple[int, str]]:
+def texts(nodes: list[ast.AST], source: str) -> Iterator[tuple[int, str]]:
     """Yield line and text of each string literal and comment of a module."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -56,27 +56,27 @@ def texts(tree: ast.AST, source: str) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string
 
 
-def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def docstrings(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Yield line and docstring of a module, its classes and functions."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)
             if text:
                 yield getattr(node, "lineno", 1), text
 
 
-def local_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def local_names(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Yield line and name of each variable that a function assigns."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             for each in ast.walk(node):
                 if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
                     yield each.lineno, each.id
 
 
-def error_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def error_names(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Yield line and name of each caught exception."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ExceptHandler) and node.name:
             yield node.lineno, node.name
 
@@ -90,25 +90,25 @@ def dialect(text: str) -> str | None:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_modules_are_in_plain_english(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
-    tree = ast.parse(source)
+    nodes = list(ast.walk(ast.parse(source)))
     findings = [
         f"{where(path, line)}: {word!r}"
-        for line, text in texts(tree, source)
+        for line, text in texts(nodes, source)
         if (word := dialect(text))
     ]
     findings += [
         f"{where(path, line)}: the docstring begins with {text.split()[0]!r}"
-        for line, text in docstrings(tree)
+        for line, text in docstrings(nodes)
         if CLAUSE.match(text)
     ]
     findings += [
         f"{where(path, line)}: a variable named {name!r}"
-        for line, name in local_names(tree)
+        for line, name in local_names(nodes)
         if name in DIALECT_NAMES
     ]
     findings += [
         f"{where(path, line)}: an error named {name!r}"
-        for line, name in error_names(tree)
+        for line, name in error_names(nodes)
         if name in DIALECT_NAMES or name == "problem"
     ]
     assert findings == []

@@ -24,7 +24,7 @@ PUBLIC = {
     ],
     "oh_jupyter.client": [
         *("AsyncFleetKernels", "AsyncRuntimeClient", "Fleet", "FleetEvent", "FleetKernels"),
-        *("FleetResult", "RuntimeClient"),
+        *("FleetResult", "LostKernel", "RuntimeClient"),
     ],
     "oh_jupyter.config": [
         *("DECISION_MESSAGE", "EVENT_MESSAGE", "KERNEL_INFO_FIELD", "OUTPUT_LIMIT"),
@@ -77,8 +77,8 @@ PUBLIC = {
     ],
     "oh_jupyter.shell": ["BashSession", "PowerShellSession", "ShellSession", "ShellSnapshot"],
     "oh_jupyter.skills": [
-        *("Skill", "add", "available", "call_skill", "documentation", "find", "on_change"),
-        *("register", "registry", "remove", "schema"),
+        *("Skill", "SkillFolder", "add", "available", "call_skill", "documentation", "find"),
+        *("on_change", "register", "registry", "remove", "schema", "skill_folders"),
     ],
     "oh_jupyter.skills.agentskills": [
         *("explore_tree_structure", "file_editor", "find_file", "get_entity_contents"),

@@ -16,6 +16,7 @@ PRIVATE_NAMES = {
     "gcsfs:GCSFileSystem._request.__wrapped__": "gcsfs 2024.6 to 2026.10",
     "ipykernel.kernelbase:Kernel._execute_sleep": "ipykernel 6.29 to 7.4",
     "sse_starlette.sse:_get_shutdown_state": "sse-starlette 3.2 to 3.7; not needed before",
+    "acp.connection:Connection.send_request": "agent-client-protocol 0.11 to 0.12",
     "argparse:RawDescriptionHelpFormatter._fill_text": "Python 3.11 to 3.13",
     "asyncio:_set_running_loop": "Python 3.11 to 3.13",
     "asyncio:_get_running_loop": "Python 3.11 to 3.13",

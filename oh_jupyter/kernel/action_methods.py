@@ -81,6 +81,10 @@ class KernelHost(Protocol):
     def guest_tools(self, guest: str) -> GuestTools:
         """Make the tools of an agent, by the name of its conversation."""
 
+    @property
+    def workspace_dir(self) -> str:
+        """Directory of the workspace."""
+
     def agent_context(self) -> str:
         """Return the introduction that precedes an agent's first prompt."""
 

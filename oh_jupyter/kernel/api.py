@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from acp.schema import SessionInfo
 
     from oh_jupyter.agents import AgentTurn, GuestAgents
+    from oh_jupyter.agents.commands import AgentCommand
     from oh_jupyter.agents.options import AgentOption
     from oh_jupyter.checkpoints import Checkpoint, RewindPlan
     from oh_jupyter.client import Fleet
@@ -176,6 +177,27 @@ class Oh(ActionMethods):
         """
         return self._wait(self.agents.list_sessions(agent))
 
+    def registered_agents(self) -> dict[str, AgentCommand]:
+        """List the agents of the protocol's registry that are not installed here.
+
+        Returns:
+            The agents by name; none if the registry was never reached.
+        """
+        return self._wait(self.agents.registry())
+
+    def delete_agent_session(self, agent: str, session_id: str) -> None:
+        """Delete an earlier conversation of an agent, which is started if necessary.
+
+        Args:
+            agent: Name of the agent.
+            session_id: Id of the conversation, as ``agent_sessions`` returns it.
+
+        Raises:
+            AgentError: The agent does not start, does not delete conversations, or is having this
+                one.
+        """
+        self._wait(self.agents.delete_session(agent, session_id))
+
     def fleet(
         self,
         size: int,
@@ -273,7 +295,7 @@ class Oh(ActionMethods):
             CheckpointError: No such checkpoint, an agent is working, a file cannot be written, or
                 an agent's cell asks to restore variables.
         """
-        from oh_jupyter.runtime.turns import Scope
+        from oh_jupyter.runtime.rewind import Scope
         from oh_jupyter.runtime.undo import rewind
 
         is_agents = self.host.in_agents_cell
@@ -344,8 +366,9 @@ class Oh(ActionMethods):
         why: str = "",
         for_session: bool = False,
         for_workspace: bool = False,
+        values: Mapping[str, Any] | None = None,
     ) -> None:
-        """Approve or reject an Action of an agent that waits for you.
+        """Approve or reject an Action of an agent that waits for you, or answer its question.
 
         Args:
             id: Its id, as ``%oh_log`` shows it; None for the oldest one.
@@ -353,8 +376,10 @@ class Oh(ActionMethods):
             why: Reason of a rejection, for the agent.
             for_session: Also approve later Actions of its type that wait for the same reasons.
             for_workspace: The same, in all later sessions in this workspace.
+            values: Answers to the agent's question, by the names of its form.
 
         Raises:
+            AnswerError: A value does not fit the form, or a required one is missing.
             ConfirmationError: No such Action waits, the caller is an agent's cell, or the approval
                 cannot be saved for the workspace.
         """
@@ -367,7 +392,8 @@ class Oh(ActionMethods):
         async def decide() -> None:
             chosen = next(iter(confirmations.waiting), -1) if id is None else id
             scope: Scope = "workspace" if for_workspace else "session" if for_session else "once"
-            confirmations.resolve(chosen, Decision(approve, "the notebook", why, scope))
+            decision = Decision(approve, "the notebook", why, scope, values or {})
+            confirmations.resolve(chosen, decision)
 
         self._wait(decide())
 

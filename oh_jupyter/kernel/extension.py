@@ -24,6 +24,7 @@ from oh_jupyter.errors import ConfigError, OhJupyterError
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.control import ControlChannel
 from oh_jupyter.kernel.magics.lazy import LazyMagics
+from oh_jupyter.policy import check_change
 from oh_jupyter.traits import KernelTraits, settings_from_traits, show_settings
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ _CHECKED_SETTINGS = (
 
 _LIVE_SETTINGS = frozenset(
     {
-        *("agent_start_timeout", "agents", "checkpoint_pause", "checkpoints"),
+        *("agent_directories", "agent_registry", "agent_start_timeout", "agents"),
+        *("checkpoint_pause", "checkpoints"),
         *("checkpoint_variables", "checkpoint_variables_disk_mb", "checkpoint_variables_mb"),
         *("confirmation", "confirmation_timeout", "untrusted_text", "enable_browser"),
         "sandbox_hosts",
@@ -141,6 +143,7 @@ class LoadedExtension:
         from oh_jupyter.runtime.runtime import setting_faults
 
         value = tuple(value) if isinstance(value, list) else value
+        check_change(self._settings.policy or {}, name, value)
         for fault, error in setting_faults(replace(self._settings, **{name: value})):
             if fault == name:
                 raise error
@@ -253,11 +256,16 @@ class LoadedExtension:
         kernel_id = "ipython" if self._kernel is None else _kernel_id(self._kernel)
         return GuestToolbox(self.oh, guest, kernel_id, self._shell.user_ns, self.find_server)
 
+    @property
+    def workspace_dir(self) -> str:
+        """Directory of the workspace."""
+        return str(self._settings.workspace_dir)
+
     def agent_context(self) -> str:
         """Return the introduction that precedes an agent's first prompt."""
         from oh_jupyter.kernel.agent_context import agent_context
 
-        return agent_context(self._shell)
+        return agent_context(self._shell, self.workspace_dir)
 
     def show_turn(self, turn: AgentTurn) -> None:
         """Report a change of an agent's turn to the frontends."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ REPLY_TIMEOUT_SECONDS = 120.0
 
 _EXTENSION = ("--ext", "oh_jupyter")
 
+_ATTEMPT_SECONDS = 5.0
+"""Time that a kernel has to answer before its connection file is read again."""
+
 
 class LiveKernel:
     """A kernel in its own process, its client, and the requests of oh_jupyter.
@@ -28,19 +32,30 @@ class LiveKernel:
         client: Jupyter's client, with all channels open.
     """
 
-    def __init__(self, directory: Path, *arguments: str, kernel_name: str = "python3") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *arguments: str,
+        kernel_name: str = "python3",
+        encrypted: bool = False,
+    ) -> None:
         """Start a kernel and wait until it is ready.
 
         Args:
             directory: Working directory.
             arguments: Command-line options of the kernel; by default they load oh_jupyter.
             kernel_name: Name of its kernelspec.
+            encrypted: Whether the connection is encrypted with CurveZMQ, which needs ipykernel 7.3
+                and a jupyter_client that has ``transport_encryption``.
         """
         self.directory = directory
         # Other processes may take chosen TCP ports before the kernel binds them.
         self._sockets = tempfile.TemporaryDirectory(prefix="live_kernel")
         self.manager = KernelManager(
-            kernel_name=kernel_name, transport="ipc", ip=str(Path(self._sockets.name) / "channel")
+            kernel_name=kernel_name,
+            transport="ipc",
+            ip=str(Path(self._sockets.name) / "channel"),
+            **({"transport_encryption": "required"} if encrypted else {}),
         )
         self.manager.start_kernel(cwd=str(directory), extra_arguments=list(arguments or _EXTENSION))
         self.client: BlockingKernelClient = self.manager.client()
@@ -178,6 +193,35 @@ class LiveKernel:
         self.manager.shutdown_kernel(now="COVERAGE_PROCESS_CONFIG" not in os.environ)
         self.manager.cleanup_resources()
         self._sockets.cleanup()
+
+
+def connect_to_kernel(connection_file: Path) -> BlockingKernelClient:
+    """Connect to a kernel that a server has just started, and wait until it is ready.
+
+    The server starts a kernel again with new ports if another process took one of them before the
+    kernel bound it, and then writes the file again.
+
+    Args:
+        connection_file: Its connection file.
+
+    Returns:
+        The client, with all channels open but the heartbeat, since a busy machine misses beats.
+
+    Raises:
+        RuntimeError: The kernel did not become ready in time.
+    """
+    deadline = time.monotonic() + REPLY_TIMEOUT_SECONDS
+    while True:
+        client = BlockingKernelClient(connection_file=str(connection_file))
+        client.load_connection_file()
+        client.start_channels(hb=False)
+        try:
+            client.wait_for_ready(timeout=_ATTEMPT_SECONDS)
+            return client
+        except RuntimeError:
+            client.stop_channels()
+            if time.monotonic() > deadline:
+                raise
 
 
 def text_at_end(client: BlockingKernelClient, code: str, timeout_seconds: float = 200) -> str:

@@ -160,7 +160,7 @@ def _address(process: subprocess.Popen[str], log: list[str]) -> str:
         log.append(line)
         is_announced = is_announced or _ANNOUNCEMENT.search(line) is not None
         if is_announced and (match := _ADDRESS.search(line)):
-            return match[1].removesuffix("/lab")
+            return match[1].removesuffix("/lab").removesuffix("/tree")
     pytest.fail("the server did not start:\n" + "".join(log))
 
 

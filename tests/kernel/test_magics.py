@@ -248,6 +248,24 @@ def test_the_log_shows_who_did_what(fresh_kernel) -> None:
     assert "shell" in fresh_kernel.execute("%oh_status")
 
 
+def test_the_log_of_a_file_is_shown(kernel, tmp_path) -> None:
+    path = tmp_path / "events.jsonl"
+    events = [
+        {"action": "message", "args": {"content": "Count the rows"}, "source": "user"},
+        {"action": "run", "args": {"command": "wc -l a.csv"}},
+        {"observation": "run", "content": "7", "extras": {"command": "wc -l a.csv"}},
+    ]
+    path.write_text("".join(json.dumps(event) + "\n" for event in events))
+    log = kernel.execute(f"%oh_log --file {path}")
+    assert "user" in log
+    assert "Count the rows" in log
+    assert "agent" in kernel.execute(f"%oh_log --file '{path}' --kind run")
+    assert kernel.execute(f"e = %oh_log --file {path} 2\ne.content") == "'7'"
+    path.write_text("nothing")
+    assert "cannot be read" in kernel.execute(f"%oh_log --file {path}")
+    assert "cannot be read" in kernel.execute("%oh_log --file /no/such")
+
+
 def test_observations_are_shown_as_text_and_html_and_never_as_script(kernel) -> None:
     bundles = []
     kernel.client.execute_interactive(

@@ -216,7 +216,11 @@ def test_an_agent_is_evaluated(kernel):
         ("%oh_browse eval show none.jsonl log-in 0", "has no result of log-in with seed 0"),
         ("%oh_browse eval show no/such.jsonl", "/no/such.jsonl"),
         ("%oh_browse eval log-in --nope", "Unknown option --nope. Options: --agent"),
-        ("%oh_browse eval log-in --agent get_ipython --executor nobody", "is neither an executor"),
+        ("%oh_browse eval log-in --agent get_ipython --executor nobody", "no variable 'nobody'"),
+        (
+            "%oh_browse eval log-in --agent get_ipython --executor get_ipython",
+            "neither an executor",
+        ),
         ("%oh_browse eval log-in --timeout soon", "invalid float value"),
         ("%oh_browse eval log-in --agent get_ipython --seeds 0", "seeds is a number of 1 or more"),
         ("%oh_browse eval browsergym/* --agent print", "name its family"),

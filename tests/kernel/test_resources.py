@@ -23,7 +23,9 @@ def test_the_shell_is_ended_with_its_command_and_comes_again(kernel) -> None:
 
 
 def test_what_is_not_there_is_ended_without_a_word(kernel) -> None:
-    assert {"browsers", "agents"} <= kernel.ask("status")[0]["runtime"].keys()
+    status = kernel.ask("status")[0]["runtime"]
+    assert {"browsers", "agents"} <= status.keys()
+    assert status["box"] == {"place": "none", "network": ""}
     for kind in ("browser", "agent"):
         assert kernel.ask("end_resource", kind=kind, name="none")[0]["status"] == "ok"
     assert kernel.ask("end_resource", kind="kernel", name="")[0]["field"] == "kind"

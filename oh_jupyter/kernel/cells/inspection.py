@@ -73,7 +73,7 @@ class Inspector:
             similar = [other for other in self._variables() if name.lower() in other.lower()]
             hint = f" Similar: {', '.join(sorted(similar)[:10])}." if similar else ""
             raise InspectionError(
-                f"There is no variable {name!r}.{hint} Without a name, all variables are listed"
+                f"There is no variable {name!r}.{hint} The tool variables lists all of them"
             )
         return self._shell.user_ns[name]
 
@@ -163,7 +163,7 @@ async def in_time(function: Callable[[], T], seconds: float = LIMIT_SECONDS) -> 
 def described(value: object) -> str:
     """Describe a value in bounded length: type, shape, content, and statistics of tables."""
     kind = type_name(value)
-    if _is_table(value):
+    if is_table(value):
         return _clipped("\n".join([f"{kind}{_shape_text(value)}", *_table_lines(value)]))
     if callable(value) and hasattr(value, "__name__"):
         return _clipped(f"{kind} {_signature(value)}\n{inspect.getdoc(value) or ''}".rstrip())
@@ -208,7 +208,7 @@ def _shape_text(value: object) -> str:
 
 
 def _head(value: object) -> str:
-    if _is_table(value):
+    if is_table(value):
         columns = getattr(value, "columns", None)
         return _clipped(
             ", ".join(map(str, columns)) if columns is not None else str(value.dtype),  # type: ignore[attr-defined]
@@ -239,7 +239,7 @@ def _signature(value: Any) -> str:
         return str(value.__name__)
 
 
-def _is_table(value: object) -> bool:
+def is_table(value: object) -> bool:
     """Return whether a value is a data frame or a series of a known library."""
     library = type(value).__module__.partition(".")[0]
     return library in ("pandas", "polars") and hasattr(value, "describe")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.getipython import get_ipython
 
-from oh_jupyter.errors import ConfirmationError
+from oh_jupyter.errors import AnswerError, ConfirmationError
 from oh_jupyter.kernel.cells.main_thread import MainThreadCall, MainThreadWait
 from oh_jupyter.runtime.approvals import Scope
 from oh_jupyter.runtime.confirmation import Decision
@@ -18,6 +18,7 @@ from oh_jupyter.runtime.confirmation import Decision
 if TYPE_CHECKING:
     from oh_jupyter.runtime import ActionExecutor
     from oh_jupyter.runtime.confirmation import PendingAction
+    from oh_jupyter.runtime.form import FormField, Value
 
 MAX_PROMPT_CHARS = 2000
 APPROVALS: dict[str, Scope] = {
@@ -78,23 +79,11 @@ class CellQuestions:
 
     def _ask(self, id: int, pending: PendingAction) -> None:
         """Ask the person, on the main thread. Other answers reject, with the text as the reason."""
-        diff = self._submit(self._executor.preview(pending.action)).result()
-        question = "\n".join(filter(None, (pending.action.message, diff)))
-        agent = pending.agent
-        if len(question) > MAX_PROMPT_CHARS:
-            print(question)  # the person must see what they approve
-            question = f"{agent or 'The agent'} asks to do the above."
-        prompt = PROMPT.format(agent=agent or "the agent")
         try:
-            answer = self._input(f"{question}\n({pending.reason}; {pending.terms})\n{prompt}")
+            decision = self._answer(pending) if pending.is_question else self._approval(pending)
         except (EOFError, RuntimeError, NotImplementedError):
             self._has_no_input = True
             return
-
-        text = answer.strip()
-        scope = APPROVALS.get(text.lower())
-        why = "" if text.lower() in NO or scope else text
-        decision = Decision(scope is not None, "the notebook", why, scope or "once")
 
         async def decide() -> None:
             self._asked = None
@@ -102,6 +91,45 @@ class CellQuestions:
                 self._confirmations.resolve(id, decision)
 
         self._submit(decide())
+
+    def _answer(self, pending: PendingAction) -> Decision:
+        """Ask for each value of a form; an invalid one is asked again."""
+        agent, message = pending.agent or "The agent", pending.action.message
+        head = f"{message}\n({agent} asks; {pending.terms})\n"
+        is_willing = self._input(f"{head}Do you answer? [Y/n] ").strip().lower() not in ("n", "no")
+        values: dict[str, Value] = {}
+        for field in pending.form if is_willing else ():
+            value = self._value(field)
+            if value is not None:
+                values[field.name] = value
+        return Decision(is_willing, "the notebook", values=values)
+
+    def _value(self, field: FormField) -> Value | None:
+        prompt = f"{field.title}{field.hint}: "
+        for choice in field.choices:
+            if choice.title != choice.value:
+                print(f"  {choice.value}: {choice.title}")
+        if field.description:
+            print(field.description)
+        while True:
+            try:
+                return field.parse(self._input(prompt))
+            except AnswerError as error:
+                prompt = f"{error} {field.title}: "
+
+    def _approval(self, pending: PendingAction) -> Decision:
+        diff = self._submit(self._executor.preview(pending.action)).result()
+        question = "\n".join(filter(None, (pending.action.message, diff)))
+        agent = pending.agent
+        if len(question) > MAX_PROMPT_CHARS:
+            print(question)  # the person must see what they approve
+            question = f"{agent or 'The agent'} asks to do the above."
+        prompt = PROMPT.format(agent=agent or "the agent")
+        answer = self._input(f"{question}\n({pending.reason}; {pending.terms})\n{prompt}")
+        text = answer.strip()
+        scope = APPROVALS.get(text.lower())
+        why = "" if text.lower() in NO or scope else text
+        return Decision(scope is not None, "the notebook", why, scope or "once")
 
     def _input(self, prompt: str) -> str:
         if self._kernel is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from oh_jupyter.checkpoints import VariableChange
     from oh_jupyter.checkpoints.variables.history import VariableHistory
     from oh_jupyter.runtime import ActionExecutor
-    from oh_jupyter.runtime.turns import Scope
+    from oh_jupyter.runtime.rewind import Scope
 
 T = TypeVar("T")
 

@@ -118,7 +118,10 @@ def turn_fields(turn: AgentTurn) -> dict[str, Any]:
     names = (
         "agent",
         "prompt",
+        "request",
         "began",
+        "first_event",
+        "part_events",
         "thoughts",
         "stop_reason",
         "cost",
@@ -134,6 +137,7 @@ def turn_fields(turn: AgentTurn) -> dict[str, Any]:
         **{name: getattr(turn, name) for name in names},
         "notices": [*turn.notices, *([turn.status] if turn.status else [])],
         "truncated": turn.truncated,
+        "attachments": list(turn.attachments),
         "changed_files": list(turn.changed_files),
         "plan": [{"content": entry.content, "status": entry.status} for entry in turn.plan],
         "parts": [part if isinstance(part, str) else _step(part) for part in turn.parts],

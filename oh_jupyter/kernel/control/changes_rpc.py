@@ -18,8 +18,8 @@ from oh_jupyter.errors import CheckpointError, WireError
 from oh_jupyter.events import Observation
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.rpc import Request, operation
+from oh_jupyter.runtime.rewind import Scope
 from oh_jupyter.runtime.session_changes import has_edits, rewound_files, session_changes
-from oh_jupyter.runtime.turns import Scope
 from oh_jupyter.runtime.undo import rewind, rewind_changes, undo_change
 
 MAX_TEXT_CHARS = 1_000_000
@@ -188,6 +188,13 @@ async def _own_turns(request: Request) -> Reply:
     """List the turns of the requesting agent that are not undone, oldest first."""
     turns = await request.runtime.executor.turns.own(request.fields.get("actor"))
     return Reply(body=encode_json([_checkpoint_fields(turn) for turn in turns]))
+
+
+@operation("own_checkpoint")
+async def _own_checkpoint(request: Request) -> Reply:
+    """Start a new turn of the requesting agent, to whose beginning it can return."""
+    turns, label = request.runtime.executor.turns, request.text("label")
+    return Reply({"id": await turns.split(label, request.fields.get("actor"))})
 
 
 @operation("own_rewind")

@@ -16,6 +16,7 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 import oh_jupyter.kernel.control.changes_rpc
+import oh_jupyter.kernel.control.context_rpc
 import oh_jupyter.kernel.control.file_rpc
 import oh_jupyter.kernel.control.kernel_rpc
 import oh_jupyter.kernel.control.person_rpc

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from oh_jupyter.control_messages import Reply
-from oh_jupyter.errors import InspectionError
+from oh_jupyter.errors import InspectionError, WireError
 from oh_jupyter.events import (
     IPythonRunCellAction,
     IPythonRunCellObservation,
@@ -16,6 +16,7 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.cells.inspection import in_time
+from oh_jupyter.kernel.cells.tables import TableQuery, table_page
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.kernel.control.store_rpc import path_in_workspace
 from oh_jupyter.kernel.saving import SAVE_SECONDS, encoded
@@ -40,6 +41,25 @@ async def _variables(request: Request) -> Reply:
         return Reply(body=encode_json(overview))
     text, images = await inspector.detail(request.text("name"))
     return Reply(body=encode_json({"text": text, "images": images}))
+
+
+@operation("table_rows")
+async def _table_rows(request: Request) -> Reply:
+    """Return rows of the data frame ``name``; the other fields are those of ``TableQuery``."""
+    fields, name = request.fields, request.text("name")
+    sort = fields.get("sort")
+    numbers = {key: fields.get(key, 0) for key in ("start", "count")}
+    for key, number in [*numbers.items(), *([("sort", sort)] if sort is not None else [])]:
+        if not isinstance(number, int) or number < 0:
+            raise WireError(f"{key!r} must be a number from 0 on", key)
+    query = TableQuery(
+        **numbers,
+        sort=sort,
+        descending=request.flag("descending"),
+        filter=str(fields.get("filter") or ""),
+    )
+    value = request.oh.host.inspector.value(name)
+    return Reply(body=encode_json(await in_time(lambda: table_page(value, query))))
 
 
 @operation("running_cell")

@@ -10,14 +10,18 @@ from dataclasses import asdict
 from typing import Any
 
 from oh_jupyter.agents import GuestAgents
+from oh_jupyter.config import Settings
 from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import BrowserError, WireError
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.broadcast import turn_fields
+from oh_jupyter.kernel.control.context_rpc import attachments
 from oh_jupyter.kernel.control.rpc import Request, operation
-from oh_jupyter.kernel.control.turn_follow import followed
+from oh_jupyter.kernel.control.turn_follow import followed, is_repeated
+from oh_jupyter.policy import check_allowed, refusal
 
 ACT_TIMEOUT_SECONDS = 60.0
+NO_BROWSER = "The setting enable_browser does not allow a browser here."
 MAX_WATCH_SECONDS = 60.0
 
 
@@ -35,7 +39,10 @@ async def _agents(request: Request) -> Reply:
 
 @operation("prompt_agent")
 async def _prompt(request: Request) -> Reply:
-    """Prompt an agent; reply with its whole turn, which is broadcast while it runs."""
+    """Prompt an agent; reply with its whole turn, which is broadcast while it runs.
+
+    A prompt whose ``key`` has arrived before is not sent again; the reply is null.
+    """
     agent, oh = request.fields.get("agent"), request.oh
     if agent is not None and not isinstance(agent, str):
         raise WireError("'agent' must be a name, or null for the last one used", "agent")
@@ -43,7 +50,11 @@ async def _prompt(request: Request) -> Reply:
     options = request.fields.get("options") or {}
     if not isinstance(options, dict) or not all(isinstance(each, str) for each in options.values()):
         raise WireError("'options' must be an object of strings", "options")
-    with followed(request.fields.get("key")) as follower:
+    context = await attachments(request)
+    key = "" if request.fields.get("key") is None else request.text("key")
+    if key and is_repeated(key):
+        return Reply(body=encode_json(None))
+    with followed(key) as follower:
         turn = await oh.agents.prompt(
             text,
             agent,
@@ -51,6 +62,8 @@ async def _prompt(request: Request) -> Reply:
             new=new,
             resume=resume,
             options=options,
+            attachments=context,
+            request=key,
             on_change=follower.change,
         )
     return Reply(body=encode_json(turn_fields(turn)))
@@ -64,22 +77,29 @@ async def _interrupt(request: Request) -> Reply:
 
 
 def _states(agents: GuestAgents) -> list[dict[str, Any]]:
-    """Return each agent's name, state, installation command, and the options of its session."""
+    """Return each agent's name, state, its reason, installation, and the session's options."""
     states = []
+    policy = agents.policy
     for name, command in agents.known().items():
         session = agents.at_work.get(name)
         state = "installed" if command.is_installed else "missing"
         if session is not None:
             state = "busy" if session.is_busy else "ready"
+        reason = refusal(policy, "agents", name)
+        if reason:
+            state = "forbidden"
         options = [] if session is None else [asdict(option) for option in session.options]
-        described = {"installation": command.installation, "options": options}
+        described = {"installation": command.installation, "options": options, "reason": reason}
         states.append({"name": name, "state": state, **described})
     return states
 
 
 @operation("watch_browser")
 async def _watch(request: Request) -> Reply:
-    """Wait up to ``wait`` seconds for a picture other than ``known``; the body is a JPEG."""
+    """Wait up to ``wait`` seconds for a picture other than ``known``; the body is a JPEG.
+
+    ``refused`` says why no browser can be used here, or is "".
+    """
     executor = request.runtime.executor
     seconds, known = request.fields.get("wait", 0), request.fields.get("known", -1)
     if not all(isinstance(value, int | float) for value in (seconds, known)):
@@ -97,15 +117,23 @@ async def _watch(request: Request) -> Reply:
         if view is not None:
             picture = base64.b64decode(view.pop("frame"))
             state |= view
-    return Reply({**state, "held": takeover.is_held}, picture or None)
+    refused = _browser_refusal(executor.settings)
+    return Reply({**state, "held": takeover.is_held, "refused": refused}, picture or None)
+
+
+def _browser_refusal(settings: Settings) -> str:
+    """Return why no browser can be used, "" if one can."""
+    reason = refusal(settings.policy or {}, "browser")
+    return reason or ("" if settings.enable_browser else NO_BROWSER)
 
 
 @operation("use_browser")
 async def _use(request: Request) -> Reply:
     """Execute a person's actions; agents wait until the browser is handed back."""
     executor = request.runtime.executor
+    check_allowed(executor.settings.policy or {}, "browser")
     if not executor.settings.enable_browser:
-        raise BrowserError("The setting enable_browser does not allow a browser here.")
+        raise BrowserError(NO_BROWSER)
     executor.takeover.take()
     error = await executor.in_thread(
         executor.browser.act, request.text("actions"), ACT_TIMEOUT_SECONDS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -210,7 +211,8 @@ async def _interrupt(request: Request) -> Reply:
 async def _confirmations(request: Request) -> Reply:
     """Return the waiting Actions, with the diffs of edits.
 
-    With a request's key ``of``, return only its Action, and ``wait`` until it needs a decision.
+    With a request's key ``of``, return only its Action. ``wait`` waits until the ids differ from
+    those in ``known``, by default none.
     """
     executor, fields = request.runtime.executor, request.fields
     confirmations = executor.confirmations
@@ -224,7 +226,8 @@ async def _confirmations(request: Request) -> Reply:
 
     if "wait" in fields:
         seconds = float(fields["wait"])
-        await wait_while(confirmations.on_question, lambda: not chosen(), seconds)
+        known = set(fields.get("known", ()))
+        await wait_while(confirmations.on_question, lambda: chosen().keys() == known, seconds)
     waiting = [
         {
             "id": id,
@@ -235,6 +238,8 @@ async def _confirmations(request: Request) -> Reply:
             "diff": await executor.preview(entry.action),
             "seconds_left": round(entry.seconds_left, 3),
             "sandboxed": entry.sandboxed,
+            "is_question": entry.is_question,
+            "form": [asdict(field) for field in entry.form],
         }
         for id, entry in chosen().items()
     ]
@@ -253,11 +258,15 @@ async def _confirm(request: Request) -> Reply:
     approve = fields.get("approve")
     if not isinstance(approve, bool):
         raise WireError("'approve' must be true or false", "approve")
+    values = fields.get("values") or {}
+    if not isinstance(values, dict):
+        raise WireError("'values' must be an object", "values")
     decision = Decision(
         approve,
         by=str(fields.get("by", "")),
         why=str(fields.get("why", "")),
         scope=_scope(fields),
+        values=values,
     )
     request.runtime.executor.confirmations.resolve(fields.get("id", -1), decision)
     return Reply()
@@ -271,6 +280,7 @@ async def _status(request: Request) -> Reply:
         "cell": None if cell is None else cell.summary(),
         "browsers": executor.browsers.names if executor.has_browser else [],
         "agents": {name: "busy" if session.is_busy else "ready" for name, session in agents},
+        "box": executor.boxes.facts(),
     }
     return Reply({"runtime": {**request.runtime.status(), **started}})
 

@@ -46,21 +46,32 @@ class FollowedTurn:
 _followed: dict[str, FollowedTurn] = {}
 """Running prompts by the key of their request."""
 
+_keys: set[str] = set()
+"""Keys of all prompts so far."""
+
 _on_prompt: Watchers[[]] = Watchers()
 
 
+def is_repeated(key: str) -> bool:
+    """Return whether a prompt with this key has arrived before, such as from another window."""
+    if key in _keys:
+        return True
+    _keys.add(key)
+    return False
+
+
 @contextmanager
-def followed(key: object) -> Iterator[FollowedTurn]:
-    """Let a prompt be followed by its key, if it has one, until its end."""
+def followed(key: str) -> Iterator[FollowedTurn]:
+    """Let a prompt be followed by its key, unless that is "", until its end."""
     turn = FollowedTurn()
-    if isinstance(key, str):
+    if key:
         _followed[key] = turn
         _on_prompt.tell()
     try:
         yield turn
     finally:
         turn.end()
-        if isinstance(key, str):
+        if key:
             del _followed[key]
 
 

@@ -158,7 +158,7 @@ class GuestToolbox:
         while tools.version == known:
             await wait_while(tools.on_change, lambda: tools.version == known, WATCH_SECONDS)
 
-    async def list_tools(self) -> list[dict[str, Any]]:
+    async def list_tools(self, *, has_apps: bool = False) -> list[dict[str, Any]]:
         """List the tools, see ``OfferedTools``."""
         return [tool.to_wire() for tool in await self._toolbox.tools()]
 

@@ -29,6 +29,7 @@ from oh_jupyter.kernel.magics.options import (
     print_help,
     unquoted,
 )
+from oh_jupyter.policy import refusal
 
 _CONVERSATION = ("--new", "--continue", "--resume", "--mode", "--model", "--effort", "--set")
 _OPTIONS = ("mode", "model", "effort")
@@ -37,7 +38,9 @@ _COMMANDS = {
     "fix": MagicCommand(
         "[NAME]", "Ask about the last cell that failed.", "%oh_agent fix", _CONVERSATION
     ),
-    "list": MagicCommand("", "List the agents, and how to install them.", "%oh_agent list"),
+    "list": MagicCommand(
+        "", "List the agents, those of the registry, and how to install them.", "%oh_agent list"
+    ),
     "options": MagicCommand(
         "[NAME]", "List a running agent's options, set those before it.", "%oh_agent options"
     ),
@@ -104,6 +107,7 @@ class AgentMagics(OhMagics):
         help="resume the last conversation here, even from an earlier kernel",
     )
     @argument("-r", "--resume", metavar="SESSION", dest="session", help="resume this conversation")
+    @argument("--delete", metavar="SESSION", help="delete this conversation of the agent")
     @argument("--mode", metavar="MODE", help="the agent's mode from now on, such as plan")
     @argument("--model", metavar="MODEL", help="its model from now on")
     @argument("--effort", metavar="EFFORT", help="how long it thinks from now on, such as high")
@@ -124,6 +128,10 @@ class AgentMagics(OhMagics):
         # Elsewhere, --help is a part of the prompt.
         if options.help or (word in _COMMANDS and more.strip() in ("-h", "--help")):
             return print_help(self.oh_agent, word)
+        if options.delete:
+            owner = self._named(rest.strip())
+            self.oh.delete_agent_session(owner, options.delete)
+            return self._sessions_table(owner)
         if cell is None and word in _COMMANDS and self._is_command(word, more):
             return self._run_command(word, more.strip(), _settings(options))
         in_background = re.search(r"(^|\s)&\s*$", rest) is not None
@@ -195,9 +203,15 @@ class AgentMagics(OhMagics):
                 state = "installed" if is_installed else "not installed"
             mark = "•" if name == agents.current else ""
             how = "" if is_installed else command.installation
+            reason = refusal(agents.policy, "agents", name)
+            if reason:
+                state, how = "not allowed", reason
             offered = () if session is None else map(session.option, _OPTIONS)
             set_to = ", ".join(option.current for option in offered if option is not None)
             rows.append((mark, name, state, set_to, " ".join(command.command)[:60], how))
+        for name, command in self.oh.registered_agents().items():
+            row = ("", name, "in the registry", "", " ".join(command.command)[:60])
+            rows.append((*row, command.installation))
         return Table(("", "agent", "state", "set to", "command", "install with"), tuple(rows))
 
     def _choices(self, option: str) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -21,12 +23,15 @@ from oh_jupyter.events import (
     Observation,
 )
 from oh_jupyter.events.stream import EventStream
+from oh_jupyter.events.wire import from_wire
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.observations import sandbox_mark
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics
-from oh_jupyter.kernel.magics.completion import one_of
+from oh_jupyter.kernel.magics.completion import complete_path, one_of
 from oh_jupyter.kernel.magics.options import magic_options, parse_line, unquoted
+from oh_jupyter.runtime.confirmation import PendingAction
+from oh_jupyter.storage import InMemoryFileStore
 
 _SOURCES = ("agent", "user", "environment")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -44,6 +49,7 @@ class LogMagics(OhMagics):
                 "TYPE": one_of([*ACTIONS, *OBSERVATIONS]),
                 "WHO": one_of(_SOURCES),
                 "SESSION": one_of(lambda: stored_sessions(oh)),
+                "FILE": complete_path,
             },
         )
 
@@ -70,6 +76,7 @@ class LogMagics(OhMagics):
     @argument("--since", metavar="WHEN", help="an id, a time, or how long ago: 90s, 5m, 2h, 1d")
     @argument("-t", "--text", metavar="TEXT", help="only events in which this text is")
     @argument("--session", metavar="SESSION", help="another session of the store")
+    @argument("--file", metavar="FILE", help="a file with events as lines of JSON")
     @argument("id", nargs="?", type=int, help="show this complete event")
     @line_magic
     def oh_log(self, line: str) -> Table | Event | None:
@@ -78,7 +85,10 @@ class LogMagics(OhMagics):
         With an id, the value is that event; otherwise a table.
         """
         options = parse_line(self.oh_log, line)
-        events = session_log(self.oh, options.session)
+        if options.file is not None:
+            events = log_of_file(unquoted(options.file))
+        else:
+            events = session_log(self.oh, options.session)
         if options.id is not None:
             try:
                 return events.get_event(options.id)
@@ -121,6 +131,18 @@ def session_log(oh: Oh, session: str | None) -> EventStream:
     log = EventStream(oh.store, session)
     if log.latest_id < 0:
         raise UsageError(f"the store has no session {session!r}; see %oh_store ls sessions")
+    return log
+
+
+def log_of_file(path: str) -> EventStream:
+    """Return the events of a file, such as an episode's; UsageError if they cannot be read."""
+    log = EventStream(InMemoryFileStore(), "file")
+    try:
+        for line in Path(path).expanduser().read_bytes().splitlines():
+            data = json.loads(line)
+            log.add_event(from_wire(data), data.get("source") or "agent")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the log {path} cannot be read: {error}") from None
     return log
 
 
@@ -201,10 +223,18 @@ class ConfirmMagics(OhMagics):
         %oh_confirm
         %oh_confirm 12
         %oh_confirm 12 --reject "use make instead"
+        %oh_confirm 12 --value region=eu --value copies=2
         %oh_confirm --reject --all
         """
     )
     @argument("-r", "--reject", nargs="?", const="", metavar="WHY", help="reject, with a reason")
+    @argument(
+        "-v",
+        "--value",
+        action="append",
+        metavar="NAME=VALUE",
+        help="answer an agent's question; several values with this option each",
+    )
     @argument("-a", "--all", action="store_true", help="decide on all that wait")
     @argument(
         "-s",
@@ -230,7 +260,8 @@ class ConfirmMagics(OhMagics):
         ``%oh_confirm`` lists them, ``%oh_confirm 12`` approves one, ``%oh_confirm 12 --reject``
         rejects it, ``%oh_confirm 12 --reject "use the API"`` gives the agent a reason,
         ``%oh_confirm --all`` approves all. ``%oh_confirm 12 --always`` makes a rule for this
-        workspace, ``--rules`` lists the rules, ``--forget 1`` revokes one.
+        workspace, ``--rules`` lists the rules, ``--forget 1`` revokes one. ``%oh_confirm 12 --value
+        region=eu`` answers an agent's question.
         """
         options = parse_line(self.oh_confirm, line)
         if options.forget is not None:
@@ -244,7 +275,10 @@ class ConfirmMagics(OhMagics):
         waiting = self.oh.waiting
         if options.id is None and (options.reject or "").isdigit():
             options.id, options.reject = int(options.reject), ""
-        chosen = list(waiting) if options.all else [options.id]
+        chosen = [options.id]
+        if options.all:  # approval of all does not answer questions
+            rejects = options.reject is not None
+            chosen = [id for id, each in waiting.items() if rejects or not each.is_question]
         if options.all or options.id is not None:
             if not chosen:
                 print("No actions are waiting.")
@@ -257,9 +291,11 @@ class ConfirmMagics(OhMagics):
                     why=why,
                     for_session=options.session,
                     for_workspace=options.always,
+                    values=_values(options.value or ()),
                 )
                 what = waiting[id].action.message.strip().partition("\n")[0]
-                print(f"{'Rejected' if rejected else 'Approved'}: {what}")
+                approved = "Answered" if waiting[id].is_question else "Approved"
+                print(f"{'Rejected' if rejected else approved}: {what}")
             return None
         if not waiting:
             print("No actions are waiting.")
@@ -268,10 +304,24 @@ class ConfirmMagics(OhMagics):
             (
                 id,
                 entry.agent,
-                "\n".join(filter(None, (entry.action.message, self.oh.preview(id)))),
+                "\n".join(filter(None, (entry.action.message, self.oh.preview(id), _form(entry)))),
                 entry.reason,
                 entry.terms,
             )
             for id, entry in waiting.items()
         ]
         return Table(("id", "agent", "what", "why it waits", "terms"), tuple(rows))
+
+
+def _values(words: Sequence[str]) -> dict[str, str]:
+    """Return the values of a line by name."""
+    pairs = [unquoted(word).partition("=") for word in words]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise UsageError(f"--value takes NAME=VALUE, not {name!r}")
+    return {name: unquoted(value) for name, _, value in pairs}
+
+
+def _form(entry: PendingAction) -> str:
+    """Return the values for which an agent asks, as options that answer it."""
+    return "\n".join(f"--value {field.name}=…  {field.title}{field.hint}" for field in entry.form)
