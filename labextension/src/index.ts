@@ -2,7 +2,6 @@ import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
 import { activityPlugin } from './plugins/activity.js';
 import { browserPlugin } from './plugins/browser.js';
-import { agentPlugin } from './plugins/agent.js';
 import { cellsPlugin } from './plugins/cells.js';
 import { changesPlugin } from './plugins/changes.js';
 import { confirmPlugin } from './plugins/confirm.js';
@@ -33,7 +32,6 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   changesPlugin,
   deliveriesPlugin,
   storePlugin,
-  agentPlugin,
   runningPlugin,
   launcherPlugin
 ];

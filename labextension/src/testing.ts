@@ -17,9 +17,16 @@ import { setTranslation } from './translation.js';
 /** Leave texts in English: JupyterLab's translator cannot be imported outside a bundle. */
 export function translateAsIs(): void {
   setTranslation({
-    __: (text: string, ...values: unknown[]) =>
-      text.replace(/%(\d)/g, (_, n: string) => String(values[Number(n) - 1]))
+    __: (text: string, ...values: unknown[]) => filled(text, values),
+    _n: (one: string, many: string, count: number, ...values: unknown[]) =>
+      filled(count === 1 ? one : many, [count, ...values])
   } as TranslationBundle);
+}
+
+function filled(text: string, values: readonly unknown[]): string {
+  return text.replace(/%(\d)/g, (_, n: string) =>
+    String(values[Number(n) - 1])
+  );
 }
 
 const EVENT = {
@@ -52,7 +59,15 @@ export function observation(
 
 /** Pending Action as the server lists it. */
 export function waits(id: number, reason: string): IWaiting {
-  return { id, agent: '', reason, diff: '', expires: 0, sandboxed: null };
+  return {
+    id,
+    agent: '',
+    reason,
+    diff: '',
+    expires: 0,
+    sandboxed: null,
+    form: null
+  };
 }
 
 /** Confirmation without details. */
@@ -138,6 +153,7 @@ export class FakeServer {
 /** Session of a notebook, as far as it is used. */
 export class FakeSession {
   name = 'a.ipynb';
+  path = 'a.ipynb';
   session: { kernel: { id: string } } | null;
   constructor(kernelId = 'k') {
     this.session = { kernel: { id: kernelId } };
@@ -167,6 +183,40 @@ export class FakeSession {
     const header = { msg_type: 'execute_input' };
     this.iopubMessage.emit({ header, content: { code } });
     this.statusChanged.emit('idle');
+  }
+}
+
+/** Storage of a browser in memory. */
+export class FakeStorage {
+  [name: string]: unknown;
+  readonly items = new Map<string, string>();
+  isFull = false;
+
+  get length(): number {
+    return this.items.size;
+  }
+
+  clear(): void {
+    this.items.clear();
+  }
+
+  key(index: number): string | null {
+    return [...this.items.keys()][index] ?? null;
+  }
+
+  getItem(key: string): string | null {
+    return this.items.get(key) ?? null;
+  }
+
+  setItem(key: string, value: string): void {
+    if (this.isFull) {
+      throw new Error('QuotaExceededError');
+    }
+    this.items.set(key, value);
+  }
+
+  removeItem(key: string): void {
+    this.items.delete(key);
   }
 }
 

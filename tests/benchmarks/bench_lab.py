@@ -58,7 +58,7 @@ def measure(page: Page, lab: Lab) -> None:
     page.wait_for_function("jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel")
     run_cell(page, "%load_ext oh_jupyter\n" + MANY.format(ACTIONS))
     page.locator('.lm-TabBar-tab[data-id="oh-jupyter-log"]').click()
-    count = page.locator("#oh-jupyter-log .oh-Toolbar-count")
+    count = page.locator("#oh-jupyter-log .oh-Header-count")
     count.get_by_text(f"{ACTIONS} actions").wait_for()
     frames, worst = page.evaluate(FRAMES, SECONDS * 1000)
     cards = page.locator("#oh-jupyter-log .oh-Card").count()

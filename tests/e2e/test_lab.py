@@ -113,6 +113,6 @@ def test_an_agent_mends_a_file_and_its_command_waits(
     page.mouse.move(edge - 80, 500)
     page.mouse.up()
     take_picture(page, "tour")
-    card.get_by_role("button", name="Reject").click()
+    card.get_by_role("button", name="Reject").dblclick()
     wait_until(waiting.done, what="the agent's answer")
     assert waiting.result()["observation"] == "user_rejected"

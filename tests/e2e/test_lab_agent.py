@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from panel_menu import choose
 from pictures import take_pictures
 from playwright.sync_api import Page, expect
 from run_cells import run_all_cells
@@ -30,9 +31,9 @@ def test_a_conversation_with_steps_and_costs(lab, open_notebook, write_notebook)
     page: Page = open_notebook(NAME)
     run_all_cells(page)
     page.evaluate("jupyterapp.commands.execute('oh-jupyter:ask-agent')")
-    panel = page.locator("#oh-jupyter-agent")
+    panel = page.locator("#oh-jupyter-log")
     turns = panel.locator(".oh-Turn")
-    expect(turns).to_contain_text("That was prompt 1.")
+    expect(panel.locator(".oh-AgentText")).to_have_text("That was prompt 1.")
     box = panel.get_by_role("textbox", name="Prompt for the agent")
     expect(box).to_be_focused()
 
@@ -43,32 +44,76 @@ def test_a_conversation_with_steps_and_costs(lab, open_notebook, write_notebook)
     page.keyboard.type("write made_by_agent.txt: one")
     box.press("Enter")
     expect(turns).to_have_count(2)
-    last = turns.last
-    expect(last).to_contain_text("That was prompt 2.")
-    expect(last.locator(".oh-Turn-facts")).to_contain_text("1 step · 1 file changed · $0.01")
-    expect(last.get_by_role("list", name="Plan")).to_contain_text("count its lines")
-    last.locator(".oh-Step summary").click()
-    expect(last.locator(".oh-Step")).to_contain_text("Write made_by_agent.txt")
+    expect(panel.locator(".oh-AgentText").last).to_contain_text("That was prompt 2.")
+    sum = panel.locator(".oh-TurnSum").last
+    expect(sum).to_contain_text("1 file changed · $0.01")
+    expect(turns.last.get_by_role("list", name="Plan")).to_contain_text("count its lines")
+    written = panel.locator(".oh-Card", has_text="made_by_agent.txt")
+    expect(written).to_have_count(1)
     assert (lab.root / "made_by_agent.txt").read_text() == "one\n"
-    expect(panel.locator(".oh-Agent-costs")).to_have_text("$0.02")
+    expect(panel.locator(".oh-Header-costs")).to_have_text("$0.02")
     take_pictures(page, "agent")
+
+    turns.last.get_by_role("button").click()
+    expect(written).to_have_count(0)
+    turns.last.get_by_role("button").click()
+    expect(written).to_have_count(1)
+    choose(page, "Log as a flat list")
+    expect(turns).to_have_count(0)
+    expect(written).to_have_count(1)
+    choose(page, "Log as a flat list")
 
     box.fill("run sleep 1000")
     box.press("Enter")
-    expect(turns.last.locator(".oh-Step")).to_contain_text("sleep 1000")
+    expect(panel.locator(".oh-Card").last).to_contain_text("sleep 1000")
     status = f"oh_jupyter/kernels/{lab.kernel_of(NAME)}/server_info"
 
     def runs() -> bool:
         return "sleep 1000" in json.dumps(lab.request(status))
 
-    panel.get_by_role("button", name="Stop").click()
-    expect(turns.last.locator(".oh-Turn-facts")).to_contain_text("stopped")
+    panel.locator(".oh-Composer").get_by_role("button", name="Stop").click()
+    expect(panel.locator(".oh-TurnSum").last).to_contain_text("stopped")
     wait_until(lambda: not runs(), what="the agent's command ending")
     expect(panel.get_by_role("button", name="Send")).to_be_visible()
-    page.evaluate("jupyterapp.shell.activateById('oh-jupyter-log')")
-    names = page.locator("#oh-jupyter-log .oh-Badge.oh-mod-agent")
+    names = panel.locator(".oh-Badge.oh-mod-agent")
     expect(names.first).to_have_text("Scripted")
     assert set(names.all_inner_texts()) == {"Scripted"}
+
+    undo = panel.locator(".oh-TurnSum", has_text="1 file changed")
+    undo.get_by_role("button", name="Undo turn…").click()
+    page.locator(".jp-Dialog").get_by_role("button", name="Undo").click()
+    expect(panel.locator(".oh-TurnSum", has_text="undone")).not_to_have_count(0)
+    assert not (lab.root / "made_by_agent.txt").exists()
+
+
+@pytest.mark.thorough
+def test_an_agents_question_is_answered_in_the_log(open_notebook, write_notebook) -> None:
+    name = "question.ipynb"
+    agents = {"scripted": shlex.join([sys.executable, str(SCRIPTED)])}
+    setting = f"import os; os.environ['OH_JUPYTER_AGENTS'] = {json.dumps(agents)!r}"
+    fields = {
+        "region": {"type": "string", "title": "Region", "enum": ["eu", "us"]},
+        "copies": {"type": "integer", "title": "Copies", "maximum": 3},
+        "public": {"type": "boolean", "title": "Public"},
+    }
+    question = f"%oh_agent scripted question {json.dumps(fields)} &"
+    write_notebook(name, f"{setting}\n%load_ext oh_jupyter", question)
+    page: Page = open_notebook(name)
+    run_all_cells(page)
+    page.evaluate("jupyterapp.shell.activateById('oh-jupyter-log')")
+    form = page.get_by_role("form", name="Answer the question of Scripted")
+    form.get_by_role("combobox", name="Region").select_option("us")
+    form.get_by_role("spinbutton", name="Copies").fill("4")
+    form.get_by_role("checkbox", name="Public").check()
+    take_pictures(page, "question")
+    form.get_by_role("button", name="Answer").click()
+    expect(form.get_by_role("alert")).to_contain_text("Copies must be at most 3")
+    form.get_by_role("spinbutton", name="Copies").fill("2")
+    form.get_by_role("button", name="Answer").click()
+    expect(form).to_have_count(0)
+    expect(page.locator(".jp-Notebook")).to_contain_text(
+        'accept {"copies": 2, "public": true, "region": "us"}'
+    )
 
 
 @pytest.mark.thorough
@@ -78,7 +123,10 @@ def test_without_an_agent_the_panel_says_how_to_get_one(open_notebook, write_not
     page: Page = open_notebook(name)
     run_all_cells(page)
     page.evaluate("jupyterapp.commands.execute('oh-jupyter:ask-agent')")
-    agents = page.locator("#oh-jupyter-agent").get_by_role("region", name="Agents")
+    panel = page.locator("#oh-jupyter-log")
+    expect(panel.get_by_text("No agent is installed.")).to_be_visible()
+    take_pictures(page, "installations")
+    agents = panel.get_by_role("list", name="Agents")
     command = agents.get_by_role("listitem").first.locator("code").text_content()
     assert command
     agents.get_by_role("button", name="Copy the installation command of").first.click()

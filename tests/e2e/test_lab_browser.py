@@ -59,6 +59,12 @@ def test_a_person_takes_over_and_hands_back(lab, open_notebook, write_notebook) 
     assert "value='Ada \"Lovelace'" in content
     expect(panel.get_by_role("button", name="Take over")).to_be_visible()
 
+    panel.get_by_text("1 page seen").click()
+    pages = panel.get_by_role("list", name="Pages seen")
+    expect(pages.get_by_role("button").locator("img")).to_be_visible()
+    take_pictures(page, "pages-seen")
+    panel.get_by_text("1 page seen").click()
+
     # Closed, it opens again, beside our other tabs.
     page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-changes')")
     page.locator("#oh-jupyter-changes").wait_for()
@@ -70,3 +76,16 @@ def test_a_person_takes_over_and_hands_back(lab, open_notebook, write_notebook) 
     page.evaluate("void jupyterapp.commands.execute('oh-jupyter:show-browser')")
     expect(panel.locator(".oh-Browser-page img")).to_be_visible()
     expect(tabs).to_have_count(2)
+
+
+def test_a_policy_greys_the_browser_out(open_notebook, write_notebook) -> None:
+    policy = '%env OH_JUPYTER_POLICY={"browser": "off"}'
+    write_notebook("no-browser.ipynb", f"{policy}\n%load_ext oh_jupyter")
+    page: Page = open_notebook("no-browser.ipynb")
+    run_all_cells(page)
+    page.evaluate("void jupyterapp.commands.execute('oh-jupyter:show-browser')")
+    panel = page.locator("#oh-jupyter-browser")
+    expect(panel).to_contain_text("The administrator has switched off browser")
+    expect(panel.get_by_label("Address")).to_be_disabled()
+    expect(panel.get_by_role("button", name="Take over")).to_be_disabled()
+    take_pictures(page, "browser-off")

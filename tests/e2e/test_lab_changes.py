@@ -66,8 +66,16 @@ def test_changes_are_compared_undone_and_redone(lab, open_notebook, write_notebo
         new_str="total = 2",
     )
 
-    page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-changes')")
+    panel = page.locator("#oh-jupyter-log")
+    panel.get_by_text("Changes in this session").click()
+    files = panel.get_by_role("list", name="Changed files").get_by_role("listitem")
+    names = ["by_command.txt", "other.ipynb", "plot.py"]
+    expect(files.locator(".oh-Change-name")).to_have_text(names)
+    expect(files.last.locator(".oh-mod-added")).to_have_text("+1")
+    take_pictures(page, "changes-list")
+    files.filter(has_text="plot.py").get_by_role("button").click()
     tab = page.locator("#oh-jupyter-changes")
+    expect(page.locator("#jp-main-dock-panel .lm-DockPanel-tabBar")).to_have_count(1)
     plot = tab.get_by_role("listitem", name="plot.py")
     expect(plot.locator(".cm-merge-a .cm-changedText")).to_have_text("7")
     expect(plot.locator(".cm-merge-b .cm-changedText")).to_have_text("8")
@@ -80,6 +88,13 @@ def test_changes_are_compared_undone_and_redone(lab, open_notebook, write_notebo
     expect(cells.locator(".oh-DiffView").nth(1)).to_contain_text("one")
     expect(cells.locator(".cm-merge-b .cm-changedText")).to_have_text("2")
     take_pictures(page, "changes")
+
+    # Another file opens in the same tab.
+    plot.get_by_role("button", name="plot.py").click()
+    expect(plot.locator(".oh-DiffView")).to_have_count(0)
+    files.filter(has_text="plot.py").get_by_role("button").click()
+    expect(plot.locator(".oh-DiffView")).to_have_count(1)
+    expect(tab).to_have_count(1)
 
     tab.get_by_role("button", name="Inline").click()
     expect(plot.locator(".cm-deletedChunk")).to_contain_text("line_7 = 7")
@@ -126,7 +141,11 @@ def test_changes_are_compared_undone_and_redone(lab, open_notebook, write_notebo
     binary = tab.get_by_role("listitem", name="late.bin")
     expect(binary.locator(".oh-LineCounts")).to_have_text("3 B")
 
-    # In a narrow area nothing lies over anything else.
+    # In a narrow area nothing lies over anything else, and the columns become one.
+    page.evaluate("jupyterapp.shell.collapseLeft()")
+    page.set_viewport_size({"width": 760, "height": 950})
+    expect(tab.get_by_role("button", name="Side by side")).to_have_count(0)
+    take_pictures(page, "changes-narrow")
     page.evaluate("document.querySelector('#oh-jupyter-changes .oh-Changes').style.width = '180px'")
     assert page.evaluate(OVERLAPS) == []
 

@@ -112,7 +112,7 @@ def test_a_risky_step_waits_in_the_panel_and_the_chat_says_so(open_chat) -> None
         "Waits for your approval in the notebook or its panel: Running command: sudo"
     )
     card = chat.page.locator("#oh-jupyter-log .oh-Card.oh-mod-waiting")
-    card.get_by_role("button", name="Reject").click()
+    card.get_by_role("button", name="Reject").dblclick()
     expect(answer).not_to_contain_text("Waits for your approval")
     expect(answer).to_contain_text("rejected by the user")
 

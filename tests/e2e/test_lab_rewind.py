@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from panel_menu import choose
 from pictures import take_pictures
 from playwright.sync_api import Page, expect
 from run_cells import run_all_cells
@@ -27,7 +28,7 @@ def test_a_turn_is_undone(lab, open_notebook, write_notebook) -> None:
     action = {"action": "run_ipython", "args": {"code": "scores = [1]"}}
     assert "error" not in lab.request(address, {"action": action})["extras"]
 
-    page.locator("#oh-jupyter-log .oh-Rewind").click()
+    choose(page, "Undo turns…")
     dialog = page.locator(".jp-Dialog")
     plan = dialog.locator(".oh-RewindDialog-plan")
     expect(plan).to_contain_text("deletedmade.txt")
@@ -43,7 +44,7 @@ def test_a_turn_is_undone(lab, open_notebook, write_notebook) -> None:
     expect(dialog).to_have_count(0)
     assert (lab.root / "made.txt").exists()
 
-    page.locator("#oh-jupyter-log .oh-Rewind").click()
+    choose(page, "Undo turns…")
     expect(plan).to_be_visible()
     dialog.get_by_role("button", name="Undo", exact=True).click()
     expect(page.get_by_text("Restored 2 files. Restored 1 variable.").first).to_be_visible()
@@ -51,7 +52,7 @@ def test_a_turn_is_undone(lab, open_notebook, write_notebook) -> None:
     assert (lab.root / "mine.txt").read_text() == "mine\n"
 
     # An undo is in the list itself.
-    page.locator("#oh-jupyter-log .oh-Rewind").click()
+    choose(page, "Undo turns…")
     expect(dialog.locator(".oh-RewindDialog-list li").first).to_contain_text("back to ")
     turns = dialog.locator(".oh-RewindDialog-list li", has_text=command)
     turn = turns.filter(has_not_text="back to ")

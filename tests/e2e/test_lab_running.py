@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import urllib.error
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pictures import take_pictures
@@ -23,6 +25,15 @@ def runtime(page: Page, title: str) -> Locator:
     return items.filter(has=page.get_by_title(title, exact=True))
 
 
+def has_runtime(lab: Any, notebook: str) -> bool:
+    """Whether the kernel of a notebook, which may not have started yet, has a runtime."""
+    try:
+        lab.request(f"oh_jupyter/kernels/{lab.kernel_of(notebook)}/server_info")
+    except (ValueError, urllib.error.HTTPError):
+        return False
+    return True
+
+
 def end(item: Locator) -> None:
     """Press its button, which is seen while the mouse is there and the list is not drawn anew."""
     item.hover()
@@ -37,7 +48,7 @@ def test_a_runtime_is_loaded_listed_and_ended(lab, open_notebook, write_notebook
     expect(toolbar.get_by_role("button")).to_be_visible()
     take_pictures(page, "load")
     page.locator("#oh-jupyter-log .oh-Load").click()
-    expect(page.locator("#oh-jupyter-log")).to_contain_text("Nothing has happened yet.")
+    expect(page.locator("#oh-jupyter-log")).to_contain_text("%oh_run ls")
     expect(toolbar.get_by_role("button")).to_be_hidden()
 
     action = {"action": "run", "args": {"command": "true"}}
@@ -162,9 +173,12 @@ def test_the_launcher_opens_a_notebook_with_a_runtime_and_tabs_come_back(
     page.evaluate("jupyterapp.commands.execute('filebrowser:activate')")
     page.evaluate("jupyterapp.commands.execute('launcher:create')")
     page.locator(".jp-LauncherCard", has_text="Notebook with an Agent").click()
-    panel = page.locator("#oh-jupyter-agent")
+    page.wait_for_function("jupyterapp.shell.currentWidget.title.label.startsWith('Untitled')")
+    name = page.evaluate("jupyterapp.shell.currentWidget.title.label")
+    wait_until(lambda: has_runtime(lab, name), what="a runtime in the new notebook")
+    panel = page.locator("#oh-jupyter-log")
     prompt = panel.get_by_role("textbox", name="Prompt for the agent")
-    expect(prompt.or_(panel.get_by_role("region", name="Agents"))).to_be_visible()
+    expect(prompt.or_(panel.get_by_text("No agent is installed."))).to_be_visible()
     changes = page.locator("#oh-jupyter-changes")
     with page.expect_response(saves_the_tab):
         page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-changes')")

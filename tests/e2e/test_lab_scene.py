@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from live_tab import SOURCES, Tab, call_tool
+from panel_menu import choose
 from pictures import take_pictures
 from playwright.sync_api import Page, expect
 from run_cells import run_all_cells
@@ -75,7 +76,7 @@ def test_a_turn_is_seen_and_taken_back(lab, open_notebook, write_notebook) -> No
     assert {name for name in names.all_inner_texts() if name} == {"Claude"}
     take_pictures(page, "scene-review")
 
-    page.locator("#oh-jupyter-log .oh-Rewind").click()
+    choose(page, "Undo turns…")
     dialog = page.locator(".jp-Dialog")
     expect(dialog).to_contain_text("Claude, ")
     plan = dialog.locator(".oh-RewindDialog-plan")

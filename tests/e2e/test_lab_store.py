@@ -67,7 +67,7 @@ def test_files_of_the_store_and_deliveries(
     )
     page: Page = open_notebook(NAME)
     run_all_cells(page)
-    expect(page.locator("#oh-jupyter-log")).to_contain_text("Nothing has happened yet.")
+    expect(page.locator("#oh-jupyter-log")).to_contain_text("%oh_run ls")
 
     page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-store')")
     files = page.get_by_role("region", name="Files of the store")

@@ -39,6 +39,7 @@ def test_the_wheel_enables_both_extensions(wheel: zipfile.ZipFile) -> None:
     ]
     enabled = json.loads(wheel.read(config))["ServerApp"]["jpserver_extensions"]
     assert enabled == {"oh_jupyter": True}
+    assert "oh_jupyter/mcp_tools/apps/table.html" in names
     lab = [n for n in names if "share/jupyter/labextensions/oh-jupyter/" in n]
     assert any(n.endswith("/package.json") for n in lab)
     assert any(n.endswith("/install.json") for n in lab)

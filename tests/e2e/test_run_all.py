@@ -8,7 +8,8 @@ from typing import Any
 import nbformat
 import pytest
 from jupyter_client import BlockingKernelClient
-from jupyter_client.manager import KernelManager
+
+from oh_jupyter.testing import LiveKernel
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "07-agents-over-rest-and-mcp.ipynb"
 
@@ -35,12 +36,9 @@ def test_the_agents_notebook_runs_with_all_cells_queued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OH_TOUR_HOME", str(tmp_path))
-    manager = KernelManager(kernel_name="python3")
-    manager.start_kernel(cwd=str(tmp_path))
-    client = manager.client()
+    kernel = LiveKernel(tmp_path, "--quiet")
+    client = kernel.client
     try:
-        client.start_channels()
-        client.wait_for_ready(timeout=60)
         cells = [cell for cell in nbformat.read(NOTEBOOK, 4).cells if cell.cell_type == "code"]
         waiting = {client.execute(cell.source): cell.source for cell in cells}
         while waiting:
@@ -51,6 +49,4 @@ def test_the_agents_notebook_runs_with_all_cells_queued(
                 # A program that failed in a cell before it is no error of that cell.
                 pytest.fail(f"{source}\n{reply['content']}\n{shown_until(client, cell)}")
     finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
-        manager.cleanup_resources()
+        kernel.close()

@@ -9,22 +9,25 @@ import type { IAgent } from './turn.js';
 export function Installations(props: {
   agents: readonly IAgent[];
   model: AgentModel;
+  /** Whether the person has nothing else to look at. */
+  isOpen: boolean;
 }) {
-  const { agents, model } = props;
+  const { agents, model, isOpen } = props;
   return (
-    <section className="oh-Installations" aria-label={trans.__('Agents')}>
+    <details className="oh-Installations" open={isOpen}>
+      <summary>
+        {trans.__('No agent is installed. Choose one to install')}
+      </summary>
       <p>
-        {trans.__(
-          'No agent is installed. Run one of these commands in a terminal.'
-        )}
+        {trans.__('Run one of these commands in a terminal, then refresh.')}
       </p>
-      <ul>
+      <ul aria-label={trans.__('Agents')}>
         {agents.map(({ name, installation }) => (
           <li key={name}>
-            <b>{name}</b> <code>{installation}</code>{' '}
+            <b>{name}</b>
+            <code>{installation}</code>
             <button
               type="button"
-              className="jp-mod-styled"
               aria-label={trans.__('Copy the installation command of %1', name)}
               onClick={() => copyCommand(installation)}
             >
@@ -40,6 +43,6 @@ export function Installations(props: {
       >
         {trans.__('Refresh')}
       </button>
-    </section>
+    </details>
   );
 }

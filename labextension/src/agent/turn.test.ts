@@ -1,13 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { translateAsIs } from '../testing.js';
 import {
+  costsLabel,
+  hasSucceeded,
   priceLabel,
   readConversation,
   readTurn,
+  tokensLabel,
   totalCosts,
   updatedTurns
 } from './turn.js';
+
+translateAsIs();
 
 const turn = (fields: Record<string, unknown>) =>
   readTurn({ agent: 'claude', began: 1, ...fields })!;
@@ -18,8 +24,8 @@ test('a turn is read even if fields are missing', () => {
   assert.equal(read.key, 'claude/1');
   assert.deepEqual(read.parts, [
     'said',
-    { title: 'ls', status: 'completed', arguments: '', output: 'a' },
-    { title: '', status: '', arguments: '', output: '' }
+    { title: 'ls', status: 'completed', arguments: '', output: 'a', files: [] },
+    { title: '', status: '', arguments: '', output: '', files: [] }
   ]);
   assert.deepEqual([read.cost, read.stopReason], [null, '']);
   assert.equal(readTurn({ agent: 'claude' }), null);
@@ -49,4 +55,22 @@ test('costs are added up by currency', () => {
   assert.match(priceLabel(0.75, 'USD'), /0\.75/);
   assert.match(priceLabel(0.0021, 'USD'), /0\.0021/);
   assert.equal(priceLabel(2, 'credits'), '2.00 credits');
+});
+
+test('what turns cost is named only if an agent reports it', () => {
+  const turns = [
+    turn({ cost: 0.25, currency: 'USD', usage: { total_tokens: 900 } }),
+    turn({ usage: { total_tokens: 100 } })
+  ];
+  assert.match(costsLabel(turns), /0\.25/);
+  assert.equal(tokensLabel(turns), '1K tokens');
+  assert.deepEqual([costsLabel([]), tokensLabel([turn({})])], ['', '']);
+});
+
+test('a turn that was stopped or failed has not succeeded', () => {
+  const reasons = ['', 'cancelled', 'failed', 'refusal', 'end_turn'];
+  assert.deepEqual(
+    reasons.filter(stop_reason => hasSucceeded(turn({ stop_reason }))),
+    ['end_turn']
+  );
 });

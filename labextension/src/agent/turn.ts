@@ -1,4 +1,5 @@
 import { isRecord, text } from '../events/wire.js';
+import { trans } from '../translation.js';
 
 /** Tool call of an agent. */
 export interface IStep {
@@ -7,6 +8,8 @@ export interface IStep {
   readonly status: string;
   readonly arguments: string;
   readonly output: string;
+  /** Paths of the files that the agent reports as changed. */
+  readonly files: readonly string[];
 }
 
 /** Prompt with the agent's text and tool calls. */
@@ -15,10 +18,18 @@ export interface ITurn {
   readonly key: string;
   readonly agent: string;
   readonly prompt: string;
+  /** Key of the prompt that began it; "" without. */
+  readonly request: string;
+  /** Names of what went with the prompt. */
+  readonly attachments: readonly string[];
   /** Start in seconds since the epoch. */
   readonly began: number;
+  /** Id of the prompt's event. */
+  readonly firstEvent: number;
   /** Text and steps in order. */
   readonly parts: readonly (string | IStep)[];
+  /** For each part, the id of the latest event when it began. */
+  readonly partEvents: readonly number[];
   readonly plan: readonly {
     readonly content: string;
     readonly status: string;
@@ -31,16 +42,42 @@ export interface ITurn {
   /** Null if the agent does not report it. */
   readonly cost: number | null;
   readonly currency: string;
+  /** Tokens of the turn; 0 if the agent does not report them. */
+  readonly tokens: number;
   readonly changedFiles: readonly string[];
+  /** Id of the checkpoint at its start; null without. */
+  readonly checkpoint: number | null;
   /** Whether a rewind has undone its changes. */
   readonly undone: boolean;
 }
 
 export interface IAgent {
   readonly name: string;
-  /** One of busy, ready, installed, missing. */
+  /** One of busy, ready, installed, missing, forbidden. */
   readonly state: string;
   readonly installation: string;
+  /** Why an administrator forbids it; "" if it is allowed. */
+  readonly reason: string;
+  /** Options of its session; none before it runs. */
+  readonly options: readonly IAgentOption[];
+}
+
+/** Return whether an agent can be prompted. */
+export function canUse({ state }: IAgent): boolean {
+  return state !== 'missing' && state !== 'forbidden';
+}
+
+/** Option of an agent, such as its mode or model. */
+export interface IAgentOption {
+  readonly id: string;
+  readonly name: string;
+  readonly current: string;
+  /** Values; none for a switch, which is `on` or `off`. */
+  readonly choices: readonly {
+    readonly value: string;
+    readonly name: string;
+    readonly description: string;
+  }[];
 }
 
 /** Agents of a kernel, and their turns. */
@@ -63,7 +100,9 @@ export function readConversation(reply: unknown): IConversation {
   const agents = reply.agents.filter(isRecord).map(each => ({
     name: text(each, 'name'),
     state: text(each, 'state'),
-    installation: text(each, 'installation')
+    installation: text(each, 'installation'),
+    reason: text(each, 'reason'),
+    options: list(each.options).filter(isRecord).map(readOption)
   }));
   const turns = reply.turns.map(readTurn).filter(turn => turn !== null);
   return { agents, current: text(reply, 'current'), turns };
@@ -79,10 +118,14 @@ export function readTurn(value: unknown): ITurn | null {
     key: `${agent}/${value.began}`,
     agent,
     prompt: text(value, 'prompt'),
+    request: text(value, 'request'),
+    attachments: list(value.attachments).map(String),
     began: value.began,
+    firstEvent: integer(value.first_event) ?? -1,
     parts: list(value.parts).map(part =>
       typeof part === 'string' ? part : readStep(part)
     ),
+    partEvents: list(value.part_events).map(each => integer(each) ?? -1),
     plan: list(value.plan)
       .filter(isRecord)
       .map(entry => ({
@@ -94,8 +137,25 @@ export function readTurn(value: unknown): ITurn | null {
     stopReason: text(value, 'stop_reason'),
     cost: typeof value.cost === 'number' ? value.cost : null,
     currency: text(value, 'currency'),
+    tokens: integer(isRecord(value.usage) ? value.usage.total_tokens : 0) ?? 0,
     changedFiles: list(value.changed_files).map(String),
+    checkpoint: integer(value.checkpoint),
     undone: value.undone === true
+  };
+}
+
+function readOption(value: Record<string, unknown>): IAgentOption {
+  return {
+    id: text(value, 'id'),
+    name: text(value, 'name'),
+    current: text(value, 'current'),
+    choices: list(value.choices)
+      .filter(isRecord)
+      .map(each => ({
+        value: text(each, 'value'),
+        name: text(each, 'name') || text(each, 'value'),
+        description: text(each, 'description')
+      }))
   };
 }
 
@@ -105,12 +165,22 @@ function readStep(value: unknown): IStep {
     title: text(step, 'title'),
     status: text(step, 'status'),
     arguments: text(step, 'arguments'),
-    output: text(step, 'output')
+    output: text(step, 'output'),
+    files: list(isRecord(value) ? value.files : []).map(String)
   };
+}
+
+function integer(value: unknown): number | null {
+  return Number.isInteger(value) ? (value as number) : null;
 }
 
 function list(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
+}
+
+/** Return whether a turn ended without being stopped and without failing. */
+export function hasSucceeded({ stopReason }: ITurn): boolean {
+  return !['', 'cancelled', 'failed', 'refusal'].includes(stopReason);
 }
 
 /** Add a turn, or replace its earlier version. */
@@ -122,6 +192,22 @@ export function updatedTurns(
   return at < 0
     ? [...turns, turn]
     : turns.map((each, index) => (index === at ? turn : each));
+}
+
+/** Return the cost of turns, such as “$0.02”; "" if no agent reports it. */
+export function costsLabel(turns: readonly ITurn[]): string {
+  return [...totalCosts(turns)]
+    .map(([currency, cost]) => priceLabel(cost, currency))
+    .join(' + ');
+}
+
+/** Return the tokens of turns, such as “12K tokens”; "" if no agent reports them. */
+export function tokensLabel(turns: readonly ITurn[]): string {
+  const count = turns.reduce((sum, { tokens }) => sum + tokens, 0);
+  const short = new Intl.NumberFormat(undefined, { notation: 'compact' });
+  return count === 0
+    ? ''
+    : trans._n('%2 token', '%2 tokens', count, short.format(count));
 }
 
 /** Sum the costs of turns by currency. */

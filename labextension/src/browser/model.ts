@@ -24,6 +24,8 @@ export interface IBrowserView {
   readonly height: number;
   readonly scroll: string;
   readonly held: boolean;
+  /** Why no browser can be used here, or "". */
+  readonly refused: string;
 }
 
 /** Element that agents can act on, with its box in the viewport. */
@@ -276,6 +278,7 @@ function viewOf(fields: Readonly<Record<string, unknown>>): IBrowserView {
     width: numberOf('width', 0),
     height: numberOf('height', 0),
     scroll: JSON.stringify(fields.scroll ?? null),
-    held: fields.held === true
+    held: fields.held === true,
+    refused: text(fields, 'refused')
   };
 }

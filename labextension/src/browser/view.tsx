@@ -2,6 +2,7 @@ import * as React from 'react';
 
 import { Notice } from '../log/notice.js';
 import { trans } from '../translation.js';
+import { Filmstrip } from './filmstrip.js';
 import { toUrl, call } from './keys.js';
 import type { BrowserModel } from './model.js';
 import { PageView } from './page.js';
@@ -13,27 +14,25 @@ interface IViewProps {
 /** Browser with tabs, address bar and page. */
 export function BrowserView({ model }: IViewProps) {
   const { view, events } = model;
-  if (view === null) {
-    return events?.state === 'ready' ? (
-      <p className="oh-Note" role="alert">
-        {model.error}
-      </p>
-    ) : (
-      <Notice events={events} isEmpty />
-    );
+  if (events?.state !== 'ready') {
+    return <Notice events={events} isEmpty />;
   }
   return (
     <>
       <Tabs model={model} />
       <AddressBar model={model} />
       <State model={model} />
-      {view.number >= 0 ? (
+      {view !== null && view.number >= 0 ? (
         <PageView model={model} view={view} />
       ) : (
-        <p className="oh-Note">
-          {trans.__('No page is open. Enter an address to open one.')}
-        </p>
+        !model.error && (
+          <p className="oh-Note">
+            {view?.refused ||
+              trans.__('No page is open. Enter an address to open one.')}
+          </p>
+        )
       )}
+      <Filmstrip events={events} />
     </>
   );
 }
@@ -97,9 +96,11 @@ function AddressBar({ model }: IViewProps) {
   React.useEffect(() => setTyped(null), [url]);
   const isMarked = model.marks !== null;
   const isHeld = model.view?.held === true;
+  const refused = model.view?.refused ?? '';
   return (
     <form
       className="oh-Browser-bar"
+      title={refused}
       onSubmit={event => {
         event.preventDefault();
         if (typed?.trim()) {
@@ -107,46 +108,50 @@ function AddressBar({ model }: IViewProps) {
         }
       }}
     >
-      <SignButton
-        label={trans.__('Back')}
-        sign="←"
-        onClick={() => model.act(call('go_back'))}
-      />
-      <SignButton
-        label={trans.__('Forward')}
-        sign="→"
-        onClick={() => model.act(call('go_forward'))}
-      />
-      <input
-        className="oh-Search jp-mod-styled"
-        aria-label={trans.__('Address')}
-        placeholder={trans.__('Address')}
-        spellCheck={false}
-        value={typed ?? url}
-        onChange={event => setTyped(event.target.value)}
-        onFocus={event => event.target.select()}
-      />
-      <button
-        type="button"
-        aria-pressed={isMarked}
-        title={trans.__('Show the elements agents can act on, with their bids')}
-        onClick={() => void model.showMarks(!isMarked)}
-      >
-        {trans.__('Marks')}
-      </button>
-      <button
-        type="button"
-        className="oh-Browser-hold"
-        aria-pressed={isHeld}
-        title={
-          isHeld
-            ? trans.__('Let agents continue')
-            : trans.__('Agents wait while you have the browser')
-        }
-        onClick={() => void model.hold(!isHeld)}
-      >
-        {isHeld ? trans.__('Hand back') : trans.__('Take over')}
-      </button>
+      <fieldset disabled={refused !== ''}>
+        <SignButton
+          label={trans.__('Back')}
+          sign="←"
+          onClick={() => model.act(call('go_back'))}
+        />
+        <SignButton
+          label={trans.__('Forward')}
+          sign="→"
+          onClick={() => model.act(call('go_forward'))}
+        />
+        <input
+          className="oh-Search jp-mod-styled"
+          aria-label={trans.__('Address')}
+          placeholder={trans.__('Address')}
+          spellCheck={false}
+          value={typed ?? url}
+          onChange={event => setTyped(event.target.value)}
+          onFocus={event => event.target.select()}
+        />
+        <button
+          type="button"
+          aria-pressed={isMarked}
+          title={trans.__(
+            'Show the elements agents can act on, with their bids'
+          )}
+          onClick={() => void model.showMarks(!isMarked)}
+        >
+          {trans.__('Marks')}
+        </button>
+        <button
+          type="button"
+          className="oh-Browser-hold"
+          aria-pressed={isHeld}
+          title={
+            isHeld
+              ? trans.__('Let agents continue')
+              : trans.__('Agents wait while you have the browser')
+          }
+          onClick={() => void model.hold(!isHeld)}
+        >
+          {isHeld ? trans.__('Hand back') : trans.__('Take over')}
+        </button>
+      </fieldset>
     </form>
   );
 }

@@ -4,7 +4,13 @@ import { isCard, matches, type ICard } from '../events/card.js';
 import { RuntimeGoneError } from '../events/errors.js';
 import type { IKernelEvents } from '../tokens.js';
 import { isCell, origin } from './cell.js';
-import { appendCell, findCell, isEndInSight, showCell } from './notebook.js';
+import {
+  appendCell,
+  findCell,
+  isEndInSight,
+  panelOf,
+  showCell
+} from './notebook.js';
 
 /** Adds code that ran in a kernel to its notebook. */
 export class CellAdder {
@@ -12,11 +18,7 @@ export class CellAdder {
 
   /** Return the notebook of events; null for a console. */
   notebookOf(events: IKernelEvents | null): NotebookPanel | null {
-    return (
-      this._notebooks.find(
-        panel => panel.sessionContext === events?.sessionContext
-      ) ?? null
-    );
+    return panelOf(this._notebooks, events) ?? null;
   }
 
   /**

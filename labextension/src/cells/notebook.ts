@@ -1,7 +1,18 @@
-import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 
 import type { ICard } from '../events/card.js';
+import type { IKernelEvents } from '../tokens.js';
 import { codeCell, comesFrom, METADATA_KEY, origin } from './cell.js';
+
+/** Return the notebook of events; undefined for a console. */
+export function panelOf(
+  notebooks: INotebookTracker | null,
+  events: IKernelEvents | null
+): NotebookPanel | undefined {
+  return notebooks?.find(
+    panel => panel.sessionContext === events?.sessionContext
+  );
+}
 
 /** Return the index of a card's cell, or -1. */
 export function findCell({ model }: NotebookPanel, card: ICard): number {

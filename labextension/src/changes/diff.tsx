@@ -34,7 +34,7 @@ export const DiffView = React.memo(function DiffView(props: {
     let view: { destroy(): void } | undefined;
     void findSupport(languages, comparison).then(support => {
       if (isWanted && host.current) {
-        const extensions = [support, ...common()];
+        const extensions = [support, ...common(comparison)];
         view = mount(host.current, comparison, layout, extensions);
       }
     });
@@ -76,14 +76,18 @@ function withoutLastEnd({ old, new: now }: IComparison): [string, string] {
     : [old, now];
 }
 
-function common(): Extension[] {
+function common({ cell, language }: IComparison): Extension[] {
+  const label =
+    cell === null
+      ? trans.__('Changes of %1', PathExt.basename(language))
+      : trans.__('Changes of cell %1', cell);
   return [
     jupyterTheme,
     lineNumbers(),
     EditorView.lineWrapping,
     EditorState.readOnly.of(true),
     EditorView.editable.of(false),
-    EditorView.contentAttributes.of({ tabindex: '0' }),
+    EditorView.contentAttributes.of({ tabindex: '0', 'aria-label': label }),
     EditorState.phrases.of({
       '$ unchanged lines': trans.__('$ unchanged lines')
     })

@@ -23,8 +23,14 @@ import type { ChangesModel } from './model.js';
 /** Jupyter's root directory. */
 const ROOT = PageConfig.getOption('serverRoot');
 
+/** File that a person has asked for; a new object each time. */
+export interface IShownFile {
+  readonly path: string;
+}
+
 /** Properties shared by all files. */
 export interface IFilesProps {
+  shown: IShownFile | null;
   model: ChangesModel;
   commands: JupyterFrontEnd['commands'];
   languages: IEditorLanguageRegistry | null;
@@ -44,13 +50,26 @@ export function FileItem(props: IFileProps) {
   const workspace = model.changes?.workspace ?? '';
   const [isOpen, setOpen] = React.useState(props.isOpen);
   const bodyId = `oh-change-${file.path}`;
+  const section = React.useRef<HTMLElement>(null);
+  const shown = props.shown?.path === file.path ? props.shown : null;
+  React.useEffect(() => {
+    if (shown) {
+      setOpen(true);
+      section.current?.scrollIntoView({ block: 'start' });
+    }
+  }, [shown]);
   const step = (redo: boolean) => {
     stepOrAsk(props, redo).catch((error: unknown) =>
       Notification.error(reasonOf(error), TOAST)
     );
   };
   return (
-    <section className="oh-Change" role="listitem" aria-label={name}>
+    <section
+      ref={section}
+      className="oh-Change"
+      role="listitem"
+      aria-label={name}
+    >
       <header className="oh-Change-header">
         <button
           className="oh-Change-title"
@@ -73,13 +92,7 @@ export function FileItem(props: IFileProps) {
             </span>
           )}
         </button>
-        {file.binarySize === null ? (
-          <LineCounts {...file} />
-        ) : (
-          <span className="oh-LineCounts">
-            {formatFileSize(file.binarySize, 1, 1024)}
-          </span>
-        )}
+        <FileSize file={file} />
         {file.kind !== 'deleted' && (
           <button onClick={() => open(props)}>{trans.__('Open')}</button>
         )}
@@ -223,7 +236,7 @@ function reasonLabel(reason: string | null): string {
   return labels[reason ?? ''] ?? trans.__('Comparing…');
 }
 
-function kindLabel(kind: ChangeKind): string {
+export function kindLabel(kind: ChangeKind): string {
   const labels: Record<ChangeKind, string> = {
     created: trans.__('new'),
     changed: trans.__('changed'),
@@ -231,6 +244,17 @@ function kindLabel(kind: ChangeKind): string {
     moved: trans.__('moved')
   };
   return labels[kind];
+}
+
+/** Numbers of changed lines, or the size of a binary file. */
+export function FileSize({ file }: { file: IFileChange }) {
+  return file.binarySize === null ? (
+    <LineCounts {...file} />
+  ) : (
+    <span className="oh-LineCounts">
+      {formatFileSize(file.binarySize, 1, 1024)}
+    </span>
+  );
 }
 
 /** Numbers of added and removed lines. */

@@ -1,19 +1,28 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
+import type { Widget } from '@lumino/widgets';
 import * as React from 'react';
 
-import { KernelPanel } from '../control/panel.js';
+import { KernelPanel } from '../control/kernelpanel.js';
 import { CommandIDs } from '../ids.js';
 import { Notice } from '../log/notice.js';
 import { below } from '../log/summary.js';
 import { trans } from '../translation.js';
 import type { IFileChange } from './changes.js';
 import type { DiffLayout } from './diff.js';
-import { FileItem, LineCounts, type IFilesProps } from './file.js';
+import {
+  FileItem,
+  LineCounts,
+  type IFilesProps,
+  type IShownFile
+} from './file.js';
 import type { ChangesModel } from './model.js';
 
 /** How many files are initially open. */
 const MAX_OPENED = 5;
+
+/** Width below which texts are not compared side by side. */
+const NARROW_PX = 560;
 
 /** Tab that compares files with their state at the start of the session. */
 export class ChangesPanel extends KernelPanel<ChangesModel> {
@@ -37,13 +46,30 @@ export class ChangesPanel extends KernelPanel<ChangesModel> {
     this.update();
   }
 
+  /** Open one file and scroll to it. */
+  showFile(path: string): void {
+    this._shown = { path };
+    this.update();
+  }
+
+  protected override onResize(message: Widget.ResizeMessage): void {
+    super.onResize(message);
+    const isNarrow = message.width > 0 && message.width < NARROW_PX;
+    if (isNarrow !== this._isNarrow) {
+      this._isNarrow = isNarrow;
+      this.update();
+    }
+  }
+
   protected override view(): React.ReactElement {
     return (
       <Changes
         model={this.model}
         commands={this._commands}
         languages={this._languages}
-        layout={this._diffLayout}
+        layout={this._isNarrow ? 'inline' : this._diffLayout}
+        isNarrow={this._isNarrow}
+        shown={this._shown}
         onLayout={layout => {
           this.diffLayout = layout;
           this.onLayout(layout);
@@ -53,9 +79,13 @@ export class ChangesPanel extends KernelPanel<ChangesModel> {
   }
 
   private _diffLayout: DiffLayout = 'split';
+  private _isNarrow = false;
+  private _shown: IShownFile | null = null;
 }
 
 interface IChangesProps extends IFilesProps {
+  /** Whether two columns have no space. */
+  isNarrow: boolean;
   onLayout: (layout: DiffLayout) => void;
 }
 
@@ -102,7 +132,7 @@ function Changes(props: IChangesProps) {
 }
 
 function Header(props: IChangesProps & { files: readonly IFileChange[] }) {
-  const { model, commands, layout, onLayout, files } = props;
+  const { model, commands, layout, onLayout, isNarrow, files } = props;
   const added = files.reduce((sum, file) => sum + file.added, 0);
   const removed = files.reduce((sum, file) => sum + file.removed, 0);
   const layouts: readonly [DiffLayout, string][] = [
@@ -116,21 +146,23 @@ function Header(props: IChangesProps & { files: readonly IFileChange[] }) {
         {trans._n('%1 file', '%1 files', files.length)}{' '}
         <LineCounts added={added} removed={removed} />
       </span>
-      <span
-        className="oh-Changes-layouts"
-        role="group"
-        aria-label={trans.__('Layout')}
-      >
-        {layouts.map(([each, label]) => (
-          <button
-            key={each}
-            aria-pressed={layout === each}
-            onClick={() => onLayout(each)}
-          >
-            {label}
-          </button>
-        ))}
-      </span>
+      {!isNarrow && (
+        <span
+          className="oh-Changes-layouts"
+          role="group"
+          aria-label={trans.__('Layout')}
+        >
+          {layouts.map(([each, label]) => (
+            <button
+              key={each}
+              aria-pressed={layout === each}
+              onClick={() => onLayout(each)}
+            >
+              {label}
+            </button>
+          ))}
+        </span>
+      )}
       <button onClick={() => void model.refresh()}>
         {trans.__('Refresh')}
       </button>

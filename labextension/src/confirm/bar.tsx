@@ -11,6 +11,7 @@ import {
   reasonLabel,
   sandboxLabel
 } from './labels.js';
+import { QuestionBar } from './question.js';
 
 interface IConfirmBarProps {
   card: ICard;
@@ -18,12 +19,27 @@ interface IConfirmBarProps {
   onDecide: (card: ICard, verdict: IVerdict) => void;
 }
 
-/** Bar below a pending card: reason, countdown, and the buttons to decide. */
+/** Bar below a pending card: the form of a question, or the buttons to decide. */
 export function ConfirmBar(props: IConfirmBarProps) {
+  const { form, expires } = props.confirmation;
+  return form === null ? (
+    <ApprovalBar {...props} />
+  ) : (
+    <QuestionBar
+      {...props}
+      form={form}
+      countdown={<Countdown expires={expires} />}
+    />
+  );
+}
+
+/** Reason, countdown, and the buttons to decide. */
+function ApprovalBar(props: IConfirmBarProps) {
   const { card, confirmation, onDecide } = props;
   const { title } = summary(card);
   const reasonId = `oh-reason-${card.key}`;
-  const [why, setWhy] = React.useState('');
+  // The reason's field is shown once the person has chosen to reject.
+  const [why, setWhy] = React.useState<string | null>(null);
   const decide = (element: HTMLElement, verdict: IVerdict) => {
     // The buttons disappear, so focus moves to the card.
     element
@@ -33,7 +49,7 @@ export function ConfirmBar(props: IConfirmBarProps) {
     onDecide(card, verdict);
   };
   const reject = (element: HTMLElement) =>
-    decide(element, { approve: false, why });
+    why === null ? setWhy('') : decide(element, { approve: false, why });
   // A clipped action cannot be approved; the full one is loading.
   const isBlocked = confirmation.busy || card.action?.clipped === true;
   return (
@@ -71,58 +87,110 @@ export function ConfirmBar(props: IConfirmBarProps) {
           className="jp-mod-styled jp-mod-reject"
           aria-label={trans.__('Reject %1', title)}
           aria-describedby={reasonId}
+          aria-expanded={why !== null}
           disabled={confirmation.busy}
           onClick={({ currentTarget }) => reject(currentTarget)}
         >
           {trans.__('Reject')}
         </button>
-        <button
-          className="jp-mod-styled oh-Confirm-session"
-          aria-describedby={reasonId}
-          title={trans.__(
-            'Until the kernel restarts, start actions of this type without asking if the reasons are the same'
-          )}
-          disabled={isBlocked}
-          onClick={({ currentTarget }) =>
-            decide(currentTarget, { approve: true, forSession: true })
-          }
-        >
-          {trans.__('Allow for this session')}
-        </button>
-        <button
-          className="jp-mod-styled oh-Confirm-session"
-          aria-describedby={reasonId}
-          title={trans.__(
-            'In this workspace, start actions of this type without asking if the reasons are the same; %oh_confirm --rules lists and --forget revokes that'
-          )}
-          disabled={isBlocked}
-          onClick={({ currentTarget }) =>
-            decide(currentTarget, { approve: true, forWorkspace: true })
-          }
-        >
-          {trans.__('Always allow here')}
-        </button>
+        {/* In the same row, so that the buttons stay where they are. */}
+        {why === null ? (
+          <AllowMenu
+            reasonId={reasonId}
+            disabled={isBlocked}
+            onAllow={(element, more) =>
+              decide(element, { approve: true, ...more })
+            }
+          />
+        ) : (
+          <RejectionReason
+            title={title}
+            why={why}
+            disabled={confirmation.busy}
+            onChange={setWhy}
+            onReject={reject}
+          />
+        )}
       </div>
-      <input
-        className="jp-mod-styled oh-Confirm-why"
-        placeholder={trans.__('Reason for a rejection (for the agent)')}
-        aria-label={trans.__('Reason for the agent if you reject %1', title)}
-        value={why}
-        disabled={confirmation.busy}
-        onChange={({ target }) => setWhy(target.value)}
-        onKeyDown={event => {
-          event.stopPropagation();
-          if (event.key === 'Enter' && why.trim() !== '') {
-            reject(event.currentTarget);
-          }
-        }}
-      />
       {confirmation.error && (
         <p className="oh-Confirm-error" role="alert" title={confirmation.error}>
           {failureLabel(confirmation.error)}
         </p>
       )}
     </div>
+  );
+}
+
+/** Approvals that also cover later actions of the kind. */
+function AllowMenu(props: {
+  reasonId: string;
+  disabled: boolean;
+  onAllow: (element: HTMLElement, more: Partial<IVerdict>) => void;
+}) {
+  const { reasonId, disabled, onAllow } = props;
+  return (
+    <details className="oh-Allow">
+      <summary className="jp-mod-styled">{trans.__('Allow…')}</summary>
+      <button
+        className="jp-mod-styled"
+        aria-describedby={reasonId}
+        title={trans.__(
+          'Until the kernel restarts, start actions of this type without asking if the reasons are the same'
+        )}
+        disabled={disabled}
+        onClick={({ currentTarget }) =>
+          onAllow(currentTarget, { forSession: true })
+        }
+      >
+        {trans.__('Allow this kind for the session')}
+      </button>
+      <button
+        className="jp-mod-styled"
+        aria-describedby={reasonId}
+        title={trans.__(
+          'In this workspace, start actions of this type without asking if the reasons are the same; %oh_confirm --rules lists and --forget revokes that'
+        )}
+        disabled={disabled}
+        onClick={({ currentTarget }) =>
+          onAllow(currentTarget, { forWorkspace: true })
+        }
+      >
+        {trans.__('Always allow this kind in this workspace')}
+      </button>
+    </details>
+  );
+}
+
+/** Field for what the agent reads with the rejection; Enter rejects, Esc returns. */
+function RejectionReason(props: {
+  title: string;
+  why: string;
+  disabled: boolean;
+  onChange: (why: string | null) => void;
+  onReject: (element: HTMLElement) => void;
+}) {
+  const { title, why, disabled, onChange, onReject } = props;
+  const field = React.useRef<HTMLInputElement>(null);
+  // Not by `autoFocus`, which browsers ignore in the frame of an MCP App.
+  React.useEffect(() => field.current?.focus(), []);
+  return (
+    <input
+      ref={field}
+      className="jp-mod-styled oh-Confirm-why"
+      placeholder={trans.__('Reason for the agent (optional), then Enter')}
+      aria-label={trans.__('Reason for the agent if you reject %1', title)}
+      value={why}
+      disabled={disabled}
+      onChange={({ target }) => onChange(target.value)}
+      onKeyDown={event => {
+        event.stopPropagation();
+        if (event.key === 'Enter') {
+          onReject(event.currentTarget);
+        } else if (event.key === 'Escape') {
+          onChange(null);
+        }
+      }}
+    />
   );
 }
 

@@ -75,7 +75,7 @@ describe('labels', () => {
     assert.equal(agentLabel('Codex'), 'Codex wants to do this.');
     assert.equal(reasonLabel('it does'), 'It waits because it does.');
     assert.equal(sandboxLabel(false), 'It would not be sandboxed.');
-    assert.equal(expiryLabel(65.9), 'Rejected automatically in 1:05.');
+    assert.equal(expiryLabel(65.9), 'Rejects itself in 1:05');
   });
 
   it('leave space for the reason beside a long command', () => {

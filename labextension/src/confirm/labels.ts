@@ -30,7 +30,7 @@ export function sandboxLabel(sandboxed: boolean): string {
 export function expiryLabel(seconds: number): string {
   const [minutes, rest] = [Math.floor(seconds / 60), Math.floor(seconds % 60)];
   const left = `${minutes}:${String(rest).padStart(2, '0')}`;
-  return trans.__('Rejected automatically in %1.', left);
+  return trans.__('Rejects itself in %1', left);
 }
 
 export function failureLabel(error: string): string {
@@ -57,6 +57,7 @@ export function notificationLabel(card: ICard, name: string): string {
 export function isFullyShown(card: ICard, name: string): boolean {
   const { title, detail } = summary(card);
   return (
+    !card.confirmation?.form &&
     !tellsMore(card) &&
     detail === '' &&
     title.length <= TITLE_CHARS &&

@@ -1,6 +1,6 @@
 import type { Kernel } from '@jupyterlab/services';
 
-import { KernelModel } from '../control/model.js';
+import { KernelModel } from '../control/kernelmodel.js';
 import { askKernel } from '../control/request.js';
 import {
   readDeliveries,

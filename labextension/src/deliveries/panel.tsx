@@ -1,26 +1,37 @@
 import { Dialog, showDialog } from '@jupyterlab/apputils';
 import * as React from 'react';
 
-import { KernelPanel } from '../control/panel.js';
+import { KernelPanel } from '../control/kernelpanel.js';
 import { reasonOf } from '../events/errors.js';
+import { deliveriesIcon } from '../log/icons.js';
 import { Notice } from '../log/notice.js';
+import { copyCommand } from '../notify.js';
 import { trans } from '../translation.js';
 import type { IDelivery } from './deliveries.js';
 import type { DeliveriesModel } from './model.js';
 
 /** Tab that lists undelivered webhook requests. */
 export class DeliveriesPanel extends KernelPanel<DeliveriesModel> {
-  constructor(model: DeliveriesModel) {
+  /** @param _onStore - Shows the files of the store. */
+  constructor(
+    model: DeliveriesModel,
+    private readonly _onStore: () => void
+  ) {
     super(model);
     this.addClass('oh-Deliveries');
   }
 
   protected override view(): React.ReactElement {
-    return <Deliveries model={this.model} />;
+    return <Deliveries model={this.model} onStore={this._onStore} />;
   }
 }
 
-function Deliveries({ model }: { model: DeliveriesModel }) {
+interface IDeliveriesProps {
+  model: DeliveriesModel;
+  onStore: () => void;
+}
+
+function Deliveries({ model, onStore }: IDeliveriesProps) {
   const [busy, setBusy] = React.useState(false);
   const [failure, setFailure] = React.useState('');
   const { deliveries: current, events } = model;
@@ -70,13 +81,7 @@ function Deliveries({ model }: { model: DeliveriesModel }) {
         </p>
       )}
       {current && shown.length === 0 && (
-        <p className="oh-Note">
-          {current.hasWebhook
-            ? trans.__('The receiver has all changes of the store.')
-            : trans.__(
-                'This store has no webhook. Set file_store_web_hook_url to add one.'
-              )}
-        </p>
+        <Empty hasWebhook={current.hasWebhook} onStore={onStore} />
       )}
       {hidden > 0 && (
         <p className="oh-Note">
@@ -108,6 +113,36 @@ function Deliveries({ model }: { model: DeliveriesModel }) {
         </div>
       )}
     </>
+  );
+}
+
+/** Configuration that adds a webhook; the person completes the address. */
+const SETTING = 'c.OhJupyter.file_store_web_hook_url = "https://example.org/"';
+
+/** Notice in place of an empty list, with the next step. */
+function Empty(props: { hasWebhook: boolean; onStore: () => void }) {
+  return (
+    <div className="oh-Notice oh-mod-alone oh-Deliveries-empty">
+      <deliveriesIcon.react className="oh-Notice-icon" tag="span" />
+      {props.hasWebhook ? (
+        <>
+          <p>{trans.__('The receiver has all changes of the store.')}</p>
+          <button onClick={props.onStore}>{trans.__('Show the store')}</button>
+        </>
+      ) : (
+        <>
+          <p>
+            {trans.__(
+              'This store has no webhook. To add one, write this in ipython_kernel_config.py, and restart the kernel:'
+            )}
+          </p>
+          <code className="oh-Notice-code">{SETTING}</code>
+          <button onClick={() => copyCommand(SETTING)}>
+            {trans.__('Copy')}
+          </button>
+        </>
+      )}
+    </div>
   );
 }
 

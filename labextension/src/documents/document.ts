@@ -12,7 +12,7 @@ import {
   withoutOutputs,
   type ICellState
 } from './cells.js';
-import { applyMerge, openCells, setMetadata, setText } from './live.js';
+import { applyMerge, openCells, setMetadata, setText } from './apply.js';
 import { markedText, mergedText, mergeText } from './text.js';
 
 /** Open document into which changes of its file can be merged. */

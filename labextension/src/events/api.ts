@@ -4,6 +4,7 @@ import { ServerConnection, type Kernel } from '@jupyterlab/services';
 import type { EventRef } from './card.js';
 import { askOnControl } from './control.js';
 import { NotLoadedError } from './errors.js';
+import { parseForm, type IField, type Input } from './form.js';
 import { parseProgress, type IProgress } from './progress.js';
 import { isRecord, number, parseEvent, text, type WireEvent } from './wire.js';
 
@@ -30,6 +31,8 @@ export interface IWaiting {
   readonly expires: number;
   /** Whether it would run in a sandbox; null where nobody expects one. */
   readonly sandboxed: boolean | null;
+  /** Fields of an agent's question; null for an Action that waits for approval. */
+  readonly form: readonly IField[] | null;
 }
 
 /** Decision of a person. */
@@ -37,11 +40,12 @@ export interface IVerdict {
   readonly approve: boolean;
   /** Reason that the agent reads with a rejection. */
   readonly why?: string;
-  /** Also approve later Actions of this type with the same reasons. */
   /** Cover later actions of the type with the same reasons. */
   readonly forSession?: boolean;
   /** The same, in all later sessions in the workspace. */
   readonly forWorkspace?: boolean;
+  /** Answers to an agent's question by field. */
+  readonly values?: Readonly<Record<string, Input>>;
 }
 
 /** How long the kernel waits for progress before it replies without any. */
@@ -111,7 +115,8 @@ export class EventsApi {
         reason: text(each, 'reason'),
         diff: text(each, 'diff'),
         expires: Date.now() + 1000 * number(each, 'seconds_left'),
-        sandboxed: typeof each.sandboxed === 'boolean' ? each.sandboxed : null
+        sandboxed: typeof each.sandboxed === 'boolean' ? each.sandboxed : null,
+        form: parseForm(each)
       }));
   }
 
@@ -125,12 +130,13 @@ export class EventsApi {
     { generation, id }: EventRef,
     verdict: IVerdict
   ): Promise<void> {
-    const { approve, why = '', forSession, forWorkspace } = verdict;
+    const { approve, why = '', values = {} } = verdict;
     const decision = {
       approve,
       why,
-      for_session: forSession === true,
-      for_workspace: forWorkspace === true
+      values,
+      for_session: verdict.forSession === true,
+      for_workspace: verdict.forWorkspace === true
     };
     const content = { op: 'confirm', generation, id, by: 'JupyterLab' };
     await askOnControl(kernel, { ...content, ...decision });

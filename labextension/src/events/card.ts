@@ -1,3 +1,4 @@
+import type { IField } from './form.js';
 import type { IAction, IObservation } from './wire.js';
 
 /** State of an Action that needs a person's decision before it starts. */
@@ -14,6 +15,8 @@ export interface IConfirmation {
   readonly expires: number | null;
   /** Whether it would run in a sandbox; null if unknown, or where nobody expects one. */
   readonly sandboxed: boolean | null;
+  /** Fields of an agent's question; null for other Actions, or if unknown. */
+  readonly form: readonly IField[] | null;
   /** A decision is being sent. */
   readonly busy: boolean;
   /** Why the last decision did not reach the kernel; "" if none was lost. */
@@ -28,6 +31,7 @@ export const UNKNOWN: IConfirmation = {
   diff: '',
   expires: null,
   sandboxed: null,
+  form: null,
   busy: false,
   error: ''
 };

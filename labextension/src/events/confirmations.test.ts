@@ -218,6 +218,7 @@ describe('Confirmations', () => {
         diff: '',
         expires: 0,
         sandboxed: null,
+        form: null,
         busy: false,
         error: '403 Forbidden'
       });

@@ -1,4 +1,3 @@
-import { Time } from '@jupyterlab/coreutils';
 import * as React from 'react';
 
 import { isCell } from '../cells/cell.js';
@@ -9,6 +8,7 @@ import { isLive, type ICard } from '../events/card.js';
 import { progressOf, type IProgress } from '../events/progress.js';
 import type { IActivity, IOpenCard } from '../tokens.js';
 import { trans } from '../translation.js';
+import { Age } from './age.js';
 import { KindIcon, OutcomeIcon } from './icons.js';
 import {
   deciderLabel,
@@ -21,7 +21,6 @@ import {
 import { Section } from './section.js';
 import { sections, tellsMore } from './sections.js';
 import { CardButton, CopyButtons, type CopyForm } from './buttons.js';
-import { MINUTE_MS, useMinutes } from './minutes.js';
 import { seconds, status, type IStatus } from './status.js';
 import { kind, summary } from './summary.js';
 
@@ -235,18 +234,6 @@ function Facts(props: {
         <Age iso={event?.timestamp ?? null} />
       </span>
     </span>
-  );
-}
-
-/** Time that has passed since an event. */
-function Age({ iso }: { iso: string | null }) {
-  useMinutes();
-  const date = new Date(iso ?? '');
-  const isRecent = Date.now() - date.getTime() < MINUTE_MS;
-  return Number.isNaN(date.getTime()) ? null : (
-    <time dateTime={date.toISOString()} title={date.toLocaleString()}>
-      {isRecent ? trans.__('now') : Time.formatHuman(date, 'narrow')}
-    </time>
   );
 }
 

@@ -6,9 +6,17 @@ import { editLabel } from './edit.js';
 
 translateAsIs();
 
-const of = (args: Record<string, unknown>, diff = '') =>
+/** Label of an edit whose cell and mode are outside OpenHands' protocol. */
+const of = (
+  args: Record<string, unknown>,
+  options: Record<string, unknown> = {},
+  diff = ''
+) =>
   editLabel(
-    card(action(0, 'edit', args), observation(1, 0, 'edit', '', { diff }))
+    card(
+      action(0, 'edit', args, { options }),
+      observation(1, 0, 'edit', '', { diff })
+    )
   );
 
 describe('editLabel', () => {
@@ -20,24 +28,24 @@ describe('editLabel', () => {
   });
 
   it('counts the cells of a notebook from 1', () => {
-    const edit = { command: 'notebook_edit', edit_mode: 'replace', cell: 3 };
-    assert.equal(of({ ...edit, new_str: 'df = 1' }), 'Edited cell 4 (df = 1)');
-    assert.equal(of({ ...edit, cell: -1, new_str: '' }), 'Edited a cell');
-    assert.equal(of({ ...edit, edit_mode: 'delete' }), 'Deleted cell 4');
-    assert.equal(of({ ...edit, edit_mode: 'move' }), 'Moved cell 4');
-    assert.equal(
-      of({ ...edit, edit_mode: 'insert', new_str: 'a\nb' }),
-      'Inserted a cell (a…)'
-    );
+    const edit = (new_str: string, options: Record<string, unknown>) =>
+      of({ command: 'notebook_edit', new_str }, { cell: 3, ...options });
+    assert.equal(edit('df = 1', {}), 'Edited cell 4 (df = 1)');
+    assert.equal(edit('', { cell: -1 }), 'Edited a cell');
+    assert.equal(edit('', { edit_mode: 'delete' }), 'Deleted cell 4');
+    assert.equal(edit('', { edit_mode: 'move' }), 'Moved cell 4');
+    const inserted = edit('a\nb', { edit_mode: 'insert' });
+    assert.equal(inserted, 'Inserted a cell (a…)');
   });
 
   it('finds a cell by its id in the diff', () => {
-    const edit = { command: 'str_replace', cell: 'b', new_str: 'x'.repeat(40) };
     const diff = ' # %% [0] code id=a\n # %% [1] code id=b\n-y\n+x\n';
-    assert.equal(of(edit, diff), `Edited cell 2 (${'x'.repeat(30)}…)`);
+    const edit = (cell: string, new_str: string) =>
+      of({ command: 'str_replace', new_str }, { cell }, diff);
     assert.equal(
-      of({ ...edit, cell: 'c', new_str: 'x' }, diff),
-      'Edited a cell (x)'
+      edit('b', 'x'.repeat(40)),
+      `Edited cell 2 (${'x'.repeat(30)}…)`
     );
+    assert.equal(edit('c', 'x'), 'Edited a cell (x)');
   });
 });

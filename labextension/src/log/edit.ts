@@ -1,5 +1,5 @@
 import type { ICard } from '../events/card.js';
-import { text } from '../events/wire.js';
+import { text, type IAction } from '../events/wire.js';
 import { trans } from '../translation.js';
 
 /** Heading of a notebook's cell in a diff: its position, counted from 0, and its id. */
@@ -10,10 +10,9 @@ const QUOTED_CHARS = 30;
 
 /** Say what an edit does, such as “Edited cell 4 (df = 1)”. */
 export function editLabel(card: ICard): string {
-  const args = card.action?.args;
-  const command = text(args, 'command');
-  if (command === 'notebook_edit' || args?.cell != null) {
-    return cellEditLabel(card, text(args, 'edit_mode'));
+  const command = text(card.action?.args, 'command');
+  if (command === 'notebook_edit' || editedCell(card.action) !== null) {
+    return cellEditLabel(card, text(card.action?.options, 'edit_mode'));
   }
   const labels: Record<string, string> = {
     view: trans.__('Viewed'),
@@ -26,6 +25,12 @@ export function editLabel(card: ICard): string {
     redo_edit: trans.__('Redid an edit')
   };
   return labels[command] ?? command;
+}
+
+/** Position, from 0, or id of the cell that an edit is about; null for others. */
+export function editedCell(action: IAction | null): number | string | null {
+  const cell = action?.options?.cell;
+  return typeof cell === 'number' || typeof cell === 'string' ? cell : null;
 }
 
 function cellEditLabel(card: ICard, mode: string): string {
@@ -61,7 +66,7 @@ function cellNumber({
   observation,
   confirmation
 }: ICard): number | null {
-  const cell = action?.args.cell;
+  const cell = editedCell(action);
   if (typeof cell === 'number') {
     return cell >= 0 ? cell + 1 : null;
   }

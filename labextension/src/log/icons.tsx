@@ -3,7 +3,10 @@ import * as React from 'react';
 
 import agentSvg from '../../style/icons/agent.svg';
 import browserSvg from '../../style/icons/browser.svg';
+import changesSvg from '../../style/icons/changes.svg';
+import deliveriesSvg from '../../style/icons/deliveries.svg';
 import ohSvg from '../../style/icons/oh.svg';
+import storeSvg from '../../style/icons/store.svg';
 import type { Outcome } from './status.js';
 import type { Kind } from './summary.js';
 
@@ -14,6 +17,9 @@ const icon = (name: string, svgstr: string) =>
 export const ohIcon = icon('oh', ohSvg);
 export const agentIcon = icon('agent', agentSvg);
 export const browserIcon = icon('browser', browserSvg);
+export const changesIcon = icon('changes', changesSvg);
+export const deliveriesIcon = icon('deliveries', deliveriesSvg);
+export const storeIcon = icon('store', storeSvg);
 
 const PAGE = 'M4 2h5.5l3 3v9H4zM9.5 2v3h3';
 

@@ -6,9 +6,16 @@ import {
 } from '@tanstack/react-virtual';
 import * as React from 'react';
 
-import { isCard, type LogEntry } from '../events/card.js';
+import type { ITurn } from '../agent/turn.js';
+import { isCard, type ICard, type LogEntry } from '../events/card.js';
 import { trans } from '../translation.js';
 import { Card, type ICardActions } from './card.js';
+import {
+  conversationRows,
+  isConversationRow,
+  type LogRow
+} from './conversation.js';
+import { Row, type IConversationActions } from './rows.js';
 import { findStoppable } from './stoppable.js';
 
 /** Height of a closed card in pixels. */
@@ -19,15 +26,18 @@ const OVERSCAN_CARDS = 6;
 
 interface IListProps {
   entries: readonly LogEntry[];
+  /** Turns to group the entries by; null for a flat list. */
+  turns: readonly ITurn[] | null;
   follow: boolean;
   onFollow: (follow: boolean) => void;
   actions: ICardActions;
+  conversation: IConversationActions;
   children: React.ReactNode;
 }
 
-/** Feed of cards, oldest first, with arrow key navigation; only visible cards are drawn. */
+/** Feed of cards, oldest first, with arrow key navigation; only visible rows are drawn. */
 export function CardList(props: IListProps) {
-  const { entries, follow, onFollow, actions, children } = props;
+  const { entries, turns, follow, onFollow, actions, children } = props;
   const list = React.useRef<HTMLDivElement>(null);
   const [focused, setFocused] = React.useState('');
   const [opened, setOpened] = React.useState<ReadonlyMap<string, boolean>>(
@@ -37,56 +47,70 @@ export function CardList(props: IListProps) {
     setOpened(known => new Map(known).set(key, open));
   }, []);
   const stoppable = React.useMemo(() => findStoppable(entries), [entries]);
-  const reachable = entries.some(({ key }) => key === focused)
+  const rows = React.useMemo(
+    () => (turns ? conversationRows(entries, turns, opened) : entries),
+    [entries, turns, opened]
+  );
+  const reachable = rows.some(({ key }) => key === focused)
     ? focused
-    : entries.filter(isCard).at(-1)?.key;
+    : rows.filter(isCardRow).at(-1)?.key;
   const virtualizer = useVirtualizer({
-    count: entries.length,
+    count: rows.length,
     getScrollElement: () => list.current,
     estimateSize: () => CARD_HEIGHT_PX,
-    getItemKey: index => entries[index]!.key,
+    getItemKey: index => rows[index]!.key,
     overscan: OVERSCAN_CARDS,
     // Always draw pending cards and the focused one.
-    rangeExtractor: range => extracted(range, entries, reachable)
+    rangeExtractor: range => extracted(range, rows, reachable)
   });
   const height = virtualizer.getTotalSize();
-  const onScroll = useFollow(list, entries, height, follow, onFollow);
+  const onScroll = useFollow(list, rows, height, follow, onFollow);
   return (
     <div
       ref={list}
       className="oh-List"
-      role="feed"
-      aria-label={trans.__('Actions and observations')}
-      onKeyDown={event => moveFocus(event, entries, virtualizer)}
+      onKeyDown={event => moveFocus(event, rows, virtualizer)}
       onScroll={onScroll}
     >
-      <div className="oh-List-all" role="presentation" style={{ height }}>
+      <div
+        className="oh-List-all"
+        // A feed without articles would be invalid.
+        role={rows.length > 0 ? 'feed' : 'group'}
+        aria-label={trans.__('Actions and observations')}
+        style={{ height }}
+      >
         {virtualizer.getVirtualItems().map(({ index, key, start }) => {
-          const entry = entries[index]!;
+          const row = rows[index]!;
           return (
             <div
               key={key}
               className="oh-List-item"
-              role="presentation"
+              role={isCardRow(row) ? 'presentation' : 'article'}
               data-index={index}
               ref={virtualizer.measureElement}
               style={{ transform: `translateY(${start}px)` }}
             >
-              {isCard(entry) ? (
-                <Card
-                  card={entry}
-                  position={index + 1}
-                  count={entries.length}
-                  chosen={opened.get(entry.key) ?? null}
+              {isConversationRow(row) ? (
+                <Row
+                  row={row}
                   onOpenChange={onOpenChange}
-                  reachable={entry.key === reachable}
-                  stoppable={stoppable.has(entry.key)}
+                  actions={props.conversation}
+                />
+              ) : isCard(row) ? (
+                <Card
+                  card={row}
+                  position={index + 1}
+                  count={rows.length}
+                  chosen={opened.get(row.key) ?? null}
+                  onOpenChange={onOpenChange}
+                  reachable={row.key === reachable}
+                  stoppable={stoppable.has(row.key)}
                   actions={actions}
                   onFocus={setFocused}
                 />
               ) : (
                 <p className="oh-FreshStart" role="separator">
-                  {entry.sameKernel
+                  {row.sameKernel
                     ? trans.__('Kernel restarted, a fresh runtime')
                     : trans.__('Another kernel, a fresh runtime')}
                 </p>
@@ -100,17 +124,21 @@ export function CardList(props: IListProps) {
   );
 }
 
-/** Return the visible entries and those that must be drawn anyway. */
+function isCardRow(row: LogRow): row is ICard {
+  return !isConversationRow(row) && isCard(row);
+}
+
+/** Return the visible rows and those that must be drawn anyway. */
 function extracted(
   range: Range,
-  entries: readonly LogEntry[],
+  rows: readonly LogRow[],
   reachable: string | undefined
 ): number[] {
   const wanted = new Set(defaultRangeExtractor(range));
-  entries.forEach((entry, index) => {
+  rows.forEach((row, index) => {
     if (
-      entry.key === reachable ||
-      (isCard(entry) && entry.confirmation !== null)
+      row.key === reachable ||
+      (isCardRow(row) && row.confirmation !== null)
     ) {
       wanted.add(index);
     }
@@ -121,24 +149,31 @@ function extracted(
 /** Stay at the end while following; stop when the person scrolls up. */
 function useFollow(
   list: React.RefObject<HTMLDivElement>,
-  entries: readonly LogEntry[],
+  rows: readonly LogRow[],
   height: number,
   follow: boolean,
   onFollow: (follow: boolean) => void
 ): () => void {
   const last = React.useRef({ top: 0, height: 0 });
+  // The panel draws later what the person chose by scrolling.
+  const isFollowing = React.useRef(follow);
   React.useLayoutEffect(() => {
-    if (follow && list.current) {
+    isFollowing.current = follow;
+  }, [follow]);
+  React.useLayoutEffect(() => {
+    if (isFollowing.current && list.current) {
       list.current.scrollTop = list.current.scrollHeight;
     }
-  }, [entries, height, follow]);
+  }, [rows, height, follow]);
   return () => {
     const { scrollTop, scrollHeight, clientHeight } = list.current!;
     const { top, height } = last.current;
     if (scrollTop + clientHeight >= scrollHeight - 1) {
+      isFollowing.current = true;
       onFollow(true);
     } else if (top - scrollTop > Math.max(0, height - scrollHeight)) {
       // A list that shrinks also moves up, but by no more than the difference.
+      isFollowing.current = false;
       onFollow(false);
     }
     last.current = { top: scrollTop, height: scrollHeight };
@@ -156,7 +191,7 @@ const STEPS: Readonly<Record<string, (at: number, end: number) => number>> = {
 
 function moveFocus(
   event: React.KeyboardEvent<HTMLElement>,
-  entries: readonly LogEntry[],
+  rows: readonly LogRow[],
   virtualizer: Virtualizer<HTMLDivElement, Element>
 ): void {
   const step = STEPS[event.key];
@@ -166,7 +201,7 @@ function moveFocus(
   if (!step || !item || !header.classList.contains('oh-Card-header')) {
     return;
   }
-  const cards = [...entries.keys()].filter(index => isCard(entries[index]!));
+  const cards = [...rows.keys()].filter(index => isCardRow(rows[index]!));
   const at = cards.indexOf(Number(item.dataset.index));
   const index = cards[step(at, cards.length - 1)];
   if (index !== undefined) {

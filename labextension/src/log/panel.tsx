@@ -1,10 +1,14 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
-import type { Widget } from '@lumino/widgets';
+import type { Menu, Widget } from '@lumino/widgets';
 import * as React from 'react';
 
+import type { IContextItem } from '../agent/context.js';
+import type { AgentModel } from '../agent/model.js';
 import { origin } from '../cells/cell.js';
+import type { ChangesModel } from '../changes/model.js';
 import type { IVerdict } from '../events/api.js';
 import type { ICard } from '../events/card.js';
 import { RuntimeGoneError } from '../events/errors.js';
@@ -13,18 +17,34 @@ import type { IActivity, IOhRuntime, IOpenCard } from '../tokens.js';
 import { trans } from '../translation.js';
 import type { CopyForm } from './buttons.js';
 import type { ICardActions } from './card.js';
+import { finishedKeys } from './cleared.js';
 import { ohIcon } from './icons.js';
+import type { IConversationActions } from './rows.js';
+import type { SandboxModel } from './sandbox.js';
 import { LogView } from './view.js';
 
 export const PANEL_ID = 'oh-jupyter-log';
 
-/** Sidebar panel with the log of the current notebook or of a fleet. */
+/** Sidebar panel: what was asked and done in the current notebook or a fleet, and the prompt box. */
 export class LogPanel extends ReactWidget {
   constructor(
     private readonly _runtime: IOhRuntime,
-    private readonly _commands: JupyterFrontEnd['commands']
+    private readonly _agents: AgentModel,
+    private readonly _changes: ChangesModel,
+    private readonly _sandbox: SandboxModel,
+    private readonly _commands: JupyterFrontEnd['commands'],
+    rendermime: IRenderMimeRegistry | null,
+    private readonly _findContext: (
+      query: string
+    ) => Promise<readonly IContextItem[]>
   ) {
     super();
+    this._conversation = {
+      rendermime,
+      onReview: () => this._review(),
+      onUndo: checkpoint => this._run(CommandIDs.rewind, { checkpoint })
+    };
+    this._agents.changed.connect(this.update, this);
     this.id = PANEL_ID;
     this.addClass('oh-Panel');
     this.title.icon = ohIcon;
@@ -47,6 +67,58 @@ export class LogPanel extends ReactWidget {
     }
   }
 
+  /** Whether every action is shown in one list, without prompts. */
+  get isFlat(): boolean {
+    return this._isFlat;
+  }
+  set isFlat(isFlat: boolean) {
+    this._isFlat = isFlat;
+    this.update();
+  }
+
+  /** Whether the filter is shown and applies. */
+  get isFiltering(): boolean {
+    return this._isFiltering;
+  }
+  set isFiltering(isFiltering: boolean) {
+    this._isFiltering = isFiltering;
+    this.update();
+  }
+
+  /** Menu of the header. */
+  menu: Menu | null = null;
+
+  /** Whether something has ended that is not hidden. */
+  get canClear(): boolean {
+    return [...this._finished].some(key => !this._cleared.has(key));
+  }
+
+  /** Hide what has ended. */
+  clearFinished(): void {
+    this._cleared = this._finished;
+    this.update();
+  }
+
+  /** Agent to use before any was asked. */
+  set preferred(name: string) {
+    this._agents.preferred = name;
+    this.update();
+  }
+
+  override dispose(): void {
+    this._agents.dispose();
+    this._changes.dispose();
+    this._sandbox.dispose();
+    this.menu?.dispose();
+    super.dispose();
+  }
+
+  /** Put the cursor into the prompt box when it is there. */
+  ask(): void {
+    this._wantsFocus = true;
+    this.update();
+  }
+
   /** Draw only while visible. */
   override update(): void {
     if (this.isVisible) {
@@ -56,6 +128,8 @@ export class LogPanel extends ReactWidget {
 
   protected override onAfterShow(message: Message): void {
     super.onAfterShow(message);
+    this._agents.isShown = true;
+    this._sandbox.isShown = true;
     this.update();
     this._show();
   }
@@ -69,17 +143,33 @@ export class LogPanel extends ReactWidget {
         entries={this._events?.entries ?? []}
         follow={this._follow}
         onFollow={this._setFollow}
-        onRewind={this._isFleet ? null : this._rewind}
+        isFlat={this._isFlat}
+        isFiltering={this._isFiltering}
+        onFilterEnd={this._endFilter}
+        onShowCleared={this._showCleared}
+        cleared={this._cleared}
+        onMenu={this._openMenu}
         fleets={this._runtime.fleets}
         chosen={this._isFleet ? (this._events?.name ?? '') : ''}
         onChoose={this._choose}
         actions={this._actions()}
+        conversation={this._conversation}
+        agents={this._isFleet ? null : this._agents}
+        changes={this._isFleet ? null : this._changes}
+        sandbox={this._isFleet ? null : this._sandbox}
+        isShown={this.isVisible}
+        commands={this._commands}
+        takeFocus={this._takeFocus}
+        onAsk={this._ask}
+        findContext={this._findContext}
       />
     );
   }
 
   protected override onAfterHide(message: Message): void {
     super.onAfterHide(message);
+    this._agents.isShown = false;
+    this._sandbox.isShown = false;
     // Draw once more to stop reading progress.
     super.update();
     if (this._events) {
@@ -94,6 +184,9 @@ export class LogPanel extends ReactWidget {
     }
     this._events = events;
     this._shownCount += 1;
+    this._cleared = NOTHING;
+    // A filter would take the focus from the other notebook.
+    this._isFiltering = false;
     events?.changed.connect(this._onChanged, this);
     this._onChanged();
     if (this.isVisible) {
@@ -137,6 +230,8 @@ export class LogPanel extends ReactWidget {
   private readonly _choose = (fleet: string): void =>
     this._runtime.choose(fleet);
 
+  private readonly _ask = (): void => this.ask();
+
   private readonly _look: IActivity['look'] = async (card, seen) => {
     if (!this._events) {
       throw new RuntimeGoneError();
@@ -148,10 +243,40 @@ export class LogPanel extends ReactWidget {
     this.follow = follow;
   };
 
+  private readonly _endFilter = (): void => {
+    this.isFiltering = false;
+  };
+
+  private readonly _showCleared = (): void => {
+    this._cleared = NOTHING;
+    this.update();
+  };
+
+  private readonly _openMenu = (button: HTMLElement): void => {
+    const { right, bottom } = button.getBoundingClientRect();
+    this.menu?.open(right, bottom, { horizontalAlignment: 'right' });
+  };
+
+  private get _finished(): ReadonlySet<string> {
+    const turns = this._isFleet ? [] : this._agents.conversation?.turns;
+    return finishedKeys(this._events?.entries ?? [], turns ?? []);
+  }
+
+  /** Return once whether the prompt box should get the focus. */
+  private readonly _takeFocus = (): boolean => {
+    const wantsFocus = this._wantsFocus;
+    this._wantsFocus = false;
+    return wantsFocus;
+  };
+
+  private _review(): void {
+    const { reviewNext, showChanges } = CommandIDs;
+    const isOpen = this._commands.isEnabled(reviewNext);
+    this._run(isOpen ? reviewNext : showChanges);
+  }
+
   private readonly _run = (id: string, args = {}): void =>
     void this._commands.execute(id, args);
-
-  private readonly _rewind = (): void => this._run(CommandIDs.rewind);
 
   private readonly _open = (card: ICard): IOpenCard | undefined =>
     this._events?.open(card);
@@ -163,17 +288,9 @@ export class LogPanel extends ReactWidget {
 
   private readonly _decide = (card: ICard, verdict: IVerdict): void => {
     const { id: event, generation } = card;
-    const { approve, why = '', forSession, forWorkspace } = verdict;
-    if (approve) {
-      this._run(CommandIDs.approve, {
-        event,
-        generation,
-        forSession: forSession === true,
-        forWorkspace: forWorkspace === true
-      });
-    } else {
-      this._run(CommandIDs.reject, { event, generation, why });
-    }
+    const { approve, ...others } = verdict;
+    const id = approve ? CommandIDs.approve : CommandIDs.reject;
+    this._run(id, { event, generation, ...others });
   };
 
   private readonly _stop = ({ id: event, generation }: ICard): void => {
@@ -201,12 +318,19 @@ export class LogPanel extends ReactWidget {
   }
 
   private _events: IActivity | null = null;
+  private readonly _conversation: IConversationActions;
   private _follow = true;
+  private _isFlat = false;
+  private _isFiltering = false;
+  private _cleared: ReadonlySet<string> = NOTHING;
+  private _wantsFocus = false;
   private _shownCount = 0;
   private _lastActions: ICardActions | null = null;
 }
 
 const noKernel = () => '';
+
+const NOTHING: ReadonlySet<string> = new Set();
 
 /** Return whether the panel is hidden only because the application hides briefly for a theme change. */
 function isShownOrReloading(widget: Widget): boolean {

@@ -4,13 +4,14 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 
 import { isCard, matches, type ICard } from '../events/card.js';
 import { CommandIDs } from '../ids.js';
-import { LiveCells } from '../log/live.js';
+import { LiveOutputs } from '../cells/liveoutput.js';
 import { actionMagic } from '../log/magic.js';
 import { actionJson, findStoppable } from '../log/stoppable.js';
 import { copyCommand, TOAST } from '../notify.js';
 import { IOhRuntime, type IActivity } from '../tokens.js';
 import { trans } from '../translation.js';
 import {
+  argsOf,
   definePlugin,
   eventArgs,
   listCommands,
@@ -31,17 +32,13 @@ const COPY_ARGS = eventArgs(EVENT, GENERATION, {
   }
 });
 
-const CONNECT_ARGS = {
-  type: 'object',
-  properties: {
-    client: {
-      type: 'string',
-      default: 'claude',
-      description: 'Program whose agent is to work in the notebook.'
-    }
-  },
-  additionalProperties: false
-} as const;
+const CONNECT_ARGS = argsOf({
+  client: {
+    type: 'string',
+    default: 'claude',
+    description: 'Program whose agent is to work in the notebook.'
+  }
+});
 
 /** Commands that stop or copy an action or connect an agent, and live output in cells. */
 export const activityPlugin = definePlugin({
@@ -53,16 +50,16 @@ export const activityPlugin = definePlugin({
     addStop(app, runtime);
     addCopy(app, runtime);
     addConnect(app, notebooks);
-    new LiveCells(runtime, notebooks);
+    new LiveOutputs(runtime, notebooks);
     listCommands(palette, CommandIDs.stop, CommandIDs.connectAgent);
   }
 });
 
 function addStop(app: JupyterFrontEnd, runtime: IOhRuntime): void {
   app.commands.addCommand(CommandIDs.stop, {
-    label: trans.__('Stop the Running Action'),
+    label: trans.__('Agent: Stop the Running Action'),
     caption: trans.__('Interrupt the running command or cell'),
-    describedBy: { args: EVENT_ARGS },
+    describedBy: EVENT_ARGS,
     isEnabled: () => stoppable(runtime.shown).length > 0,
     execute: async args => {
       const events = runtime.shown;
@@ -80,11 +77,11 @@ function addStop(app: JupyterFrontEnd, runtime: IOhRuntime): void {
 
 function addCopy(app: JupyterFrontEnd, runtime: IOhRuntime): void {
   app.commands.addCommand(CommandIDs.copyAction, {
-    label: trans.__('Copy Action'),
+    label: trans.__('Agent: Copy Action'),
     caption: trans.__(
       'Copy the action as JSON for execute_action or as a cell'
     ),
-    describedBy: { args: COPY_ARGS },
+    describedBy: COPY_ARGS,
     execute: async args => {
       const events = runtime.shown;
       const find = () =>
@@ -110,11 +107,11 @@ function addCopy(app: JupyterFrontEnd, runtime: IOhRuntime): void {
 
 function addConnect(app: JupyterFrontEnd, notebooks: INotebookTracker): void {
   app.commands.addCommand(CommandIDs.connectAgent, {
-    label: trans.__('Copy Command That Connects My Agent'),
+    label: trans.__('Agent: Copy the Command That Connects Mine'),
     caption: trans.__(
       'Run it in a terminal to give an agent the tools of this notebook'
     ),
-    describedBy: { args: CONNECT_ARGS },
+    describedBy: CONNECT_ARGS,
     isEnabled: () => notebooks.currentWidget !== null,
     execute: args => {
       const path = notebooks.currentWidget?.context.localPath;

@@ -3,7 +3,7 @@ import { BrowserPanel } from '../browser/panel.js';
 import { CommandIDs } from '../ids.js';
 import { browserIcon } from '../log/icons.js';
 import { trans } from '../translation.js';
-import { inTab, tabPlugin } from './registration.js';
+import { tabPlugin } from './registration.js';
 
 /** Tab that shows the page agents see and lets a person use it. */
 export const browserPlugin = tabPlugin(
@@ -12,14 +12,11 @@ export const browserPlugin = tabPlugin(
   runtime => ({
     command: CommandIDs.showBrowser,
     name: 'browser',
-    options: {
-      label: trans.__('OpenHands Browser'),
-      caption: trans.__('Watch and use the page that agents see'),
-      icon: browserIcon
-    },
-    create: () => {
-      const panel = new BrowserPanel(new BrowserModel(runtime));
-      return inTab(panel, 'browser', trans.__('Browser'), browserIcon);
-    }
+    title: trans.__('Browser'),
+    label: trans.__('Agent: Browser'),
+    caption: trans.__('Watch and use the page that agents see'),
+    icon: browserIcon,
+    isBeside: true,
+    create: () => new BrowserPanel(new BrowserModel(runtime))
   })
 );

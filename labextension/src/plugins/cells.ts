@@ -34,7 +34,7 @@ export const cellsPlugin = definePlugin({
   activate: (app, runtime, notebooks, palette, settings) => {
     const adder = new CellAdder(notebooks);
     app.commands.addCommand(CommandIDs.addCell, {
-      label: trans.__('Add the Agent’s Cell to the Notebook'),
+      label: trans.__('Agent: Add Its Cell to the Notebook'),
       caption: trans.__(
         'Append code that ran in this kernel, with its output, as a cell, or show its cell if there is one'
       ),

@@ -7,12 +7,24 @@ import type { DiffLayout } from '../changes/diff.js';
 import { ChangesModel } from '../changes/model.js';
 import { ChangesPanel } from '../changes/panel.js';
 import { CommandIDs } from '../ids.js';
-import { ohIcon } from '../log/icons.js';
+import { changesIcon } from '../log/icons.js';
 import { IOhRuntime } from '../tokens.js';
 import { trans } from '../translation.js';
-import { addTab, definePlugin, followSettings, inTab } from './registration.js';
+import {
+  addTab,
+  argsOf,
+  definePlugin,
+  followSettings
+} from './registration.js';
 
 const ID = 'oh-jupyter:changes';
+
+const CHANGES_ARGS = argsOf({
+  path: {
+    type: 'string',
+    description: 'Absolute path of the file to show first.'
+  }
+});
 
 /** Tab that compares files with their state at the start of the session. */
 export const changesPlugin = definePlugin({
@@ -29,16 +41,21 @@ export const changesPlugin = definePlugin({
     addTab(app, palette, restorer, {
       command: CommandIDs.showChanges,
       name: 'changes',
-      options: {
-        label: trans.__('Show Changes'),
-        caption: trans.__('Compare the files that changed in this session'),
-        icon: ohIcon
+      title: trans.__('Changes'),
+      label: trans.__('Agent: Changes'),
+      caption: trans.__('Compare the files that changed in this session'),
+      icon: changesIcon,
+      args: CHANGES_ARGS,
+      onShow: (panel, { path }) => {
+        if (typeof path === 'string') {
+          panel.showFile(path);
+        }
       },
       create: () => {
         const model = new ChangesModel(runtime);
         const panel = new ChangesPanel(model, app.commands, languages);
         void followLayout(settings, panel);
-        return inTab(panel, 'changes', trans.__('Changes'));
+        return panel;
       }
     })
 });

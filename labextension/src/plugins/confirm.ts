@@ -7,6 +7,7 @@ import { WaitingNotifier } from '../confirm/notifier.js';
 import type { IVerdict } from '../events/api.js';
 import type { ICard } from '../events/card.js';
 import { CommandIDs } from '../ids.js';
+import { isRecord } from '../events/wire.js';
 import { TOAST } from '../notify.js';
 import { IOhRuntime, type IActivity } from '../tokens.js';
 import { trans } from '../translation.js';
@@ -31,6 +32,11 @@ const ARGS = eventArgs(
       default: false,
       description:
         'For an approval: the same, in all later sessions in this workspace.'
+    },
+    values: {
+      type: 'object',
+      default: {},
+      description: "Answers to an agent's question by field."
     }
   }
 );
@@ -56,7 +62,7 @@ function addCommands(app: JupyterFrontEnd, runtime: IOhRuntime): void {
     app.commands.addCommand(id, {
       label,
       caption,
-      describedBy: { args: ARGS },
+      describedBy: ARGS,
       isEnabled: () => (runtime.shown?.waiting.length ?? 0) > 0,
       execute: async args => {
         const events = runtime.shown;
@@ -78,6 +84,9 @@ function addCommands(app: JupyterFrontEnd, runtime: IOhRuntime): void {
         return decide(events, card, {
           approve,
           why,
+          values: isRecord(args.values)
+            ? (args.values as NonNullable<IVerdict['values']>)
+            : {},
           forSession: args.forSession === true,
           forWorkspace: args.forWorkspace === true
         });
@@ -86,13 +95,13 @@ function addCommands(app: JupyterFrontEnd, runtime: IOhRuntime): void {
   add(
     CommandIDs.approve,
     true,
-    trans.__('Approve the Pending Action'),
+    trans.__('Agent: Approve the Pending Action'),
     trans.__('Start the action that waits in this notebook')
   );
   add(
     CommandIDs.reject,
     false,
-    trans.__('Reject the Pending Action'),
+    trans.__('Agent: Reject the Pending Action'),
     trans.__('Do not run the action that waits in this notebook')
   );
 }

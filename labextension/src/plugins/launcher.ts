@@ -8,21 +8,20 @@ import { ohIcon } from '../log/icons.js';
 import { IOhRuntime } from '../tokens.js';
 import { trans } from '../translation.js';
 import {
+  argsOf,
   definePlugin,
+  followState,
   listCommands,
   NO_ARGS,
   notifyFailure
 } from './registration.js';
 
-const NEW_ARGS = {
-  type: 'object',
-  properties: {
-    cwd: {
-      type: 'string',
-      description: 'Folder of the notebook; by default, the root.'
-    }
+const NEW_ARGS = argsOf({
+  cwd: {
+    type: 'string',
+    description: 'Folder of the notebook; by default, the root.'
   }
-} as const;
+});
 
 /** Launcher card for notebooks with a runtime, and the command that loads one. */
 export const launcherPlugin = definePlugin({
@@ -58,17 +57,9 @@ function addLoad(app: JupyterFrontEnd, runtime: IOhRuntime): void {
       }
     }
   });
-  let wasMissing = false;
-  const onChanged = () => {
-    if (isMissing() !== wasMissing) {
-      wasMissing = !wasMissing;
-      app.commands.notifyCommandChanged(CommandIDs.load);
-    }
-  };
-  runtime.currentChanged.connect((_, events) => {
-    events?.changed.connect(onChanged);
-    onChanged();
-  });
+  followState(runtime, () =>
+    app.commands.notifyCommandChanged(CommandIDs.load)
+  );
 }
 
 function addNewNotebook(app: JupyterFrontEnd, runtime: IOhRuntime): void {
@@ -76,7 +67,7 @@ function addNewNotebook(app: JupyterFrontEnd, runtime: IOhRuntime): void {
     label: trans.__('Notebook with an Agent'),
     caption: trans.__('Create a notebook whose kernel you share with an agent'),
     icon: ohIcon,
-    describedBy: { args: NEW_ARGS },
+    describedBy: NEW_ARGS,
     execute: async ({ cwd }) => {
       const specs = app.serviceManager.kernelspecs.specs;
       const panel = (await app.commands.execute('notebook:create-new', {

@@ -139,37 +139,37 @@ function addCommands(
     });
   add(
     CommandIDs.reviewNext,
-    trans.__('Go to the Next Change'),
+    trans.__('Agent: Go to the Next Change'),
     trans.__('Show the next change of an agent in this document'),
     view => view.step(1)
   );
   add(
     CommandIDs.reviewPrevious,
-    trans.__('Go to the Previous Change'),
+    trans.__('Agent: Go to the Previous Change'),
     trans.__('Show the previous change of an agent in this document'),
     view => view.step(-1)
   );
   add(
     CommandIDs.reviewKeep,
-    trans.__('Keep the Change'),
+    trans.__('Agent: Keep the Change'),
     trans.__('Keep the change at the cursor, or those of the selected cell'),
     view => view.keep()
   );
   add(
     CommandIDs.reviewUndo,
-    trans.__('Undo the Change'),
+    trans.__('Agent: Undo the Change'),
     trans.__('Undo the change at the cursor, or those of the selected cell'),
     view => view.undo()
   );
   add(
     CommandIDs.reviewKeepAll,
-    trans.__('Keep All Changes'),
+    trans.__('Agent: Keep All Changes'),
     trans.__('Keep all changes of agents in this document'),
     view => view.document.keep(null)
   );
   add(
     CommandIDs.reviewUndoAll,
-    trans.__('Undo All Changes'),
+    trans.__('Agent: Undo All Changes'),
     trans.__('Undo all changes of agents in this document'),
     view => view.undoAll(null)
   );

@@ -20,11 +20,19 @@ import { RewindBody, type IChoice } from '../rewind/dialog.js';
 import { IOhRuntime } from '../tokens.js';
 import { trans } from '../translation.js';
 import {
+  argsOf,
   definePlugin,
+  labels,
   listCommands,
-  NO_ARGS,
   notifyFailure
 } from './registration.js';
+
+const REWIND_ARGS = argsOf({
+  checkpoint: {
+    type: 'integer',
+    description: 'Checkpoint to choose first; by default, the last turn.'
+  }
+});
 
 /** Undo of one or several turns of agents. */
 export const rewindPlugin = definePlugin({
@@ -36,19 +44,24 @@ export const rewindPlugin = definePlugin({
     const api = new CheckpointsApi(app.serviceManager.serverSettings);
     const current = () => runtime.current?.sessionContext.session?.kernel;
     app.commands.addCommand(CommandIDs.rewind, {
-      label: trans.__('Undo Agent Turns…'),
+      label: labels(trans.__('Undo turns…'), trans.__('Agent: Undo Turns…')),
       caption: trans.__(
         'Restore the files to their state before an agent’s turn'
       ),
-      describedBy: NO_ARGS,
+      describedBy: REWIND_ARGS,
       isEnabled: () => !!current(),
-      execute: async () => {
+      execute: async ({ checkpoint }) => {
         const kernel = current();
         if (!kernel) {
           return false;
         }
         try {
-          return await chooseAndRewind(api, kernel, languages);
+          return await chooseAndRewind(
+            api,
+            kernel,
+            languages,
+            typeof checkpoint === 'number' ? checkpoint : null
+          );
         } catch (error) {
           notifyFailure(error);
           return false;
@@ -63,7 +76,8 @@ export const rewindPlugin = definePlugin({
 async function chooseAndRewind(
   api: CheckpointsApi,
   kernel: Kernel.IKernelConnection,
-  languages: IEditorLanguageRegistry | null
+  languages: IEditorLanguageRegistry | null,
+  chosen: number | null
 ): Promise<boolean> {
   const checkpoints = await api.list(kernel.id);
   if (checkpoints.entries.length === 0) {
@@ -75,7 +89,7 @@ async function chooseAndRewind(
     );
     return false;
   }
-  const body = new RewindBody(checkpoints, {
+  const body = new RewindBody(checkpoints, chosen, {
     plan: ({ id, everything }) =>
       api.rewind(kernel.id, id, { everything, preview: true }),
     contents: (choice, change) => compare(kernel, choice, change),

@@ -9,9 +9,10 @@ import { definePlugin, notifyFailure } from './registration.js';
 export const runningPlugin = definePlugin({
   id: 'oh-jupyter:running',
   description: 'Lists the runtimes of all kernels, and what they started.',
-  requires: [IOhRuntime, INotebookTracker, IRunningSessionManagers],
-  optional: [],
+  requires: [IOhRuntime, INotebookTracker],
+  // A page of Notebook 7 has no such list.
+  optional: [IRunningSessionManagers],
   activate: (app, runtime, notebooks, managers) => {
-    managers.add(new RuntimesManager(app, notebooks, runtime, notifyFailure));
+    managers?.add(new RuntimesManager(app, notebooks, runtime, notifyFailure));
   }
 });

@@ -2,9 +2,10 @@ import { ILayoutRestorer } from '@jupyterlab/application';
 import { ICommandPalette, Notification } from '@jupyterlab/apputils';
 import { IFileBrowserFactory, type FileBrowser } from '@jupyterlab/filebrowser';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { PanelLayout } from '@lumino/widgets';
 
 import { CommandIDs } from '../ids.js';
-import { ohIcon } from '../log/icons.js';
+import { storeIcon } from '../log/icons.js';
 import { hasRuntime, serverKernels } from '../running/kernels.js';
 import { StoreApi } from '../store/api.js';
 import {
@@ -13,6 +14,7 @@ import {
   StorePanel
 } from '../store/browser.js';
 import { StoreDrive } from '../store/drive.js';
+import { EmptyStore } from '../store/empty.js';
 import { kernelFolder, parsePath } from '../store/paths.js';
 import { TOAST } from '../notify.js';
 import { IOhRuntime } from '../tokens.js';
@@ -57,6 +59,13 @@ export const storePlugin = definePlugin({
         () => void app.commands.execute(CommandIDs.showDeliveries),
         translator ?? nullTranslator
       );
+      const empty = new EmptyStore(
+        browser,
+        path => contents.localPath(path),
+        // Without a folder, JupyterLab would create it in the store.
+        () => void app.commands.execute(CommandIDs.newNotebook, { cwd: '/' })
+      );
+      (browser.layout as PanelLayout).addWidget(empty);
       const refresh = () => void browser.model.refresh();
       drive.fileChanged.connect(refresh);
       browser.disposed.connect(() => drive.fileChanged.disconnect(refresh));
@@ -85,9 +94,9 @@ export const storePlugin = definePlugin({
     app.shell.add(panel, 'left', { rank: 104, type: 'OpenHands' });
     restorer?.add(panel, STORE_BROWSER_ID);
     app.commands.addCommand(CommandIDs.showStore, {
-      label: trans.__('OpenHands Store'),
+      label: trans.__('Agent: Store'),
       caption: trans.__('Browse the files that a runtime keeps in its store'),
-      icon: ohIcon,
+      icon: storeIcon,
       describedBy: NO_ARGS,
       execute: () => app.shell.activateById(STORE_BROWSER_ID)
     });

@@ -1,7 +1,8 @@
 import { Widget } from '@lumino/widgets';
 
 import { trans } from '../translation.js';
-import { button, span } from './controls.js';
+import { button } from '../button.js';
+import { span } from './controls.js';
 import type { ReviewedDocument } from './document.js';
 
 /** Commands of the bar, which the document's view carries out. */

@@ -1,23 +1,4 @@
-/** Rows and buttons of a review, inside of cells and editors. */
-
-/** Make a button that leaves the focus where the person types. */
-export function button(
-  label: string,
-  title: string,
-  onClick: () => void
-): HTMLButtonElement {
-  const node = document.createElement('button');
-  node.className = 'oh-Review-button';
-  node.textContent = label;
-  node.title = title;
-  node.setAttribute('aria-label', title);
-  node.addEventListener('mousedown', event => event.preventDefault());
-  node.addEventListener('click', event => {
-    event.stopPropagation();
-    onClick();
-  });
-  return node;
-}
+/** Rows of a review, inside of cells and editors. */
 
 /** Make a text with a class. */
 export function span(className: string, text: string): HTMLSpanElement {

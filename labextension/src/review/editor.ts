@@ -9,7 +9,7 @@ import type { EditorView } from '@codemirror/view';
 import type { CodeMirrorEditor } from '@jupyterlab/codemirror';
 
 import { trans } from '../translation.js';
-import { button } from './controls.js';
+import { button } from '../button.js';
 import {
   changesBetween,
   DIFF_CONFIG,

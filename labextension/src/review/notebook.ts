@@ -3,7 +3,8 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 
 import { announce } from '../announce.js';
 import { trans } from '../translation.js';
-import { button, row, span } from './controls.js';
+import { button } from '../button.js';
+import { row, span } from './controls.js';
 import type { ReviewedDocument } from './document.js';
 import { EditorReview, hunkAt } from './editor.js';
 import { goTo } from './file.js';

@@ -2,28 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
 import { unifiedDiff } from './diff.js';
+import { FakeStorage } from '../testing.js';
 import { FILE_ID, type IStoredReview } from './model.js';
 import { ReviewStore } from './store.js';
-
-class Memory {
-  readonly items = new Map<string, string>();
-  isFull = false;
-
-  getItem(key: string): string | null {
-    return this.items.get(key) ?? null;
-  }
-
-  setItem(key: string, value: string): void {
-    if (this.isFull) {
-      throw new Error('QuotaExceededError');
-    }
-    this.items.set(key, value);
-  }
-
-  removeItem(key: string): void {
-    this.items.delete(key);
-  }
-}
 
 function review(outputs: unknown[]): IStoredReview {
   const cell = { cell_type: 'code', source: 'a', metadata: {}, outputs };
@@ -40,8 +21,8 @@ function review(outputs: unknown[]): IStoredReview {
 
 describe('ReviewStore', () => {
   it('keeps the review of each document until there is none', () => {
-    const memory = new Memory();
-    const store = new ReviewStore(memory as never, '/');
+    const memory = new FakeStorage();
+    const store = new ReviewStore(memory, '/');
     store.save('a.ipynb', review([]));
     assert.deepEqual(store.load('a.ipynb'), review([]));
     assert.equal(store.load('b.ipynb'), null);
@@ -50,8 +31,8 @@ describe('ReviewStore', () => {
   });
 
   it('leaves out large outputs, and what the browser does not take', () => {
-    const memory = new Memory();
-    const store = new ReviewStore(memory as never, '/');
+    const memory = new FakeStorage();
+    const store = new ReviewStore(memory, '/');
     store.save('a.ipynb', review(['x'.repeat(2_000_000)]));
     const deleted = store.load('a.ipynb')?.deleted['0'];
     assert.deepEqual([deleted?.source, deleted?.outputs], ['a', undefined]);

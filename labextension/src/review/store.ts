@@ -1,6 +1,5 @@
+import { PathStorage } from '../storage.js';
 import type { IStoredReview } from './model.js';
-
-const PREFIX = 'oh-jupyter:review:';
 
 /** Largest stored review, in characters: browsers limit all of a site's data. */
 const MAX_CHARS = 1_000_000;
@@ -8,33 +7,20 @@ const MAX_CHARS = 1_000_000;
 /** Reviews by the paths of their documents, which survive a reload of the page. */
 export class ReviewStore {
   /** @param scope - Distinguishes servers at one address. */
-  constructor(
-    private readonly _storage: Storage,
-    private readonly _scope: string
-  ) {}
+  constructor(storage: Storage, scope: string) {
+    this._texts = new PathStorage(storage, 'review', scope);
+  }
 
   load(path: string): IStoredReview | null {
-    const stored = this._storage.getItem(this._key(path));
+    const stored = this._texts.load(path);
     return stored === null ? null : (JSON.parse(stored) as IStoredReview);
   }
 
   save(path: string, review: IStoredReview | null): void {
-    const stored = review === null ? null : serialized(review);
-    if (stored === null) {
-      this._storage.removeItem(this._key(path));
-      return;
-    }
-    try {
-      this._storage.setItem(this._key(path), stored);
-    } catch {
-      // The browser's space is used up.
-      this._storage.removeItem(this._key(path));
-    }
+    this._texts.save(path, review === null ? null : serialized(review));
   }
 
-  private _key(path: string): string {
-    return `${PREFIX}${this._scope}:${path}`;
-  }
+  private readonly _texts: PathStorage;
 }
 
 /** Serialize a review, without the outputs of deleted cells if they are large. */

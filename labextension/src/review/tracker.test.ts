@@ -7,7 +7,7 @@ import { applyUpdate, encodeStateAsUpdate } from 'yjs';
 
 import { AgentActivity } from '../documents/agents.js';
 import { fileCell, mergeNotebook } from '../documents/cells.js';
-import { applyMerge, openCells, setText } from '../documents/live.js';
+import { applyMerge, openCells, setText } from '../documents/apply.js';
 import { FILE_ID } from './model.js';
 import { FileTracker, NotebookTracker } from './tracker.js';
 

@@ -2,7 +2,7 @@ import type { YFile, YNotebook } from '@jupyter/ydoc';
 import type { ICell } from '@jupyterlab/nbformat';
 
 import type { AgentActivity } from '../documents/agents.js';
-import { applyMerge, setText } from '../documents/live.js';
+import { applyMerge, setText } from '../documents/apply.js';
 import type { INotebookMerge } from '../documents/cells.js';
 import { FILE_ID, Review, type Author, type IReviewCell } from './model.js';
 import type { IAwareness } from './shared.js';

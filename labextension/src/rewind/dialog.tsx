@@ -31,11 +31,12 @@ export interface IPreviews {
 export class RewindBody extends ReactWidget {
   constructor(
     private readonly _checkpoints: ICheckpoints,
+    chosen: number | null,
     private readonly _previews: IPreviews
   ) {
     super();
     this._choice = {
-      id: proposed(this._checkpoints.entries)?.id ?? -1,
+      id: chosen ?? proposed(this._checkpoints.entries)?.id ?? -1,
       everything: false
     };
   }

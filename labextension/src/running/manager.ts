@@ -2,13 +2,19 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { IRunningSessions } from '@jupyterlab/running';
 import type { Kernel } from '@jupyterlab/services';
+import {
+  addIcon,
+  CommandToolbarButton,
+  terminalIcon
+} from '@jupyterlab/ui-components';
 import { Signal } from '@lumino/signaling';
 
 import { askKernel } from '../control/request.js';
 import { askOnControl } from '../events/control.js';
 import { SerialTask } from '../events/serial.js';
 import { isAction, type IEventMessage } from '../events/wire.js';
-import { agentIcon, ohIcon } from '../log/icons.js';
+import { CommandIDs } from '../ids.js';
+import { agentIcon, browserIcon, ohIcon } from '../log/icons.js';
 import type { IKernelEvents, IOhRuntime } from '../tokens.js';
 import { trans } from '../translation.js';
 import {
@@ -45,6 +51,14 @@ export class RuntimesManager implements IRunningSessions.IManager {
     this.shutdownAllConfirmationText = trans.__(
       'Are you sure you want to shut down all runtimes, with their shells, browsers and agents? The kernels keep running.'
     );
+    this.toolbarButtons = [
+      new CommandToolbarButton({
+        commands: this._app.commands,
+        id: CommandIDs.newNotebook,
+        icon: addIcon,
+        label: ''
+      })
+    ];
     this._notebooks.currentChanged.connect(this.refreshRunning, this);
     const { kernels, sessions } = this._app.serviceManager;
     kernels.runningChanged.connect(this._onKernels, this);
@@ -62,6 +76,8 @@ export class RuntimesManager implements IRunningSessions.IManager {
     follow();
   }
 
+  /** The next step if there is no runtime; JupyterLab has no place for a notice. */
+  readonly toolbarButtons: CommandToolbarButton[];
   readonly name: string;
   readonly shutdownLabel: string;
   readonly shutdownAllLabel: string;
@@ -111,9 +127,14 @@ export class RuntimesManager implements IRunningSessions.IManager {
       browser: trans.__('Browser %1', name),
       agent: trans.__('Agent %1', name)
     };
+    const icons = {
+      shell: terminalIcon,
+      browser: browserIcon,
+      agent: agentIcon
+    };
     const request = { op: 'end_resource', kind, name };
     return {
-      icon: () => (kind === 'agent' ? agentIcon : ohIcon),
+      icon: () => icons[kind],
       label: () => labels[kind],
       detail: () => detail,
       context: `oh-jupyter-${kind}`,

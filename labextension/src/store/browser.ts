@@ -9,7 +9,7 @@ import { refreshIcon } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import { StackedPanel } from '@lumino/widgets';
 
-import { ohIcon } from '../log/icons.js';
+import { deliveriesIcon, storeIcon } from '../log/icons.js';
 import { trans } from '../translation.js';
 import { DRIVE_NAME } from './drive.js';
 
@@ -30,7 +30,7 @@ export class StorePanel extends StackedPanel {
   ) {
     super();
     this.id = STORE_BROWSER_ID;
-    this.title.icon = ohIcon;
+    this.title.icon = storeIcon;
     this.title.caption = trans.__('OpenHands: files of the store');
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', trans.__('Files of the store'));
@@ -85,6 +85,7 @@ export function makeStoreBrowser(
   toolbar.addItem(
     'deliveries',
     new ToolbarButton({
+      icon: deliveriesIcon,
       label: trans.__('Deliveries'),
       onClick: onDeliveries,
       tooltip: trans.__('Show changes that the webhook has not delivered')

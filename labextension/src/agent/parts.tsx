@@ -15,16 +15,20 @@ const MARKS: Readonly<Record<string, string>> = {
   failed: '✗'
 };
 
-/** Prompt with the agent's text and tool calls. */
-export const TurnItem = React.memo(function TurnItem(props: {
-  turn: ITurn;
-  rendermime: IRenderMimeRegistry | null;
-}) {
-  const { turn, rendermime } = props;
-  const last = turn.parts.length - 1;
+/** Prompt of a turn, with the agent's plan and thoughts. */
+export function TurnStart({ turn }: { turn: ITurn }) {
   return (
-    <article className="oh-Turn">
+    <>
       <p className="oh-Turn-prompt">{turn.prompt}</p>
+      {turn.attachments.length > 0 && (
+        <ul className="oh-Chips" aria-label={trans.__('Context')}>
+          {turn.attachments.map(name => (
+            <li key={name} className="oh-Chip">
+              {name}
+            </li>
+          ))}
+        </ul>
+      )}
       {turn.notices.map(notice => (
         <p key={notice} className="oh-Note">
           {notice}
@@ -45,24 +49,12 @@ export const TurnItem = React.memo(function TurnItem(props: {
           ))}
         </ul>
       )}
-      {turn.parts.map((part, index) =>
-        typeof part === 'string' ? (
-          <Said
-            key={index}
-            text={part}
-            // Growing text is not typeset at every update.
-            rendermime={index < last || turn.stopReason ? rendermime : null}
-          />
-        ) : (
-          <Step key={index} step={part} />
-        )
-      )}
-      <Facts turn={turn} />
-    </article>
+    </>
   );
-});
+}
 
-function Step({ step }: { step: IStep }) {
+/** Use of a tool by an agent. */
+export function Step({ step }: { step: IStep }) {
   return (
     <details className={`oh-Step oh-mod-${step.status}`}>
       <summary>
@@ -91,8 +83,8 @@ function stepLabel(status: string): string {
   return labels[status] ?? status;
 }
 
-function Facts({ turn }: { turn: ITurn }) {
-  const steps = turn.parts.filter(part => typeof part !== 'string').length;
+/** Sum up a turn in one line, such as “2 files, 3 cells · $0.02”. */
+export function turnFacts(turn: ITurn, cells: number): string {
   const ends: Record<string, string> = {
     '': trans.__('working…'),
     end_turn: '',
@@ -100,28 +92,29 @@ function Facts({ turn }: { turn: ITurn }) {
     failed: trans.__('failed'),
     refusal: trans.__('refused')
   };
+  const files = turn.changedFiles.length;
+  const changes = [
+    files > 0 ? trans._n('%1 file changed', '%1 files changed', files) : '',
+    cells > 0 ? trans._n('%1 cell run', '%1 cells run', cells) : ''
+  ];
   const facts = [
-    turn.agent,
-    steps > 0 ? trans._n('%1 step', '%1 steps', steps) : '',
-    turn.changedFiles.length > 0
-      ? trans._n(
-          '%1 file changed',
-          '%1 files changed',
-          turn.changedFiles.length
-        )
-      : '',
+    changes.filter(Boolean).join(', '),
     turn.cost === null ? '' : priceLabel(turn.cost, turn.currency),
     ends[turn.stopReason] ?? turn.stopReason,
     turn.undone ? trans.__('undone') : ''
   ];
-  return <p className="oh-Turn-facts">{facts.filter(Boolean).join(' · ')}</p>;
+  return facts.filter(Boolean).join(' · ');
 }
 
 /** Text of an agent, as Markdown if possible. */
-function Said(props: { text: string; rendermime: IRenderMimeRegistry | null }) {
+export function AgentText(props: {
+  text: string;
+  rendermime: IRenderMimeRegistry | null;
+}) {
   const { text, rendermime } = props;
   const host = React.useRef<HTMLDivElement>(null);
-  React.useEffect(() => {
+  // A Lumino widget is disposed before its node leaves the document.
+  React.useLayoutEffect(() => {
     if (!rendermime || !host.current) {
       return;
     }
@@ -134,8 +127,8 @@ function Said(props: { text: string; rendermime: IRenderMimeRegistry | null }) {
     return () => renderer.dispose();
   }, [text, rendermime]);
   return rendermime ? (
-    <div className="oh-Said" ref={host} />
+    <div className="oh-AgentText" ref={host} />
   ) : (
-    <div className="oh-Said oh-mod-plain">{text}</div>
+    <div className="oh-AgentText oh-mod-plain">{text}</div>
   );
 }

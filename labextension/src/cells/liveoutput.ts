@@ -3,6 +3,7 @@ import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { KernelMessage } from '@jupyterlab/services';
 import { Widget, type PanelLayout } from '@lumino/widgets';
 
+import { panelOf } from './notebook.js';
 import type { EventRef } from '../events/card.js';
 import { progressOf, type IProgress } from '../events/progress.js';
 import { isAction, type IAction } from '../events/wire.js';
@@ -13,7 +14,7 @@ import { trans } from '../translation.js';
 const DELAY_MS = 300;
 
 /** Shows the output of a running magic below its cell; it is no output that the notebook keeps. */
-export class LiveCells {
+export class LiveOutputs {
   constructor(
     runtime: IOhRuntime,
     private readonly _notebooks: INotebookTracker
@@ -47,13 +48,11 @@ export class LiveCells {
 
   /** Find the cell that sent a request. */
   private _cell(events: IKernelEvents, request: string): Cell | undefined {
-    return this._notebooks
-      .find(panel => panel.sessionContext === events.sessionContext)
-      ?.content.widgets.find(
-        cell =>
-          'outputArea' in cell &&
-          (cell as ICodeCell).outputArea.future?.msg.header.msg_id === request
-      );
+    return panelOf(this._notebooks, events)?.content.widgets.find(
+      cell =>
+        'outputArea' in cell &&
+        (cell as ICodeCell).outputArea.future?.msg.header.msg_id === request
+    );
   }
 
   private async _show(

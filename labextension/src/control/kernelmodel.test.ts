@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import { Signal } from '@lumino/signaling';
 
 import type { IKernelEvents, IOhRuntime, RuntimeState } from '../tokens.js';
-import { KernelModel } from './model.js';
+import { KernelModel } from './kernelmodel.js';
 
 class Model extends KernelModel {
   protected async ask(): Promise<void> {

@@ -2,7 +2,7 @@ import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 
-import type { KernelModel } from './model.js';
+import type { KernelModel } from './kernelmodel.js';
 
 /** Tab that shows a model, which makes requests only while the tab is visible. */
 export abstract class KernelPanel<T extends KernelModel> extends ReactWidget {
