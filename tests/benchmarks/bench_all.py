@@ -13,52 +13,33 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from html import escape
+from contextlib import nullcontext, suppress
+from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import NamedTuple
 
 import bench_load
+import bench_rest
 import bench_shell
+import psutil
 from bench_editor import bare_edit
+from figure import IDLE_LOAD, Cost, Figure, busy_machine, cost, plot, table
 
 from oh_jupyter.browser.executable import find_executable
 from oh_jupyter.editor import FileEditor
-from oh_jupyter.errors import BrowserNotFoundError
+from oh_jupyter.editor.text.line_diff import changed_ranges
+from oh_jupyter.errors import BrowserNotFoundError, EditorError
 from oh_jupyter.events import CmdRunAction
 from oh_jupyter.shell import BashSession
 
 ROOT = Path(__file__).parents[2]
 TARGET = ROOT / "docs" / "figures"
 MIB = 1024 * 1024
-ROW_HEIGHT = 26
-
-
-class Figure(NamedTuple):
-    """A cost, what the machine itself needs, and what a peer needs; None if there is none."""
-
-    name: str
-    unit: str
-    ours: float
-    limit: float | None = None
-    limit_name: str = ""
-    peer: float | None = None
-    peer_name: str = ""
-
-
-def milliseconds(call: Callable[[], object], rounds: int) -> float:
-    call()
-    times = []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - began)
-    return statistics.median(times) * 1000
 
 
 def python_start(code: str) -> Callable[[], object]:
@@ -74,12 +55,12 @@ def package() -> Iterator[Figure]:
 
 
 def starting(rounds: int) -> Iterator[Figure]:
-    bare = milliseconds(python_start("pass"), rounds)
-    loaded = milliseconds(python_start("import oh_jupyter"), rounds)
+    bare = cost(python_start("pass"), rounds)
+    loaded = cost(python_start("import oh_jupyter"), rounds)
     peer = None
     if importlib.util.find_spec("browsergym"):
-        peer = milliseconds(python_start("import browsergym.core"), rounds)
-    yield Figure("import oh_jupyter", "ms", loaded, bare, "python -c pass", peer, "browsergym.core")
+        peer = cost(python_start("import browsergym.core"), rounds).time_ms
+    yield Figure.of("import oh_jupyter", loaded, bare, "python -c pass", peer, "browsergym.core")
     alone, loads = zip(*(bench_load.kernel_costs() for _ in range(rounds)), strict=True)
     kernel = bench_load.median(list(alone))
     load = bench_load.median([cost for cost in loads if cost is not None])
@@ -90,11 +71,11 @@ def starting(rounds: int) -> Iterator[Figure]:
 
 
 def shell(rounds: int, directory: str) -> Iterator[Figure]:
-    bare = bench_shell.bare_terminal() * 1000
-    peer = milliseconds(lambda: subprocess.run(["bash", "-c", "true"], check=True), rounds)
+    bare = Cost(bench_shell.bare_terminal() * 1000, 0)
+    peer = cost(lambda: subprocess.run(["bash", "-c", "true"], check=True), rounds).time_ms
     with BashSession(directory, env=bench_shell.ENV) as session:
-        ours = milliseconds(lambda: session.execute(CmdRunAction("true")), rounds * 10)
-    yield Figure("a command", "ms", ours, bare, "a bare terminal", peer, "subprocess")
+        ours = cost(lambda: session.execute(CmdRunAction("true")), rounds * 10)
+    yield Figure.of("a command", ours, bare, "a bare terminal", peer, "subprocess")
 
 
 def editing(rounds: int, directory: str) -> Iterator[Figure]:
@@ -109,11 +90,98 @@ def editing(rounds: int, directory: str) -> Iterator[Figure]:
         words.reverse()
 
     editor = FileEditor(workspace_root=directory)
-    ours = milliseconds(edit, rounds)
-    bare = milliseconds(
-        lambda: bare_edit(other, lambda text: text.replace("first", "other", 1)), rounds
+    ours = cost(edit, rounds)
+    bare = cost(lambda: bare_edit(other, lambda text: text.replace("first", "other", 1)), rounds)
+    yield Figure.of("an edit of 1 MiB", ours, bare, "read, replace, write, fsync")
+
+
+def many_edits(directory: str) -> Iterator[Figure]:
+    """A thousand small edits of a file, and a thousand undos."""
+    path, other = Path(directory, "many.txt"), Path(directory, "many_bare.txt")
+    for file in (path, other):
+        file.write_text("".join(f"line {number}\n" for number in range(1000)))
+    editor, edits, bare_edits = FileEditor(workspace_root=directory), count(), count()
+
+    def edit() -> None:
+        old = f"line {next(edits)}\n"
+        editor(command="str_replace", path=str(path), old_str=old, new_str=f"new {old}")
+
+    def edit_bare() -> None:
+        old = f"line {next(bare_edits)}\n"
+        bare_edit(other, lambda text: text.replace(old, f"new {old}", 1))
+
+    ours, bare = cost(edit, 999), cost(edit_bare, 999)
+    yield Figure.of("each of 1,000 small edits", ours, bare, "read, replace, write, fsync")
+    undone = cost(lambda: editor(command="undo_edit", path=str(path)), 999)
+    yield Figure.of("each of 1,000 undos", undone, bare, "read, replace, write, fsync")
+
+
+def reading(rounds: int, directory: str) -> Iterator[Figure]:
+    """A text that is not there, lines of a large file, a large directory."""
+    large = Path(directory, "large.txt")
+    large.write_text("".join(f"{number} words of a line of text\n" for number in range(300_000)))
+    editor = FileEditor(workspace_root=directory)
+
+    def replace_nothing() -> None:
+        with suppress(EditorError):
+            editor(command="str_replace", path=str(large), old_str="5 word of\nx", new_str="")
+
+    missing = cost(replace_nothing, rounds)
+    bare = cost(lambda: "5 word of\nx" in large.read_text(), rounds)
+    yield Figure.of("a replacement without a match, 9 MB", missing, bare, "read and search")
+    lines = {"command": "view", "path": str(large), "view_range": [200_000, 200_002]}
+    view = cost(lambda: editor(**lines), rounds)
+    sed = ["sed", "-n", "200000,200002p;200002q", str(large)]
+    bare = cost(lambda: subprocess.run(sed, stdout=subprocess.DEVNULL, check=True), rounds)
+    yield Figure.of("three lines of 9 MB", view, bare, "sed -n")
+    folder = Path(directory, "many")
+    folder.mkdir()
+    for number in range(10_000):
+        (folder / str(number)).touch()
+    view = cost(lambda: editor(command="view", path=str(folder)), rounds)
+    yield Figure.of(
+        "a directory of 10,000", view, cost(lambda: os.listdir(folder), rounds), "listdir"
     )
-    yield Figure("an edit of 1 MiB", "ms", ours, bare, "read, replace, write, fsync")
+
+
+def diffing(directory: str) -> Iterator[Figure]:
+    """A difference in each of a million lines."""
+    files = [Path(directory, name) for name in ("old.json", "new.json")]
+    for file, key in zip(files, ("value", "other"), strict=True):
+        file.write_text("".join(f'{{"id": {n}, "{key}": {n % 7}}}\n' for n in range(1_000_000)))
+    old, new = (file.read_text().splitlines() for file in files)
+    ours = cost(lambda: deque(changed_ranges(old, new), maxlen=0), 2)
+    command = ["diff", *map(str, files)]
+    bare = cost(lambda: subprocess.run(command, stdout=subprocess.DEVNULL), 2)
+    yield Figure.of("1,000,000 lines, all changed", ours, bare, "GNU diff")
+
+
+def over_rest(rounds: int, directory: str) -> Iterator[Figure]:
+    """Commands, cells and a megabyte over REST; memory of all processes."""
+    server, bare_kernel = bench_rest.Server(directory), bench_rest.BareKernel()
+    try:
+        run = partial(server.act, bench_rest.action("run", command="echo hi"))
+        run()
+        root = psutil.Process(server.process.pid)
+        tree = [root, *root.children(recursive=True)]
+        alive = cost(partial(server.get, "alive"), rounds * 10, tree)
+        yield Figure.of("run echo over REST", cost(run, rounds * 10, tree), alive, "GET alive")
+        cell = partial(server.act, bench_rest.action("run_ipython", code="1+1"))
+        bare = cost(bare_kernel.cell, rounds * 10)
+        yield Figure.of("1+1 over REST", cost(cell, rounds * 10, tree), bare, "a kernel's client")
+        path = f"{directory}/megabyte.txt"
+        body = {"content": bench_rest.MEGABYTE}
+        echo = cost(partial(server.post, f"{server.root}/echo", body), rounds, tree)
+        write = bench_rest.action("write", path=path, **body)
+        yield Figure.of("write 1 MB", cost(partial(server.act, write), rounds, tree), echo, "echo")
+        read = bench_rest.action("read", path=path)
+        yield Figure.of("read 1 MB", cost(partial(server.act, read), rounds, tree), echo, "echo")
+        view = bench_rest.action("read", path=path, start=500, end=550)
+        ours = cost(partial(server.act, view), rounds * 10, tree)
+        yield Figure.of("50 lines of 1 MB over REST", ours, alive, "GET alive")
+    finally:
+        server.stop()
+        bare_kernel.stop()
 
 
 def machine() -> str:
@@ -128,55 +196,25 @@ def machine() -> str:
     )
 
 
-def shown(value: float | None, unit: str) -> str:
-    return "" if value is None else f"{value:,.2f} {unit}".strip()
-
-
-def table(figures: list[Figure]) -> str:
-    rows = [("", "ours", "limit", "", "peer", "")]
-    rows += [
-        (
-            *(each.name, shown(each.ours, each.unit), shown(each.limit, each.unit)),
-            *(each.limit_name if each.limit is not None else "", shown(each.peer, each.unit)),
-            each.peer_name if each.peer is not None else "",
-        )
-        for each in figures
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(6)]
-    return "\n".join(
-        "  ".join(
-            text.rjust(width) if column in (1, 2, 4) else text.ljust(width)
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
-
-
-def plot(figures: list[Figure], title: str) -> str:
-    """Bars as SVG: how many times its limit each figure is."""
-    compared = [(each, each.ours / each.limit) for each in figures if each.limit]
-    longest = max(ratio for _, ratio in compared)
-    height = ROW_HEIGHT * (len(compared) + 2)
-    bars = [
-        f'<text x="4" y="{y + 13}">{escape(each.name)}</text>'
-        f'<rect x="180" y="{y}" width="{max(2, 320 * ratio / longest):.0f}" height="16"/>'
-        f'<text x="{188 + max(2, 320 * ratio / longest):.0f}" y="{y + 13}">'
-        f"{ratio:.2f} x {escape(each.limit_name)}</text>"
-        for y, (each, ratio) in zip(range(ROW_HEIGHT, height, ROW_HEIGHT), compared, strict=False)
-    ]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="760" height="{height}" '
-        'font-family="sans-serif" font-size="13" fill="#4477aa">'
-        f'{"".join(bars)}<text x="4" y="{height - 8}" font-size="11">{escape(title)}</text></svg>\n'
-    )
-
-
 def main() -> None:
     """Measure, print, and write table and plot."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--short", action="store_true", help="few rounds, and this table alone")
-    short = parser.parse_args().short
+    parser.add_argument("--busy", action="store_true", help="measure beside two busy processes")
+    options = parser.parse_args()
+    short, load = options.short, os.getloadavg()[0]
+    if load > IDLE_LOAD and not options.busy:
+        sys.exit(
+            f"The load is {load:.1f}, so no figure would mean anything. Wait until it is below "
+            f"{IDLE_LOAD}, or measure beside other work with --busy."
+        )
     rounds = 3 if short else 15
+    with busy_machine() if options.busy else nullcontext():
+        measure_all(rounds, short, " beside two busy processes" if options.busy else "")
+
+
+def measure_all(rounds: int, short: bool, condition: str) -> None:
+    """Measure and write table and plot; run the other benchmarks unless ``short``."""
     with tempfile.TemporaryDirectory() as directory:
         os.environ["FILE_STORE_PATH"] = f"{directory}/store"
         os.environ["XDG_STATE_HOME"] = f"{directory}/state"
@@ -185,12 +223,19 @@ def main() -> None:
             *starting(rounds),
             *shell(rounds, directory),
             *editing(rounds, directory),
+            *many_edits(directory),
+            *reading(rounds, directory),
+            *diffing(directory),
+            *over_rest(rounds, directory),
         ]
     TARGET.mkdir(parents=True, exist_ok=True)
-    found = f"{table(figures)}\n\n{machine()}\n"
-    print(found)
-    (TARGET / "table.txt").write_text(found, "utf-8")
-    (TARGET / "plot.svg").write_text(plot(figures, machine()), "utf-8")
+    title = machine() + condition
+    text = f"{table(figures)}\n\n{title}\n"
+    print(text)
+    name = "busy" if condition else "table"
+    (TARGET / f"{name}.txt").write_text(text, "utf-8")
+    if not condition:
+        (TARGET / "plot.svg").write_text(plot(figures, title), "utf-8")
     print(f"Written to {TARGET.relative_to(ROOT)}", flush=True)
     for script in [] if short else sorted(Path(__file__).parent.glob("bench_*.py")):
         if script != Path(__file__):
