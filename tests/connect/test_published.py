@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,26 @@ def test_the_plugin_brings_the_server_and_the_skill() -> None:
     assert (ROOT / listed["source"]).resolve() == PLUGIN
     assert listed["name"] == plugin["name"]
     assert listed["description"] == plugin["description"]
+
+
+def test_the_manifests_of_other_clients_are_generated() -> None:
+    subprocess.run(
+        [sys.executable, str(ROOT / "scripts/plugin-manifests"), "--check"], check=True, timeout=60
+    )
+    plugin = read(PLUGIN / ".claude-plugin" / "plugin.json")
+    codex = read(PLUGIN / ".codex-plugin" / "plugin.json")
+    portable = read(PLUGIN / "plugin.json")
+    assert codex["version"] == portable["version"] == __version__
+    assert [(PLUGIN / codex[part]).exists() for part in ("skills", "mcpServers")] == [True, True]
+    servers = read(PLUGIN / codex["mcpServers"])["mcpServers"]
+    assert servers == {
+        name: {"type": "stdio", **each} for name, each in plugin["mcpServers"].items()
+    }
+    (listed,) = read(ROOT / ".agents/plugins/marketplace.json")["plugins"]
+    assert (ROOT / listed["source"]["path"]).resolve() == PLUGIN
+    # Agent Plugins allows no other fields.
+    about = {"name", "version", "description", "author", "license", "keywords"}
+    assert portable.keys() == {"$schema", *about}
 
 
 def test_the_registry_is_told_what_is_released(capsys: pytest.CaptureFixture[str]) -> None:
