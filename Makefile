@@ -24,7 +24,7 @@ $(BIN)/python:
 	  { echo "Python could not create a virtual environment. On Debian: apt-get install python3-venv" >&2; exit 1; }
 
 # For users: the package as released, JupyterLab, and everything that the notebooks use.
-$(VENV)/.lab: $(BIN)/python pyproject.toml $(shell find oh_jupyter labextension/src labextension/style labextension/schema -type f -not -path '*/labextension/static/*' -not -name '*.pyc' -not -path 'oh_jupyter/labextension/*' 2>/dev/null)
+$(VENV)/.lab: $(BIN)/python pyproject.toml $(shell find oh_jupyter labextension/src labextension/style labextension/schema -type f -not -path '*/labextension/static/*' -not -name '*.pyc' -not -path 'oh_jupyter/labextension/*' -not -path 'oh_jupyter/mcp_tools/apps/*' 2>/dev/null)
 	@$(BIN)/python scripts/install ".[all]"
 	@touch $@
 
