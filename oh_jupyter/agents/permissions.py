@@ -55,9 +55,17 @@ def action_of(tool_call: ToolCallUpdate, title: str) -> Action:
     edits = _edits(tool_call)
     if edits:
         first = edits[0]
+        if first.old_text is None:
+            return FileEditAction(
+                first.path,
+                command="create",
+                file_text=first.new_text,
+                thought=title,
+                security_risk=high,
+            )
         return FileEditAction(
             first.path,
-            command="str_replace" if first.old_text is not None else "create",
+            command="str_replace",
             old_str=first.old_text,
             new_str=first.new_text,
             thought=title,
