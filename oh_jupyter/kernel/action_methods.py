@@ -85,6 +85,10 @@ class KernelHost(Protocol):
     def workspace_dir(self) -> str:
         """Directory of the workspace."""
 
+    @property
+    def notebook_file(self) -> str:
+        """Absolute path of the notebook, on the machine of its editor, or ""."""
+
     def agent_context(self) -> str:
         """Return the introduction that precedes an agent's first prompt."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from oh_jupyter.kernel.notebook_file import notebook_file
 from oh_jupyter.skills.folders import skill_folders
 
 MAX_NAMES = 50
@@ -17,7 +18,7 @@ MAX_SKILLS = 20
 
 def agent_context(shell: InteractiveShell, workspace: str) -> str:
     """Return names of notebook, variables and skill folders; an agent gets more with tools."""
-    notebook = PurePath(os.environ.get("JPY_SESSION_NAME", "")).name
+    notebook = PurePath(notebook_file(shell.user_ns)).name
     where = f"the notebook {notebook}" if notebook else "a notebook"
     hidden: Any = shell.user_ns_hidden
     names = [

@@ -189,6 +189,7 @@ class LoadedExtension:
         self._variables = CellVariables(self._shell, runtime.executor, cells.is_executing)
         cells.around = self._variables.around
         runtime.executor.turns.variables = self._variables
+        runtime.executor.turns.notebook_file = lambda: self.notebook_file
         runtime.executor.confirmations.lookup = self._shell.user_ns.get
         if self._kernel is not None:
             self._broadcast_events(runtime)
@@ -196,10 +197,12 @@ class LoadedExtension:
 
     def _broadcast_events(self, runtime: Runtime) -> None:
         from oh_jupyter.events.wire import to_wire
+        from oh_jupyter.kernel.cells.question_notices import QuestionNotices
         from oh_jupyter.kernel.control.broadcast import Broadcast, TurnBroadcast
 
         broadcast = Broadcast(self._kernel, self._generation)
         self._turns = TurnBroadcast(broadcast)
+        QuestionNotices(self._kernel, runtime.executor, lambda: self._cells.vscode_cell)
         runtime.executor.confirmations.on_decision(broadcast.send_decision)
         runtime.executor.turns.on_settled = broadcast.send_settled
 
@@ -260,6 +263,13 @@ class LoadedExtension:
     def workspace_dir(self) -> str:
         """Directory of the workspace."""
         return str(self._settings.workspace_dir)
+
+    @property
+    def notebook_file(self) -> str:
+        """Absolute path of the notebook, on the machine of its editor, or ""."""
+        from oh_jupyter.kernel.notebook_file import notebook_file
+
+        return notebook_file(self._shell.user_ns)
 
     def agent_context(self) -> str:
         """Return the introduction that precedes an agent's first prompt."""

@@ -69,6 +69,8 @@ class Turns:
         """Called after a rewind of all files."""
         self.variables: Variables | None = None
         """The kernel's variables, if they are within reach."""
+        self.notebook_file: Callable[[], str] = lambda: os.environ.get("JPY_SESSION_NAME", "")
+        """Returns the path of the kernel's notebook, or ""."""
         self._in_thread = in_thread
         self._workspace_dir = workspace_dir
         self._own_folders = own_folders
@@ -346,7 +348,7 @@ class Turns:
             lambda: self.checkpoints.begin(label, who=who, extra=extra)
         )
         await self._shell_states.save(turn.id)
-        self.work = AgentWork(os.environ.get("JPY_SESSION_NAME", ""), SETTLE_SECONDS)
+        self.work = AgentWork(self.notebook_file(), SETTLE_SECONDS)
         self._turn, self._session, self._cells = turn, session, 0
         self._part_of = extra.get("part_of", turn.id)
         self._clear_problem()

@@ -9,9 +9,12 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.getipython import get_ipython
+from IPython.display import display
 
+import oh_jupyter.kernel.display.html as html
 from oh_jupyter.errors import AnswerError, ConfirmationError
 from oh_jupyter.kernel.cells.main_thread import MainThreadCall, MainThreadWait
+from oh_jupyter.kernel.notebook_file import is_from_vscode
 from oh_jupyter.runtime.approvals import Scope
 from oh_jupyter.runtime.confirmation import Decision
 
@@ -31,6 +34,15 @@ NO = ("", "n", "no")
 PROMPT = "May {agent} do that? [y/N/session/always] "
 
 
+_asking: list[CellQuestions] = []
+"""Those that ask now, usually one."""
+
+
+def is_asking() -> bool:
+    """Return whether a cell that waits for an agent asks the person."""
+    return any(questions.has_input for questions in _asking)
+
+
 @contextmanager
 def asked_in_cell(executor: ActionExecutor, submit: Callable[..., Any]) -> Iterator[None]:
     """Ask the person in the current cell while it waits on the main thread."""
@@ -38,9 +50,11 @@ def asked_in_cell(executor: ActionExecutor, submit: Callable[..., Any]) -> Itera
         yield
         return
     questions = CellQuestions(executor, submit)
+    _asking.append(questions)
     try:
         yield
     finally:
+        _asking.remove(questions)
         questions.close()
 
 
@@ -54,7 +68,7 @@ class CellQuestions:
         self._confirmations = executor.confirmations
         self._submit = submit
         self._asked: tuple[int, MainThreadCall[None]] | None = None
-        self._has_no_input = False
+        self.has_input = True
         self._end = self._confirmations.on_question(self._update)
 
     def close(self) -> None:
@@ -72,7 +86,7 @@ class CellQuestions:
             if not call.future.done():
                 call.cancel()
         wait = MainThreadWait.current()
-        if not waiting or wait is None or self._has_no_input:
+        if not waiting or wait is None or not self.has_input:
             return
         id, pending = next(iter(waiting.items()))
         self._asked = (id, wait.call(lambda: self._ask(id, pending)))
@@ -82,7 +96,7 @@ class CellQuestions:
         try:
             decision = self._answer(pending) if pending.is_question else self._approval(pending)
         except (EOFError, RuntimeError, NotImplementedError):
-            self._has_no_input = True
+            self.has_input = False
             return
 
         async def decide() -> None:
@@ -121,8 +135,8 @@ class CellQuestions:
         diff = self._submit(self._executor.preview(pending.action)).result()
         question = "\n".join(filter(None, (pending.action.message, diff)))
         agent = pending.agent
-        if len(question) > MAX_PROMPT_CHARS:
-            print(question)  # the person must see what they approve
+        if self._has_short_prompts or len(question) > MAX_PROMPT_CHARS:
+            self._show(pending.action.message, diff)  # the person must see what they approve
             question = f"{agent or 'The agent'} asks to do the above."
         prompt = PROMPT.format(agent=agent or "the agent")
         answer = self._input(f"{question}\n({pending.reason}; {pending.terms})\n{prompt}")
@@ -130,6 +144,21 @@ class CellQuestions:
         scope = APPROVALS.get(text.lower())
         why = "" if text.lower() in NO or scope else text
         return Decision(scope is not None, "the notebook", why, scope or "once")
+
+    @property
+    def _has_short_prompts(self) -> bool:
+        """Whether the frontend shows prompts in one line, as VS Code does."""
+        return self._kernel is not None and is_from_vscode(self._kernel.get_parent("shell"))
+
+    def _show(self, message: str, diff: str) -> None:
+        """Show what an agent wants to do, as text or as HTML."""
+        text = "\n".join(filter(None, (message, diff)))
+        if self._kernel is None:
+            print(text)
+            return
+        parts = [html.heading(message), html.diff_block(diff)]
+        bundle = {"text/plain": text, "text/html": html.card(*parts)}
+        display(bundle, raw=True)
 
     def _input(self, prompt: str) -> str:
         if self._kernel is not None:

@@ -27,6 +27,7 @@ from oh_jupyter.kernel.cells.agent_outputs import (
 from oh_jupyter.kernel.cells.inline import next_number, run_inline
 from oh_jupyter.kernel.cells.live_output import followed
 from oh_jupyter.kernel.cells.main_thread import MainThreadWait, interrupt_main_thread
+from oh_jupyter.kernel.notebook_file import is_from_vscode
 from oh_jupyter.runtime.execution import current_execution
 from oh_jupyter.trace_context import in_environment, trace_variables
 
@@ -89,6 +90,11 @@ class ShellCells:
     def is_executing(self) -> bool:
         """Return whether the kernel executes a cell."""
         return self._guard is not None and self._guard.is_executing
+
+    @property
+    def vscode_cell(self) -> Mapping[str, Any] | None:
+        """The request of the person's last cell if it came from VS Code, or None."""
+        return None if self._guard is None else self._guard.vscode_cell
 
     @property
     def running_cell(self) -> RunningCell | None:
@@ -194,6 +200,8 @@ class _ExecutionGuard:
         self._lock = threading.Lock()
         self._executing = ""
         self.running: RunningCell | None = None
+        current = kernel.get_parent("shell")
+        self.vscode_cell = current if is_from_vscode(current) else None
         self._cancelled: set[str] = set()
         self.is_agents = False
         kernel.shell_handlers["execute_request"] = self._guarded
@@ -221,6 +229,8 @@ class _ExecutionGuard:
             cell_id = str(parent["metadata"].get("cellId") or "")
             running = RunningCell(content["code"], time.monotonic(), ours, cell_id)
             self.running = running
+            if not ours:
+                self.vscode_cell = parent if is_from_vscode(parent) else None
         shell = self._kernel.shell
         shell.execution_count = max(shell.execution_count, next_number(shell))
         try:

@@ -62,6 +62,12 @@ async def _table_rows(request: Request) -> Reply:
     return Reply(body=encode_json(await in_time(lambda: table_page(value, query))))
 
 
+@operation("notebook_file")
+async def _notebook_file(request: Request) -> Reply:
+    """Return the path of the notebook, on the machine of its editor, or ""."""
+    return Reply({"path": request.oh.host.notebook_file})
+
+
 @operation("running_cell")
 async def _running_cell(request: Request) -> Reply:
     """Return the cell that the kernel executes, with its output so far.

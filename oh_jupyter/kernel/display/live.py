@@ -26,26 +26,23 @@ UPDATE_INTERVAL_SECONDS = 0.2
 _ONE_MAGIC = re.compile(r"(\w+\s*=\s*)?%oh_")
 
 
-class _LiveDisplay:
-    """An output of the cell that created it."""
+class LiveDisplay:
+    """An output of a cell, which any thread may update."""
 
-    def __init__(self, shell: InteractiveShell) -> None:
+    def __init__(self, kernel: Any, cell: Any) -> None:
+        """Make it for the request that executes a cell; None of both without a kernel."""
         self._display_id = uuid.uuid4().hex
-        self._kernel: Any = getattr(shell, "kernel", None)
+        self._kernel: Any = kernel
         self.shown = False
-        self._parent: Any = None
-        self.watched = False
-        # Captured outputs cannot be updated.
-        self._live = type(shell.display_pub).__name__ == "ZMQDisplayPublisher"
-        if self._live and self._kernel is not None:
+        self._parent: Any = cell
+        if kernel is not None:
             from jupyter_client.session import Session
 
-            self._parent = self._kernel.get_parent()
-            session = self._kernel.session
+            session = kernel.session
             self._session = Session(key=session.key, signature_scheme=session.signature_scheme)
-            self.watched = self._parent.get("content", {}).get("allow_stdin", False)
 
-    def _show(self, data: dict[str, Any]) -> None:
+    def show(self, data: dict[str, Any]) -> None:
+        """Show a MIME bundle in place of the last one."""
         kind = "update_display_data" if self.shown else "display_data"
         self.shown = True
         transient = {"display_id": self._display_id}
@@ -60,7 +57,7 @@ class _LiveDisplay:
             self._send("clear_output", {"wait": False})
             self.shown = False
         else:
-            self._show({})
+            self.show({})
 
     def _send(self, kind: str, content: dict[str, Any]) -> None:
         self._session.send(
@@ -68,7 +65,19 @@ class _LiveDisplay:
         )
 
 
-class _Notice(_LiveDisplay):
+class _RunningCellDisplay(LiveDisplay):
+    """An output of the running cell."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        kernel: Any = getattr(shell, "kernel", None)
+        # Captured outputs cannot be updated.
+        self._live = type(shell.display_pub).__name__ == "ZMQDisplayPublisher"
+        super().__init__(kernel, None if kernel is None else kernel.get_parent())
+        content = (self._parent or {}).get("content", {})
+        self.watched = self._live and content.get("allow_stdin", False)
+
+
+class _Notice(_RunningCellDisplay):
     """A line for a person at the frontend, which must be able to ask for input."""
 
     def __init__(self, shell: InteractiveShell, text: str) -> None:
@@ -86,7 +95,7 @@ class _Notice(_LiveDisplay):
     def _appear(self) -> None:
         with self._lock:
             if not self._ended:
-                self._show({"text/plain": self._text})
+                self.show({"text/plain": self._text})
 
     def end(self) -> None:
         """Remove the line."""
@@ -109,7 +118,7 @@ def notice(shell: InteractiveShell, text: str) -> Iterator[_Notice]:
         line.end()
 
 
-class LiveTurn(_LiveDisplay):
+class LiveTurn(_RunningCellDisplay):
     """Shows a running turn; a terminal, which cannot update, prints new text."""
 
     def __init__(self, shell: InteractiveShell) -> None:
@@ -122,7 +131,7 @@ class LiveTurn(_LiveDisplay):
     def announce(self, text: str) -> None:
         """Show a line until the turn has content."""
         if self.watched:
-            self._show({"text/plain": text})
+            self.show({"text/plain": text})
 
     def update(self, turn: AgentTurn) -> None:
         """Show new content, from any thread, at a limited rate."""
@@ -131,14 +140,14 @@ class LiveTurn(_LiveDisplay):
             self._print(turn.text)
         elif self._live and time.monotonic() - self._updated >= UPDATE_INTERVAL_SECONDS:
             self._updated = time.monotonic()
-            self._show(turn_bundle(turn))
+            self.show(turn_bundle(turn))
 
     def finish(self, turn: AgentTurn) -> None:
         """Show the complete turn, on the main thread."""
         if self._kernel is None:
             self._print(turn.text + "\n")
         elif self.shown:
-            self._show(turn_bundle(turn))
+            self.show(turn_bundle(turn))
         else:
             display(turn_bundle(turn), raw=True)
 
@@ -152,7 +161,7 @@ class LiveTurn(_LiveDisplay):
         if self._kernel is None:
             self._print(bundle["text/plain"] + "\n")
         elif self._live:
-            self._show(bundle)
+            self.show(bundle)
 
     def _print(self, text: str) -> None:
         sys.stdout.write(text[self._printed :])

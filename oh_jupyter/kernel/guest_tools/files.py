@@ -12,12 +12,11 @@ from typing import Any, cast
 from oh_jupyter.edit_lock import held_by_saver
 from oh_jupyter.editor.files.atomic_write import Fingerprint, fingerprint_of, read, replace
 from oh_jupyter.errors import FileChangedError, KernelNotFoundError
+from oh_jupyter.kernel.notebook_file import notebook_file
 from oh_jupyter.mcp_tools.cells import Cell
 from oh_jupyter.mcp_tools.notebooks import Change, Document, FileDocument, Notebooks, OpenNotebook
 
 LOCK_TIMEOUT_SECONDS = 10.0
-VSCODE_NOTEBOOK = "__vsc_ipynb_file__"
-"""Variable with the path of the notebook in kernels of VS Code."""
 
 
 class OwnNotebooks(Notebooks):
@@ -38,14 +37,12 @@ class OwnNotebooks(Notebooks):
 
     async def open_ones(self) -> list[OpenNotebook]:
         """Return the notebook of this kernel, if it is known."""
-        session = os.environ.get("JPY_SESSION_NAME", "")
-        for name in (self._variables.get(VSCODE_NOTEBOOK), session):
-            path = Path(self._workspace, str(name or "."))
-            if path.suffix == ".ipynb" and path.is_file():
-                state = "busy" if self._is_busy() else "idle"
-                shown = os.path.relpath(path, self._workspace)
-                return [OpenNotebook(shown, self._kernel_id, "this kernel", state)]
-        return []
+        path = Path(notebook_file(self._variables, self._workspace))
+        if path.suffix != ".ipynb" or not path.is_file():
+            return []
+        state = "busy" if self._is_busy() else "idle"
+        shown = os.path.relpath(path, self._workspace)
+        return [OpenNotebook(shown, self._kernel_id, "this kernel", state)]
 
     def unopened(self, path: str) -> OpenNotebook:
         """Return a notebook whose cells run in this kernel."""
