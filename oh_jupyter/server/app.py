@@ -153,7 +153,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
                 server,
                 router,
                 activity.touch,
-                ServerNotebooks(server, shared_documents),
+                ServerNotebooks(server, router, shared_documents),
                 unsaved,
                 list_skills=self.mcp_skills,
                 approval_by_client=self.approval_by_client,

@@ -47,9 +47,11 @@ from oh_jupyter.errors import (
 )
 from oh_jupyter.events.json import parse_json
 from oh_jupyter.events.scopes import missing_scope
+from oh_jupyter.mcp_tools.notebooks import OpenNotebook
 from oh_jupyter.server.handlers.token_access import authorizer_of, identity_of, refusal
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.links import KernelLink, KernelTransfer
+from oh_jupyter.server.open_notebooks import open_notebooks
 from oh_jupyter.server.state import ServerState, state_of
 from oh_jupyter.server.tokens import PREFIX, ScopedToken
 
@@ -308,13 +310,18 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         """
         if not self.only_notebook:
             return kernel_id
-        for session in await self.session_manager.list_sessions():
-            own = (session.get("kernel") or {}).get("id")
-            if session.get("path") == self.only_notebook and own and kernel_id in (None, own):
-                return str(own)
+        for notebook in await self.open_notebooks():
+            own = notebook.kernel_id
+            if notebook.path == self.only_notebook and kernel_id in (None, own):
+                return own
         raise web.HTTPError(
             403, f"The token allows only the kernel of {self.only_notebook}, which must be open"
         )
+
+    async def open_notebooks(self) -> list[OpenNotebook]:
+        """Return the notebooks that have a kernel."""
+        root = getattr(self.contents_manager, "root_dir", "")
+        return await open_notebooks(self.session_manager, self.state.router, root)
 
     async def check_kernel(self, kernel_id: str | None) -> None:
         """Raise 403 unless the user may execute code in this kernel; everybody may in None."""

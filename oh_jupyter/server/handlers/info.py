@@ -6,7 +6,6 @@ import asyncio
 import time
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -38,14 +37,8 @@ async def _check(handler: OhHandler, kernel_id: str | None) -> None:
 @server_routes.add("GET /notebooks", ("read", "sessions"), "listNotebooks")
 async def notebooks(handler: OhHandler) -> None:
     """List path and kernel of each open notebook; one without a kernel is not open."""
-    sessions: Any = handler.session_manager
-    handler.finish_json(
-        [
-            {"path": session["path"], "kernel_id": session["kernel"]["id"]}
-            for session in await sessions.list_sessions()
-            if session.get("kernel") and session.get("path") and session["type"] == "notebook"
-        ]
-    )
+    notebooks = await handler.open_notebooks()
+    handler.finish_json([{"path": each.path, "kernel_id": each.kernel_id} for each in notebooks])
 
 
 @routes.add("GET /server_info", READ_ACTIONS, "serverInfo")

@@ -15,6 +15,8 @@ from oh_jupyter.mcp_tools.cells import Cell, Reference, converted, position, sam
 from oh_jupyter.mcp_tools.notebooks import Change, Document, FileDocument, Notebooks, OpenNotebook
 from oh_jupyter.server.collaboration import SharedDocuments, sign
 from oh_jupyter.server.http_errors import reason_of
+from oh_jupyter.server.open_notebooks import open_notebooks
+from oh_jupyter.server.router import Router
 from oh_jupyter.server.saves import OrderedSaves
 from oh_jupyter.server.unsaved import DOCUMENTS_EVENT
 
@@ -22,24 +24,17 @@ from oh_jupyter.server.unsaved import DOCUMENTS_EVENT
 class ServerNotebooks(Notebooks):
     """The notebooks of a server."""
 
-    def __init__(self, serverapp: Any, shared_documents: SharedDocuments) -> None:
+    def __init__(self, serverapp: Any, router: Router, shared_documents: SharedDocuments) -> None:
         super().__init__()
         self._serverapp = serverapp
+        self._router = router
         self._shared_documents = shared_documents
 
     async def open_ones(self) -> list[OpenNotebook]:
         """Return the notebooks that have a session."""
-        return [
-            OpenNotebook(
-                str(session.get("path", "")),
-                kernel.get("id"),
-                str(kernel.get("name", "")),
-                str(kernel.get("execution_state", "")),
-            )
-            for session in await self._serverapp.session_manager.list_sessions()
-            for kernel in [session.get("kernel") or {}]
-            if session.get("type", "notebook") == "notebook"
-        ]
+        server = self._serverapp
+        root = getattr(server.contents_manager, "root_dir", "")
+        return await open_notebooks(server.session_manager, self._router, root)
 
     async def start(self, path: str, kernel_name: str | None) -> str:
         """Open or create a notebook with a kernel, see ``Notebooks``."""
@@ -104,7 +99,8 @@ class StoredDocument(FileDocument):
         except web.HTTPError as error:
             raise KernelNotFoundError(
                 f"There is no readable notebook {self.path!r}: {reason_of(error)}. list_notebooks "
-                "shows the open ones; other paths are relative to the server's root"
+                "shows the open ones; other paths are relative to the server's root. An open one "
+                "without a file is edited on another machine: run_ipython works on its variables"
             ) from error
         return model
 
