@@ -14,7 +14,10 @@ from oh_jupyter.errors import KernelNotFoundError, OhJupyterError, ServerError, 
 from oh_jupyter.server_notes import server_notes
 
 PROBE_SECONDS = 5.0  # timeout for the list of a server's open notebooks
-NOT_RUNNING = "No Jupyter server is running here. Start one with: jupyter lab"
+NOT_RUNNING = (
+    "No Jupyter server is running here. Start one with: jupyter lab. VS Code's local kernels have "
+    "none: choose the server there with Select Kernel > Existing Jupyter Server"
+)
 
 
 @dataclass(frozen=True)

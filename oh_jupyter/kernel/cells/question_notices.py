@@ -79,7 +79,7 @@ def question_bundle(id: int, pending: PendingAction, diff: str) -> dict[str, Any
         html.heading(title),
         html.output_block(message),
         html.diff_block(diff),
-        html.heading("In a new cell, or oh-jupyter confirm in a terminal:"),
+        html.heading("In a new cell:"),
         html.output_block(lines),
     )
     return {"text/plain": text, "text/html": html.card(*parts, tone="dry-run")}
