@@ -99,11 +99,12 @@ MAY_IMPORT = {
     },
     "client": BASE | {"events", "config", "process"},
     "adapters": BASE | {"events", "client"},
+    "hub": BASE,
     "connect": BASE | {"events", "config", "server", "client"},
     "doctor": LOW | ROOMS | {"agents", "runtime", "vulnerabilities"},
     "cli": BASE
     | {"boxed_kernel", "sandbox", "browser", "server", "client", "connect", "config", "doctor"}
-    | {"events", "evaluation"},
+    | {"events", "evaluation", "hub"},
     "testing": BASE | {"cells", "storage"},
     "__init__": BASE | {"kernel", "server"},
 }
@@ -111,7 +112,7 @@ JUPYTER = {"IPython", "ipykernel", "tornado", "traitlets", "jupyter_client", "ju
 # Plugins run cells in kernels of their own; what they need for that is no part of the kernel.
 MAY_BE_A_CLIENT = {"cells", "plugins", "testing"}
 MCP_SDK = {"mcp", "mcp_types", "httpx2"}
-MAY_USE_JUPYTER = {"boxed_kernel", "traits", "kernel", "server", "__init__", "cli", "doctor"}
+MAY_USE_JUPYTER = {"boxed_kernel", "traits", "kernel", "server", "hub", "__init__", "cli", "doctor"}
 SOURCES = sorted(
     path for path in PACKAGE.rglob("*.py") if "labextension" not in path.relative_to(PACKAGE).parts
 )
