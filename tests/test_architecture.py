@@ -118,10 +118,6 @@ SOURCES = sorted(
 )
 
 
-CIRCULAR_FOR_TYPE_CHECKERS = {"kernel", "server"}
-"""Rooms in which imports for type checkers still run in circles."""
-
-
 def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
@@ -218,7 +214,7 @@ def parts_of_a_room(room: str) -> dict[tuple[str, ...], set[tuple[str, ...]]]:
         if parts[0] != room or parts == (room, "__init__"):
             continue
         found = graph.setdefault(part_of(parts), set())
-        for name in imported(path, for_type_checkers=room not in CIRCULAR_FOR_TYPE_CHECKERS):
+        for name in imported(path, for_type_checkers=True):
             target = tuple(name.split(".")[1:])
             if len(target) > 1 and target[0] == room and (PACKAGE / room / target[1]).exists():
                 found.add(part_of(target))
@@ -235,12 +231,7 @@ def test_the_parts_of_a_room_import_downward(room: str) -> None:
     TopologicalSorter(parts_of_a_room(room)).prepare()
 
 
-@pytest.mark.parametrize(
-    "room",
-    sorted(
-        {path.parent.name for path in PACKAGE.glob("*/__init__.py")} - CIRCULAR_FOR_TYPE_CHECKERS
-    ),
-)
+@pytest.mark.parametrize("room", sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py")))
 def test_the_modules_of_a_room_import_downward(room: str) -> None:
     modules = {
         ".".join(("oh_jupyter", *path.relative_to(PACKAGE).with_suffix("").parts)): path
