@@ -265,6 +265,11 @@ def _add_hub(commands: Any) -> None:
         metavar="URL",
         help="address of the hub's proxy for this service, where it differs from the public one",
     )
+    hub.add_argument(
+        "--no-client-documents",
+        action="store_true",
+        help="do not fetch documents that describe clients: they register instead",
+    )
 
 
 def _serve_hub(options: argparse.Namespace) -> int:
@@ -276,6 +281,7 @@ def _serve_hub(options: argparse.Namespace) -> int:
         public_url=options.public_url,
         servers_url=options.servers_url,
         database=options.database,
+        has_client_documents=not options.no_client_documents,
     )
     return run(settings)
 

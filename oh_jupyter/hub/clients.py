@@ -91,6 +91,22 @@ def is_usable_redirect(uri: str) -> bool:
     return bool(parts.scheme) and parts.scheme not in FORBIDDEN_SCHEMES
 
 
+def checked_redirects(uris: Any) -> list[str]:
+    """Return the redirect addresses of a client's metadata, or raise AuthorizationError."""
+    if not isinstance(uris, list) or not 0 < len(uris) <= MAX_REDIRECTS:
+        raise AuthorizationError(
+            "invalid_redirect_uri", f"redirect_uris must list 1 to {MAX_REDIRECTS} addresses."
+        )
+    for uri in uris:
+        if not isinstance(uri, str) or not is_usable_redirect(uri):
+            raise AuthorizationError(
+                "invalid_redirect_uri",
+                f"{uri!r} is no usable redirect address: use https, http on localhost, or a "
+                "scheme of your own program, without a fragment.",
+            )
+    return uris
+
+
 class ClientRegistry:
     """Registration and lookup of clients with a key (RFC 7591)."""
 
@@ -102,18 +118,7 @@ class ClientRegistry:
         """Return a new client and the response to it, or raise AuthorizationError."""
         if not isinstance(metadata, dict):
             raise AuthorizationError("invalid_client_metadata", "The body must be a JSON object.")
-        uris = metadata.get("redirect_uris")
-        if not isinstance(uris, list) or not 0 < len(uris) <= MAX_REDIRECTS:
-            raise AuthorizationError(
-                "invalid_redirect_uri", f"redirect_uris must list 1 to {MAX_REDIRECTS} addresses."
-            )
-        for uri in uris:
-            if not isinstance(uri, str) or not is_usable_redirect(uri):
-                raise AuthorizationError(
-                    "invalid_redirect_uri",
-                    f"{uri!r} is no usable redirect address: use https, http on localhost, or a "
-                    "scheme of your own program, without a fragment.",
-                )
+        uris = checked_redirects(metadata.get("redirect_uris"))
         for field, required in (
             ("grant_types", "authorization_code"),
             ("response_types", "code"),

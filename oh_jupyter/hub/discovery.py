@@ -41,7 +41,7 @@ class Addresses:
             "resource_name": "Jupyter notebooks of a hub",
         }
 
-    def describe_issuer(self) -> dict[str, Any]:
+    def describe_issuer(self, *, has_documents: bool) -> dict[str, Any]:
         """Return the metadata of the authorization server."""
         return {
             "issuer": self.issuer,
@@ -57,6 +57,7 @@ class Addresses:
             "revocation_endpoint_auth_methods_supported": ["none"],
             "code_challenge_methods_supported": ["S256"],
             "authorization_response_iss_parameter_supported": True,
+            "client_id_metadata_document_supported": has_documents,
             # OpenID Connect requires these; there are no ID tokens, and so no keys.
             "jwks_uri": f"{self.issuer}/jwks",
             "subject_types_supported": ["public"],

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 from tornado import web
 
 from oh_jupyter.errors import AuthorizationError, OhJupyterError
-from oh_jupyter.hub.clients import OAuthClient, is_loopback
+from oh_jupyter.hub.clients import is_loopback
 from oh_jupyter.hub.grants import ReusedCodeError
 from oh_jupyter.hub.pages import SECURITY_HEADERS, consent_page, error_page, front_page
 from oh_jupyter.hub.state import ServiceState
@@ -85,7 +85,8 @@ class IssuerMetadata(Endpoint):
 
     def get(self) -> None:
         """Send it."""
-        self.finish(self.state.addresses.describe_issuer())
+        has_documents = self.state.settings.has_client_documents
+        self.finish(self.state.addresses.describe_issuer(has_documents=has_documents))
 
 
 class ResourceMetadata(Endpoint):
@@ -132,14 +133,14 @@ class Tokens(Endpoint):
     def post(self) -> None:
         """Exchange a code or a refresh token."""
         params = self.params(self.request.body_arguments)
-        client = self.state.clients.find(params.get("client_id", ""))
+        client_id = self.state.client_id(params.get("client_id", ""))
         kind = params.get("grant_type", "")
         if kind == "authorization_code":
-            response = self._redeem(client, params)
+            response = self._redeem(client_id, params)
         elif kind == "refresh_token":
             resource = self.state.grants.resource_of(params) if "resource" in params else None
             token = params.get("refresh_token", "")
-            response = self.state.tokens.refresh(client.id, token, resource)
+            response = self.state.tokens.refresh(client_id, token, resource)
         elif kind:
             raise AuthorizationError("unsupported_grant_type", f"{kind} is not supported.")
         else:
@@ -147,13 +148,13 @@ class Tokens(Endpoint):
         self.set_header("Pragma", "no-cache")
         self.finish(response)
 
-    def _redeem(self, client: OAuthClient, params: Mapping[str, str]) -> dict[str, Any]:
+    def _redeem(self, client_id: str, params: Mapping[str, str]) -> dict[str, Any]:
         try:
-            request, grant = self.state.grants.redeem(client.id, params)
+            request, grant = self.state.grants.redeem(client_id, params)
         except ReusedCodeError as error:
             self.state.tokens.revoke_family(error.family)
             raise
-        family, response = self.state.tokens.issue(client.id, request.resource, grant)
+        family, response = self.state.tokens.issue(client_id, request.resource, grant)
         self.state.grants.redeemed(params["code"], family)
         return response
 
@@ -166,10 +167,10 @@ class Revocation(Endpoint):
     def post(self) -> None:
         """Revoke a token with all tokens of its authorization."""
         params = self.params(self.request.body_arguments)
-        client = self.state.clients.find(params.get("client_id", ""))
+        client_id = self.state.client_id(params.get("client_id", ""))
         if "token" not in params:
             raise AuthorizationError("invalid_request", "token is missing.")
-        self.state.tokens.revoke(client.id, params["token"])
+        self.state.tokens.revoke(client_id, params["token"])
 
 
 class Page(Endpoint):
@@ -233,10 +234,10 @@ class FrontPage(Page):
 class Authorization(Page):
     """The authorization endpoint."""
 
-    def get(self) -> None:
+    async def get(self) -> None:
         """Check a client's request, and send its person to the hub's log-in."""
         params = self.params(self.request.query_arguments)
-        client = self.state.clients.find(params.get("client_id", ""))
+        client = await self.state.client(params.get("client_id", ""))
         redirect_uri = params.get("redirect_uri", "")
         if not client.allows(redirect_uri):
             raise AuthorizationError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from html import escape
 from urllib.parse import urlsplit
 
+from oh_jupyter.hub.client_documents import is_document_address
 from oh_jupyter.hub.clients import is_loopback
 from oh_jupyter.hub.grants import PendingRequest
 
@@ -49,7 +50,8 @@ def consent_page(request: PendingRequest, key: str, action: str) -> str:
         "Connect to your Jupyter servers?",
         f"""<p><strong>{escape(name)}</strong> wants to use your Jupyter servers on this hub as
 <strong>{escape(user)}</strong>: run code, read and change files and notebooks.</p>
-<p>The name is what the client says about itself. Your decision is sent to
+<p>The name is what the client says about itself{_origin(request.client.id)}. Your decision
+is sent to
 {_destination(request.redirect_uri)}. Allow it only if you have just started to connect this
 client.</p>
 <p>Address: <code>{escape(request.resource)}</code></p>
@@ -60,6 +62,13 @@ client.</p>
 </form>
 <p>To end it later, revoke this service on the hub's page <em>Token</em>.</p>""",
     )
+
+
+def _origin(id: str) -> str:
+    """Return the site that vouches for a client, for a person."""
+    if not is_document_address(id):
+        return ""
+    return f", at <strong>{escape(urlsplit(id).netloc)}</strong>"
 
 
 def _destination(uri: str) -> str:

@@ -27,6 +27,7 @@ class HubSettings:
         host: Address to listen on, "" for all interfaces.
         port: Port to listen on.
         database: File of the tokens.
+        has_client_documents: Whether clients may be known by a document, which is fetched.
     """
 
     base: str
@@ -40,6 +41,7 @@ class HubSettings:
     host: str
     port: int
     database: Path
+    has_client_documents: bool = True
 
 
 def hub_settings(
@@ -48,6 +50,7 @@ def hub_settings(
     public_url: str | None,
     servers_url: str | None,
     database: Path,
+    has_client_documents: bool = True,
 ) -> HubSettings:
     """Return the settings of a service that a hub has started, or raise ConfigError."""
 
@@ -85,6 +88,7 @@ def hub_settings(
         host=listen.hostname if listen.hostname in LOOPBACK else "",
         port=listen.port or 80,
         database=database,
+        has_client_documents=has_client_documents,
     )
 
 

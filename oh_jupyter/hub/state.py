@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oh_jupyter.hub.clients import ClientRegistry
+from oh_jupyter.hub.client_documents import ClientDocuments, is_document_address
+from oh_jupyter.hub.clients import ClientRegistry, OAuthClient
 from oh_jupyter.hub.discovery import Addresses
 from oh_jupyter.hub.grants import Grants
 from oh_jupyter.hub.hub_client import HubClient
@@ -22,6 +23,21 @@ class ServiceState:
     grants: Grants
     tokens: TokenStore
     hub: HubClient
+    documents: ClientDocuments
+
+    async def client(self, id: str) -> OAuthClient:
+        """Return the client with an id, or raise AuthorizationError."""
+        return await self.documents.find(id) if self._is_document(id) else self.clients.find(id)
+
+    def client_id(self, id: str) -> str:
+        """Return the id of a client that has a code or token, or raise AuthorizationError.
+
+        The code or token is bound to it, so that its document need not be fetched.
+        """
+        return id if self._is_document(id) else self.clients.find(id).id
+
+    def _is_document(self, id: str) -> bool:
+        return self.settings.has_client_documents and is_document_address(id)
 
 
 def open_state(settings: HubSettings) -> ServiceState:
@@ -35,4 +51,5 @@ def open_state(settings: HubSettings) -> ServiceState:
         Grants(addresses.resource),
         tokens,
         HubClient(settings.api_url, settings.client_id, settings.api_token, settings.redirect_uri),
+        ClientDocuments(),
     )

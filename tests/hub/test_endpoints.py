@@ -126,6 +126,13 @@ def test_an_error_leads_only_to_a_program_of_the_persons_own(base: str) -> None:
             )
 
 
+def test_a_document_of_this_machine_is_not_fetched(base: str) -> None:
+    query = {"client_id": "https://localhost/client.json", "redirect_uri": REDIRECT}
+    answer = requests.get(f"{base}/authorize", query, timeout=60)
+    assert answer.status_code == 400
+    assert "is not on a public address" in answer.text
+
+
 def test_a_callback_of_another_browser_is_rejected(base: str) -> None:
     answer = requests.get(f"{base}/oauth_callback?code=the-code&state=made-up", timeout=60)
     assert answer.status_code == 400

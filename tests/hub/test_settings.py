@@ -63,7 +63,9 @@ def test_documents_name_each_other() -> None:
     addresses = Addresses("https://hub.example.org/services/oh-jupyter")
     resource = addresses.describe_resource("big one/two")
     assert resource["resource"] == f"{addresses.resource}/big%20one%2Ftwo"
-    assert resource["authorization_servers"] == [addresses.describe_issuer()["issuer"]]
+    assert resource["authorization_servers"] == [
+        addresses.describe_issuer(has_documents=True)["issuer"]
+    ]
     challenge = addresses.challenge("big", "invalid_token", "It has expired.")
     assert f'resource_metadata="{addresses.resource_metadata("big")}"' in challenge
     assert 'error="invalid_token"' in challenge
