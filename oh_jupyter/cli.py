@@ -11,6 +11,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -57,6 +58,8 @@ def _run(options: argparse.Namespace) -> int:
         return _token(options)
     if options.command == "sandbox":
         return _install_sandbox(options)
+    if options.command == "hub":
+        return _serve_hub(options)
     if options.command == "doctor":
         return _examine(as_json=options.json)
     if options.command in _OF_A_SERVER:
@@ -95,6 +98,7 @@ def _parser(command: Sequence[str] = ()) -> argparse.ArgumentParser:
     _add_connect(commands)
     _add_token(commands)
     _add_sandbox(commands)
+    _add_hub(commands)
     _add_evaluate(commands, has_options="evaluate" in command)
     doctor = commands.add_parser(
         "doctor",
@@ -235,6 +239,51 @@ def _add_sandbox(commands: Any) -> None:
     sandbox.add_argument(
         "--sys-prefix", action="store_true", help="install into this environment, not for the user"
     )
+
+
+def _add_hub(commands: Any) -> None:
+    hub = commands.add_parser(
+        "hub",
+        help="serve one MCP address for the users of a JupyterHub",
+        description="A service that JupyterHub starts, see docs/how-to/jupyterhub.md. MCP clients "
+        "authorize at the hub, and work on the server of their user.",
+    )
+    hub.add_argument(
+        "--database",
+        type=Path,
+        default=Path("oh-jupyter-hub.sqlite"),
+        metavar="FILE",
+        help="where tokens are stored, encrypted (default: oh-jupyter-hub.sqlite)",
+    )
+    hub.add_argument(
+        "--public-url",
+        metavar="URL",
+        help="address of the hub in people's browsers (default: c.JupyterHub.public_url)",
+    )
+    hub.add_argument(
+        "--servers-url",
+        metavar="URL",
+        help="address of the hub's proxy for this service, where it differs from the public one",
+    )
+    hub.add_argument(
+        "--no-client-documents",
+        action="store_true",
+        help="do not fetch documents that describe clients: they register instead",
+    )
+
+
+def _serve_hub(options: argparse.Namespace) -> int:
+    from oh_jupyter.hub.service import run
+    from oh_jupyter.hub.settings import hub_settings
+
+    settings = hub_settings(
+        os.environ,
+        public_url=options.public_url,
+        servers_url=options.servers_url,
+        database=options.database,
+        has_client_documents=not options.no_client_documents,
+    )
+    return run(settings)
 
 
 def _install_sandbox(options: argparse.Namespace) -> int:

@@ -54,6 +54,7 @@
     ├── LimitExceededError              more requests than a limit of the server allows
     ├── RuntimeClosedError              the runtime was closed while it was asked
     ├── ServerError                     a client cannot reach the server, or is refused there
+    ├── AuthorizationError              a request to a hub's service breaks OAuth, or is rejected
     └── KernelError                     the server could not get an answer from a kernel
         ├── KernelNotFoundError         no kernel of that id
         │   └── ServerNotFoundError     no Jupyter server of this user is running
@@ -78,6 +79,7 @@ __all__ = [
     "AgentError",
     "AgentNotFoundError",
     "AnswerError",
+    "AuthorizationError",
     "BrowserActionError",
     "BrowserError",
     "BrowserNotFoundError",
@@ -345,6 +347,27 @@ class ServerError(OhJupyterError):
             status: HTTP status of the answer.
         """
         super().__init__(message)
+        self.status = status
+
+
+class AuthorizationError(OhJupyterError):
+    """A request to a hub's service breaks the rules of OAuth, or is rejected.
+
+    Attributes:
+        code: Code of the error in OAuth, such as ``invalid_grant``.
+        status: HTTP status of the response, where the error is not sent by a redirect.
+    """
+
+    def __init__(self, code: str, message: str, status: int = 400) -> None:
+        """Make the error.
+
+        Args:
+            code: Code of the error in OAuth.
+            message: What happened, and what to do.
+            status: HTTP status of the response.
+        """
+        super().__init__(message)
+        self.code = code
         self.status = status
 
 

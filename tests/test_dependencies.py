@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 NOT_IN_ALL = {
     *("all", "dev", "docs", "test"),
     *("openhands", "jupyter-ai", "deepagents", "e2b", "inspect-ai"),
-    *("harbor", "openai-agents", "smolagents"),
+    *("harbor", "hub", "openai-agents", "smolagents"),
 }
 """Extras that are for development, or that change the environment of every JupyterLab."""
 

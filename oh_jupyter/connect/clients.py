@@ -21,11 +21,12 @@ MAX_CALL_SECONDS = 3600
 
 @dataclass(frozen=True)
 class Target:
-    """Target of a client: a program with its arguments, or a server's address."""
+    """Target of a client: a program with its arguments, a server, or an address with OAuth."""
 
     program: tuple[str, ...] = ("oh-jupyter", "mcp")
     environment: Mapping[str, str] = field(default_factory=dict)  # beyond what clients pass on
     server: RunningServer | None = None
+    oauth_address: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,10 @@ class Client:
     def entry(self, target: Target, trusted: bool = False) -> dict[str, Any]:
         """Return the entry for a target; a trusted one is used without asking."""
         command, environment, url, headers = self.names
-        if target.server:
-            parts: dict[str, Any] = {
+        if target.oauth_address:
+            parts: dict[str, Any] = {url: target.oauth_address}
+        elif target.server:
+            parts = {
                 url: f"{target.server.url}/mcp",
                 headers: target.server.headers,
             }
@@ -75,7 +78,7 @@ class Client:
         entry = {name: part for name, part in parts.items() if part}
         if self.kinds:
             key, stdio, http = self.kinds
-            entry = {key: http if target.server else stdio, **entry}
+            entry = {key: http if url in entry else stdio, **entry}
         return self.finish({**entry, **self.extra, **(self.trust if trusted else {})})
 
 

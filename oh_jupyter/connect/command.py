@@ -133,6 +133,8 @@ def _file(client: Client, scope: str | None) -> tuple[str, Path]:
 def _target(options: argparse.Namespace) -> tuple[Target, RunningServer | None]:
     """Return the target to write, and the running server that it leads to, or None."""
     if options.url is not None:
+        if not options.token and (address := oauth_address(options.url)):
+            return _oauth_target(address, options.notebook), None
         server = server_at(options.url, options.token or "", options.notebook)
         _check(server)
         return Target(server=server), server
@@ -152,12 +154,21 @@ def _target(options: argparse.Namespace) -> tuple[Target, RunningServer | None]:
     return target, server
 
 
+def _oauth_target(address: str, notebook: str | None) -> Target:
+    if notebook is not None:
+        raise ConfigError(
+            f"{address} is for all notebooks of its user; omit --notebook, and name the notebook "
+            "to the agent"
+        )
+    return Target(oauth_address=address)
+
+
 def _scoped(target: Target, client: Client, options: argparse.Namespace, path: str) -> Target:
     """Return a target with a new token of these scopes, and of the notebook with a path, if any.
 
     Raises ConfigError if that is impossible.
     """
-    if target.server is not None:
+    if target.server is not None or target.oauth_address:
         raise ConfigError(
             "--scope makes a token for the servers of this machine. For --url, make one there with "
             "oh-jupyter token, and pass it as --token"
@@ -185,6 +196,32 @@ def _program() -> str:
     if program is None:
         raise ConfigError("oh-jupyter is not on the PATH. Install it: pip install oh_jupyter")
     return program
+
+
+def oauth_address(url: str) -> str:
+    """Return the MCP address of a hub's service at an address or above it, or "" for none.
+
+    Such a service describes its address (RFC 9728), so that its clients authorize by themselves.
+    """
+    import httpx
+
+    if "?" in url:  # a Jupyter server's, with its token
+        return ""
+    base, is_mcp, below = url.rstrip("/").rpartition("/mcp")
+    if not is_mcp or (below and not below.startswith("/")):
+        base, below = url.rstrip("/"), ""
+    document = f"{base}/.well-known/oauth-protected-resource/mcp{below}"
+    try:
+        response = httpx.get(document, timeout=CHECK_SECONDS, trust_env=not is_local(url))
+        content = response.json() if response.is_success else {}
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        return ""  # the check of a Jupyter server reports the failure
+    resource = content.get("resource") if isinstance(content, dict) else None
+    if not isinstance(resource, str) or not resource:
+        return ""
+    if resource != f"{base}/mcp{below}":
+        raise ConfigError(f"{url} says that its address is {resource}; use that one")
+    return resource
 
 
 def _check(server: RunningServer) -> None:
@@ -232,6 +269,13 @@ def _report(
         old, new = notebook_of(client.location, before), notebook_of(client.location, after)
         if old and old != new:
             yield f"It replaces the entry for {old}: a client has one notebook at a time"
+    if target.oauth_address:
+        yield (
+            f"{target.oauth_address} answers. The entry needs no token: the client opens the hub's "
+            "log-in page in your browser"
+        )
+        yield f"Next: {client.next_step}; then ask: {QUESTION}"
+        return
     if target.server and target.server.token:
         yield (
             "It holds the server's token: keep the file private, and connect again when the server "

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -38,6 +39,10 @@ Ask = Callable[..., "Future[Any]"]
 expect.set_options(timeout=60_000)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "one_page: the module's tests share a page of JupyterLab")
+
+
 @dataclass(frozen=True)
 class Lab:
     """A JupyterLab server process, and requests to it."""
@@ -67,7 +72,7 @@ class Lab:
 
 
 @contextmanager
-def run_lab(directory: Path) -> Iterator[Lab]:
+def run_lab(directory: Path, port: int = 0) -> Iterator[Lab]:
     settings = directory / "settings" / "@jupyterlab" / "apputils-extension"
     settings.mkdir(parents=True)
     (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
@@ -79,7 +84,7 @@ def run_lab(directory: Path) -> Iterator[Lab]:
     shutil.copytree(ROOT / "notebooks", root, ignore=shutil.ignore_patterns("workspace"))
     command = [
         sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
-        f"--ServerApp.root_dir={root}", "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.root_dir={root}", f"--ServerApp.port={port}", "--ServerApp.ip=127.0.0.1",
         f"--IdentityProvider.token={TOKEN}",
         f"--LabApp.extra_labextensions_path={extensions}",
         "--LabApp.expose_app_in_browser=True",
@@ -94,8 +99,17 @@ def run_lab(directory: Path) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with run_lab(tmp_path_factory.mktemp("lab")) as lab:
+def lab_port() -> int:
+    """The same for each server: the browser stores compiled code by address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory, lab_port: int) -> Iterator[Lab]:
+    """A server with files, kernels and events of this module only."""
+    with run_lab(tmp_path_factory.mktemp("lab"), lab_port) as lab:
         yield lab
 
 
@@ -121,7 +135,10 @@ def context(profile: Path) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
+def page(context: BrowserContext, request: pytest.FixtureRequest) -> Iterator[Page]:
+    if request.node.get_closest_marker("one_page"):
+        yield request.getfixturevalue("kept_page")
+        return
     yield context.new_page()
     for page in context.pages[1:]:  # with its first page the browser would end
         page.close()

@@ -7,30 +7,17 @@ latter is found in PATH, or named by ``CONFIGURABLE_HTTP_PROXY``.
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import shutil
-import socket
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
 
-import psutil
 import pytest
 import requests
+from hub_process import ADMIN, PROXY, Hub, running_hub
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
 from oh_jupyter.client import Fleet, RuntimeClient
 from oh_jupyter.errors import ServerError
-from oh_jupyter.testing import descendants, wait_until
 
-PROXY = os.environ.get("CONFIGURABLE_HTTP_PROXY") or shutil.which("configurable-http-proxy")
-ADMIN = "token-of-the-service-that-administers"
 ROBOT = "token-of-a-service-that-may-use-adas-server"
 READER = "token-of-a-service-that-may-only-read"
 SESSION_KEY = "the-session-key-of-openhands"
@@ -44,32 +31,10 @@ pytestmark = [
 ]
 pytest.importorskip("jupyterhub")
 
-CONFIG = """
-import json, sys
-given = json.loads({given!r})
-c.JupyterHub.bind_url = given["url"]
-c.JupyterHub.hub_bind_url = given["hub"]
-c.ConfigurableHTTPProxy.api_url = given["api"]
-c.ConfigurableHTTPProxy.command = [
-    given["proxy"], f"--timeout={{given['idle']}}", f"--proxy-timeout={{given['idle']}}"
-]
-c.JupyterHub.spawner_class = "simple"
-c.SimpleLocalProcessSpawner.home_dir_template = given["home"] + "/{{username}}"
-c.JupyterHub.authenticator_class = "dummy"
-c.Authenticator.allow_all = True
-c.JupyterHub.allow_named_servers = True
-c.Spawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser"]
-c.Spawner.args = [
-    "--allow-root",
-    "--ServerApp.jpserver_extensions={{'oh_jupyter': True}}",
-    "--ServerApp.websocket_ping_interval=5",
-]
-c.Spawner.environment = {{
-    "OH_JUPYTER_CONFIRMATION": "never", "SESSION_API_KEY": given["session_key"],
-}}
-c.Spawner.start_timeout = c.Spawner.http_timeout = 300
+CONFIG = f"""
 c.JupyterHub.services = [
-    {{"name": name, "api_token": token}} for name, token in given["services"].items()
+    {{"name": name, "api_token": token}}
+    for name, token in {{"admin": "{ADMIN}", "robot": "{ROBOT}", "reader": "{READER}"}}.items()
 ]
 c.JupyterHub.load_roles = [
     {{"name": "administers", "services": ["admin"],
@@ -80,85 +45,16 @@ c.JupyterHub.load_roles = [
 """
 
 
-@dataclass(frozen=True)
-class Hub:
-    url: str
-    log: list[str] = field(repr=False)
-
-    def api(self, method: str, path: str, **options: Any) -> Any:
-        headers = {"Authorization": f"token {ADMIN}"}
-        answer = requests.request(
-            method, f"{self.url}/hub/api/{path}", headers=headers, timeout=300, **options
-        )
-        answer.raise_for_status()
-        return answer
-
-    def begin(self, user: str) -> str:
-        """Start the server of a new user, whose token it returns."""
-        self.api("POST", f"users/{user}")
-        self.api("POST", f"users/{user}/server")
-        wait_until(
-            lambda: self.api("GET", f"users/{user}").json()["servers"][""]["ready"],
-            timeout_seconds=300,
-        )
-        return str(self.api("POST", f"users/{user}/tokens", json={}).json()["token"])
-
-    def server(self, user: str) -> str:
-        return f"{self.url}/user/{user}"
-
-
-def free_address() -> str:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{listener.getsockname()[1]}"
-
-
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    place = tmp_path_factory.mktemp("hub")
-    url = f"{free_address()}/of/the/house"
-    given = {
-        "url": url,
-        "hub": free_address(),
-        "api": free_address(),
-        "proxy": PROXY,
-        "home": str(place),
-        "idle": IDLE_TIMEOUT_MS,
-        "session_key": SESSION_KEY,
-        "services": {"admin": ADMIN, "robot": ROBOT, "reader": READER},
-    }
-    (place / "jupyterhub_config.py").write_text(CONFIG.format(given=json.dumps(given)))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "jupyterhub"],
-        cwd=place,
-        env={**os.environ, "JUPYTERHUB_CRYPT_KEY": "0" * 64},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert process.stdout is not None
-    log: list[str] = []
-    for line in process.stdout:
-        log.append(line)
-        if "JupyterHub is now running" in line:
-            break
-    else:
-        pytest.fail("".join(log))
-    drain = threading.Thread(target=lambda: log.extend(process.stdout or ()))
-    drain.start()
-    try:
-        yield Hub(url, log)
-    finally:
-        below = descendants(lambda process: True, of=process.pid)
-        process.terminate()
-        process.wait(120)
-        # Where node is started by another program, the hub ends that one only.
-        for left in below:
-            with suppress(psutil.NoSuchProcess):
-                left.kill()
-        drain.join()
-        process.stdout.close()
-        print("".join(log))
+    with running_hub(
+        tmp_path_factory.mktemp("hub"),
+        CONFIG,
+        path="/of/the/house",
+        proxy_options=[f"--timeout={IDLE_TIMEOUT_MS}", f"--proxy-timeout={IDLE_TIMEOUT_MS}"],
+        environment={"SESSION_API_KEY": SESSION_KEY},
+    ) as hub:
+        yield hub
 
 
 @pytest.fixture(scope="module")

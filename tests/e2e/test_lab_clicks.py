@@ -16,17 +16,12 @@ from playwright.sync_api import Page, expect
 from run_cells import run_all_cells
 from test_lab_review import CHANGED, LINES, Review, rewrite
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.thorough]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.thorough, pytest.mark.one_page]
 
 SCRIPTED = Path(__file__).parents[2] / "examples" / "scripted_agent.py"
 AGENTS = json.dumps({"scripted": shlex.join([sys.executable, str(SCRIPTED)])})
 SET_AGENTS = f"import os; os.environ['OH_JUPYTER_AGENTS'] = {AGENTS!r}\n"
 COUNT = "addEventListener('pointerdown', () => { window.clicks = (window.clicks ?? 0) + 1; }, true)"
-
-
-@pytest.fixture
-def page(kept_page: Page) -> Page:
-    return kept_page
 
 
 @contextmanager

@@ -9,14 +9,11 @@ import pytest
 from pictures import take_pictures
 from playwright.sync_api import Locator, Page, expect
 
+pytestmark = pytest.mark.one_page
+
 NAME = "confirm.ipynb"
 COMMAND = "sudo -n true"
 REASON = "It waits because it becomes another user."
-
-
-@pytest.fixture
-def page(kept_page: Page) -> Page:
-    return kept_page
 
 
 def waiting_cards(page: Page) -> Locator:

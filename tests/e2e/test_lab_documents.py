@@ -10,12 +10,9 @@ from typing import Any
 
 import pytest
 from live_tab import DIRTY, SOURCES, Tab, expect_no_dialog
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-
-@pytest.fixture
-def page(kept_page: Page) -> Page:
-    return kept_page
+pytestmark = pytest.mark.one_page
 
 
 @pytest.mark.thorough

@@ -10,19 +10,14 @@ from typing import Any
 import pytest
 from live_tab import DIRTY, SOURCES, Tab, call_tool, expect_no_dialog
 from pictures import take_pictures
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, expect
 
 from oh_jupyter.testing import wait_until
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.timeout(180), pytest.mark.one_page]
 
 LINES = "\n".join(f"line_{number} = {number}" for number in range(8))
 CHANGED = LINES.replace("line_1 = 1", "line_1 = 11").replace("line_6 = 6", "line_6 = 66")
-
-
-@pytest.fixture
-def page(kept_page: Page) -> Page:
-    return kept_page
 
 
 class Review:

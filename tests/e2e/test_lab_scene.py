@@ -12,6 +12,8 @@ from test_lab_review import Review, rewrite
 
 from oh_jupyter.testing import wait_until
 
+pytestmark = pytest.mark.one_page
+
 NAME = "scene.ipynb"
 DATA = b"city,price\r\nRome,10\r\nOslo,20"
 CELLS = (
@@ -31,11 +33,6 @@ EDITED = (
 )
 
 COUNTS = "jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model.executionCount)"
-
-
-@pytest.fixture
-def page(kept_page: Page) -> Page:
-    return kept_page
 
 
 def work(tab: Tab) -> None:

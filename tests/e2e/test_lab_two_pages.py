@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import pytest
 from live_tab import SOURCES, Tab, expect_no_dialog
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, expect
 from test_lab_review import CHANGED, LINES, Review, rewrite
 
-pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
-
-
-@pytest.fixture
-def page(kept_page: Page) -> Page:
-    return kept_page
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300), pytest.mark.one_page]
 
 
 def open_again(context: BrowserContext, tab: Tab) -> Tab:

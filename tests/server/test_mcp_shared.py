@@ -8,7 +8,7 @@ pytest.importorskip("jupyter_server_mcp", reason="needs jupyter-server-mcp")
 
 from jupyter_server_mcp.mcp_server import MCPServer
 
-from oh_jupyter.server.mcp import shared_tools
+from oh_jupyter.server.jupyter_ai import shared_tools
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -267,8 +267,12 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
 
     @property
     def principal(self) -> str:
-        """The caller. A token is one principal: Jupyter invents a user for each of its requests."""
-        anonymous = self.token_authenticated and not self._has_own_credential
+        """The caller. A token is one principal: Jupyter invents a user for each of its requests.
+
+        A provider with its own users, such as JupyterHub's, knows whose token it is.
+        """
+        has_users = type(self.identity_provider).get_user.__module__ != IdentityProvider.__module__
+        anonymous = self.token_authenticated and not (has_users or self._has_own_credential)
         return "" if anonymous else str(self.current_user.username)
 
     @property
