@@ -74,6 +74,23 @@ def refusal(policy: Mapping[str, str], capability: str, name: str = "") -> str:
     return f"The administrator does not allow {name} (policy: {capability}={value})."
 
 
+def restrictions(policy: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return what a policy switches off or limits: capability, value and reason of each."""
+    return [
+        {"capability": name, "value": value, "reason": _restriction(policy, name)}
+        for name, value in policy.items()
+        if value != "on"
+    ]
+
+
+def _restriction(policy: Mapping[str, str], capability: str) -> str:
+    value = policy[capability]
+    if value == "off":
+        return refusal(policy, capability)
+    limit = "limits the network" if capability == "network" else f"allows only these {capability}"
+    return f"The administrator {limit} (policy: {capability}={value})."
+
+
 def check_allowed(policy: Mapping[str, str], capability: str, name: str = "") -> None:
     """Raise PolicyError if a capability, or one of its names, is not available."""
     reason = refusal(policy, capability, name)

@@ -15,6 +15,7 @@ from oh_jupyter.policy import (
     check_change,
     kernel_network,
     refusal,
+    restrictions,
 )
 from oh_jupyter.runtime import Runtime
 
@@ -75,6 +76,20 @@ def test_agents_are_allowed_by_name() -> None:
         check_allowed(policy, "agents", "goose")
     with pytest.raises(PolicyError, match="has switched off agents"):
         check_allowed({"agents": "off"}, "agents", "claude")
+
+
+def test_people_read_what_is_restricted() -> None:
+    policy = {"shell": "off", "browser": "on", "network": "listed", "plugins": "jupyter"}
+    assert [tuple(each.values()) for each in restrictions(policy)] == [
+        ("shell", "off", "The administrator has switched off shell (policy: shell=off)."),
+        ("network", "listed", "The administrator limits the network (policy: network=listed)."),
+        (
+            "plugins",
+            "jupyter",
+            "The administrator allows only these plugins (policy: plugins=jupyter).",
+        ),
+    ]
+    assert restrictions({}) == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -78,11 +79,14 @@ def test_a_person_takes_over_and_hands_back(lab, open_notebook, write_notebook) 
     expect(tabs).to_have_count(2)
 
 
-def test_a_policy_greys_the_browser_out(open_notebook, write_notebook) -> None:
-    policy = '%env OH_JUPYTER_POLICY={"browser": "off"}'
+def test_a_policy_greys_out_what_it_switches_off(open_notebook, write_notebook) -> None:
+    policy = '%env OH_JUPYTER_POLICY={"browser": "off", "shell": "off", "plugins": "jupyter"}'
     write_notebook("no-browser.ipynb", f"{policy}\n%load_ext oh_jupyter")
     page: Page = open_notebook("no-browser.ipynb")
     run_all_cells(page)
+    restrictions = page.locator("#oh-jupyter-log .oh-Header-restriction")
+    expect(restrictions).to_have_text(["browser off", "shell off", "plugins: jupyter"])
+    expect(restrictions.nth(1)).to_have_attribute("title", re.compile("has switched off shell"))
     page.evaluate("void jupyterapp.commands.execute('oh-jupyter:show-browser')")
     panel = page.locator("#oh-jupyter-browser")
     expect(panel).to_contain_text("The administrator has switched off browser")

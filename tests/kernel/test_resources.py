@@ -26,6 +26,7 @@ def test_what_is_not_there_is_ended_without_a_word(kernel) -> None:
     status = kernel.ask("status")[0]["runtime"]
     assert {"browsers", "agents"} <= status.keys()
     assert status["box"] == {"place": "none", "network": ""}
+    assert status["restrictions"] == []
     for kind in ("browser", "agent"):
         assert kernel.ask("end_resource", kind=kind, name="none")[0]["status"] == "ok"
     assert kernel.ask("end_resource", kind="kernel", name="")[0]["field"] == "kind"

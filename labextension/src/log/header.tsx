@@ -7,6 +7,7 @@ import { isCard, type LogEntry } from '../events/card.js';
 import type { IActivity, IKernelEvents } from '../tokens.js';
 import { trans } from '../translation.js';
 import { KernelStatus } from './kernelstatus.js';
+import { restrictionLabel } from './restrictions.js';
 import { sandboxLabels, type SandboxModel } from './sandbox.js';
 
 export interface IHeaderProps {
@@ -55,7 +56,12 @@ export function Header(props: IHeaderProps) {
         <Costs turns={turns} />
         {sandbox && events.state === 'ready' && (
           <UseSignal signal={sandbox.changed}>
-            {() => <Sandbox model={sandbox} />}
+            {() => (
+              <>
+                <Sandbox model={sandbox} />
+                <Restrictions model={sandbox} />
+              </>
+            )}
           </UseSignal>
         )}
       </div>
@@ -97,6 +103,23 @@ function Sandbox({ model }: { model: SandboxModel }) {
     >
       {label}
     </span>
+  );
+}
+
+/** What the administrator switches off or limits, greyed, with the reason. */
+function Restrictions({ model }: { model: SandboxModel }) {
+  return (
+    <>
+      {model.restrictions.map(each => (
+        <span
+          key={each.capability}
+          className="oh-Header-restriction"
+          title={each.reason}
+        >
+          {restrictionLabel(each)}
+        </span>
+      ))}
+    </>
   );
 }
 

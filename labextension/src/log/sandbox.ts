@@ -10,6 +10,7 @@ import {
 } from '../events/wire.js';
 import type { IKernelEvents } from '../tokens.js';
 import { trans } from '../translation.js';
+import { readRestrictions, type IRestriction } from './restrictions.js';
 
 /** Where the commands of agents run. */
 export interface ISandbox {
@@ -19,20 +20,25 @@ export interface ISandbox {
   readonly network: string;
 }
 
-/** Sandbox of the current notebook's kernel. */
+/** Limits of agents in the current notebook's kernel. */
 export class SandboxModel extends KernelModel {
   /** Null until the kernel has replied. */
   sandbox: ISandbox | null = null;
+
+  /** What the administrator's policy restricts. */
+  restrictions: readonly IRestriction[] = [];
 
   protected override async ask(
     kernel: Kernel.IKernelConnection
   ): Promise<void> {
     const { fields } = await askOnControl(kernel, { op: 'status' });
     this.sandbox = readSandbox(fields);
+    this.restrictions = readRestrictions(fields);
   }
 
   protected override forget(): void {
     this.sandbox = null;
+    this.restrictions = [];
     this._hasRun = false;
   }
 

@@ -19,6 +19,7 @@ from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.wire import action_from_wire, to_wire
 from oh_jupyter.kernel.control.broadcast import clipped
 from oh_jupyter.kernel.control.rpc import Request, operation
+from oh_jupyter.policy import restrictions
 from oh_jupyter.runtime import list_directory
 from oh_jupyter.runtime.approvals import Scope
 from oh_jupyter.runtime.confirmation import Decision, PendingAction
@@ -281,6 +282,7 @@ async def _status(request: Request) -> Reply:
         "browsers": executor.browsers.names if executor.has_browser else [],
         "agents": {name: "busy" if session.is_busy else "ready" for name, session in agents},
         "box": executor.boxes.facts(),
+        "restrictions": restrictions(executor.settings.policy or {}),
     }
     return Reply({"runtime": {**request.runtime.status(), **started}})
 

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { translateAsIs } from '../testing.js';
+import { readRestrictions, restrictionLabel } from './restrictions.js';
+
+translateAsIs();
+
+test('restrictions are read from the status', () => {
+  const off = { capability: 'shell', value: 'off', reason: 'Why.' };
+  const runtime = { cwd: '/', restrictions: [off, 'none'] };
+  assert.deepEqual(readRestrictions({ runtime }), [off]);
+  assert.deepEqual(readRestrictions({ runtime: { cwd: '/' } }), []);
+  assert.deepEqual(readRestrictions({ runtime: null }), []);
+});
+
+test('a label has the capability, and what is left of it', () => {
+  const label = (capability: string, value: string) =>
+    restrictionLabel({ capability, value, reason: '' });
+  assert.equal(label('shell', 'off'), 'shell off');
+  assert.equal(label('plugins', 'jupyter, vscode'), 'plugins: jupyter, vscode');
+  assert.equal(label('approvals_over_rest', 'off'), 'approvals over REST off');
+  assert.equal(label('camera', 'off'), 'camera off');
+});
