@@ -82,7 +82,7 @@ async def test_a_messy_file_becomes_a_clean_notebook(mcp_connect, book, jp_root_
     agent.check(calls=8, characters=3_000)
 
 
-TEST = "python -m pytest -q test_prices.py"
+TEST = "PYTEST_ADDOPTS= python -m pytest -q test_prices.py"  # not with options of this run
 
 
 async def test_a_bug_in_a_package(mcp_connect, book, jp_root_dir: Path) -> None:
