@@ -21,6 +21,7 @@ NAME = "agent.ipynb"
 SCRIPTED = Path(__file__).parents[2] / "examples" / "scripted_agent.py"
 
 
+@pytest.mark.thorough
 def test_a_conversation_with_steps_and_costs(lab, open_notebook, write_notebook) -> None:
     agents = {"scripted": shlex.join([sys.executable, str(SCRIPTED)])}
     setting = f"import os; os.environ['OH_JUPYTER_AGENTS'] = {json.dumps(agents)!r}"

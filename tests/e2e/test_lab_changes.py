@@ -39,6 +39,7 @@ def text_of(path: Path) -> str | None:
         return None
 
 
+@pytest.mark.thorough
 def test_changes_are_compared_undone_and_redone(lab, open_notebook, write_notebook) -> None:
     write_notebook(NAME, "%load_ext oh_jupyter")
     output = {"output_type": "stream", "name": "stdout", "text": "one\n"}

@@ -51,6 +51,7 @@ def answer(panel: Locator) -> Locator:
     return panel.locator(".oh-AgentText").last
 
 
+@pytest.mark.thorough
 def test_context_goes_with_a_prompt(lab, open_box: Any) -> None:
     (lab.root / "prices.csv").write_text("price\n1\n")
     page, panel, box = open_box("context.ipynb", "total = 42", "total / 0")
