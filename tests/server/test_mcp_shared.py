@@ -35,7 +35,7 @@ async def test_its_clients_have_our_tools(registered, plain_kernel) -> None:
     async with Client(registered.mcp) as client:
         tools = {tool.name: tool for tool in await client.list_tools()}
         assert {"oh_run", "oh_run_ipython", "oh_edit", "oh_browse", "oh_read_cells"} <= set(tools)
-        assert "shell that person and agent share" in tools["oh_run"].description
+        assert "shell that you share with the person" in tools["oh_run"].description
         answer = await client.call_tool("oh_run", {"command": "echo hello"})
         assert answer.content[0].text.startswith("hello\n")
         await client.call_tool("oh_run_ipython", {"code": "a = 1", "kernel_id": plain_kernel})
