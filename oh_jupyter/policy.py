@@ -59,7 +59,7 @@ def forced_values(policy: Mapping[str, str], plugins: tuple[str, ...]) -> dict[s
 
 
 def refusal(policy: Mapping[str, str], capability: str, name: str = "") -> str:
-    """Return why a capability, or one of its names, is not available; "" if it is.
+    """Return why a capability, or one of its names, is switched off or limited, else "".
 
     Args:
         policy: The policy.
@@ -69,26 +69,22 @@ def refusal(policy: Mapping[str, str], capability: str, name: str = "") -> str:
     value = policy.get(capability, "on")
     if value == "on" or (value != "off" and name and _allows(value, name)):
         return ""
-    if value == "off" or not name:
-        return f"The administrator has switched off {capability} (policy: {capability}={value})."
-    return f"The administrator does not allow {name} (policy: {capability}={value})."
+    if value == "off":
+        limit = f"has switched off {capability}"
+    elif name:
+        limit = f"does not allow {name}"
+    else:
+        limit = f"limits {capability}"
+    return f"The administrator {limit} (policy: {capability}={value})."
 
 
 def restrictions(policy: Mapping[str, str]) -> list[dict[str, str]]:
     """Return what a policy switches off or limits: capability, value and reason of each."""
     return [
-        {"capability": name, "value": value, "reason": _restriction(policy, name)}
+        {"capability": name, "value": value, "reason": reason}
         for name, value in policy.items()
-        if value != "on"
+        if (reason := refusal(policy, name))
     ]
-
-
-def _restriction(policy: Mapping[str, str], capability: str) -> str:
-    value = policy[capability]
-    if value == "off":
-        return refusal(policy, capability)
-    limit = "limits the network" if capability == "network" else f"allows only these {capability}"
-    return f"The administrator {limit} (policy: {capability}={value})."
 
 
 def check_allowed(policy: Mapping[str, str], capability: str, name: str = "") -> None:

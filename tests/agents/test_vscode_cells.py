@@ -15,7 +15,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from oh_jupyter.testing import LiveKernel
 
-CELL_ID = "vscode-notebook-cell:/work/analysis.ipynb#W0sZmlsZQ%3D%3D"
+CELL_ID = "vscode-notebook-cell:/home/ann/analysis.ipynb#W0sZmlsZQ%3D%3D"
 
 
 @pytest.fixture(scope="module")

@@ -73,7 +73,7 @@ def test_a_refresh_token_is_replaced_and_may_be_repeated_shortly(
     clock.now += 1
     with pytest.raises(AuthorizationError, match="used before"):
         store.refresh("client", first["refresh_token"], None)
-    for response in (first, second, third):  # somebody has stolen one of them
+    for response in (first, second, third):  # one of them was stolen
         assert store.find(response["access_token"]) is None
     with pytest.raises(AuthorizationError):
         store.refresh("client", third["refresh_token"], None)
