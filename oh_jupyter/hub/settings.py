@@ -71,7 +71,7 @@ def hub_settings(
         hub_url = hub_url or f"{origin}{environment.get('JUPYTERHUB_BASE_URL') or '/'}hub/"
     if not base or not hub_url:
         raise ConfigError(
-            "the hub does not tell its public address. Set c.JupyterHub.public_url, or pass "
+            "the hub does not state its public address. Set c.JupyterHub.public_url, or pass "
             "--public-url https://hub.example.org"
         )
     listen = urlsplit(required("JUPYTERHUB_SERVICE_URL"))
