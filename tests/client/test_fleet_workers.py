@@ -19,6 +19,7 @@ import pytest
 
 from oh_jupyter.client import AsyncRuntimeClient, Fleet, FleetEvent, RuntimeClient
 from oh_jupyter.errors import ConfigError, ServerError
+from oh_jupyter.storage import LocalFileStore
 from oh_jupyter.testing import wait_until
 
 NO_BROWSER = {"OH_JUPYTER_ENABLE_BROWSER": "false", "OH_JUPYTER_CONFIRMATION": "never"}
@@ -157,5 +158,7 @@ def test_workers_come_and_go(count: int, losses: int, tmp_path: Path) -> None:
         distributed.Client(cluster) as client,
     ):
         asyncio.run(scenario(client))
-    stored = {path.name: json.loads(path.read_text()) for path in (tmp_path / "squares").iterdir()}
-    assert stored == {f"{n}.json": n**2 for n in range(count)}
+    # A killed worker may leave a temporary file in the directory, which the store hides.
+    files = LocalFileStore(str(tmp_path))
+    stored = {path: json.loads(files.read(path)) for path in files.list("squares")}
+    assert stored == {f"squares/{n}.json": n**2 for n in range(count)}
