@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 import os
+from collections.abc import Sequence
 from contextlib import suppress
-from operator import attrgetter
+from functools import cache
+from operator import add, attrgetter
 from pathlib import Path
 
 from oh_jupyter.editor.messages import DIRECTORY_CLIPPED, TEXT_CLIPPED, invalid
 from oh_jupyter.editor.text.text_file import TextFile
 
 _MAX_VIEW_CHARS = 16_000
+_MAX_CACHED_NUMBERS = 2000
 _NAME = attrgetter("name")
 
 IMAGE_TYPES = {
@@ -33,8 +36,20 @@ def clip(text: str, notice: str) -> str:
 def number_lines(text: str, description: object, first: int = 1) -> str:
     """Return the text as ``cat -n`` shows it, with a heading."""
     lines = clip(text, TEXT_CLIPPED).split("\n")
-    numbered = "\n".join(f"{number:6}\t{line}" for number, line in enumerate(lines, first))
+    numbered = "\n".join(map(add, _line_numbers(first, len(lines)), lines))
     return f"Here's the result of running `cat -n` on {description}:\n{numbered}\n"
+
+
+def _line_numbers(first: int, count: int) -> Sequence[str]:
+    if first + count <= _MAX_CACHED_NUMBERS:
+        return _small_line_numbers()[first - 1 : first - 1 + count]
+    return [f"{number:6}\t" for number in range(first, first + count)]
+
+
+@cache
+def _small_line_numbers() -> list[str]:
+    """Format the first line numbers once: that takes most of the time of a view."""
+    return [f"{number:6}\t" for number in range(1, _MAX_CACHED_NUMBERS)]
 
 
 def view_lines(file: TextFile, path: Path, view_range: list[int] | tuple[int, int]) -> str:
