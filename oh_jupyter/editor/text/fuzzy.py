@@ -111,7 +111,9 @@ def _normal(line: str) -> str:
 
 def _squeezed(lines: list[str]) -> list[str]:
     """Return lines without case and blanks; one call for all, since files have many lines."""
-    return _folded(lines).replace(" ", "").replace("\t", "").split("\n")
+    # Bytes are deleted several times as fast as characters.
+    folded = _folded(lines).encode("utf-8", "surrogatepass")
+    return folded.translate(None, b" \t").decode("utf-8", "surrogatepass").split("\n")
 
 
 def _folded(lines: list[str]) -> str:
@@ -123,9 +125,11 @@ def closest(lines: list[str], target: list[str]) -> tuple[int, float] | None:
     """Find the lines most similar to others; return the first one and the similarity."""
     squeezed = _squeezed(target)
     positions: dict[str, list[int]] = {line: [] for line in squeezed if line}
-    for number, line in enumerate(_squeezed(lines)):
-        if line in positions:
-            positions[line].append(number)
+    searched = _squeezed(lines)
+    if not positions.keys().isdisjoint(searched):  # a third of the time of the loop
+        for number, line in enumerate(searched):
+            if line in positions:
+                positions[line].append(number)
     votes = Counter(
         number - index
         for index, line in enumerate(squeezed)
