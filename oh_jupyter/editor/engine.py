@@ -28,7 +28,7 @@ from oh_jupyter.editor.messages import (
 )
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.stage import Stage, StagedFile
-from oh_jupyter.editor.state import EditorState, real_path
+from oh_jupyter.editor.state import EditorState
 from oh_jupyter.editor.text.edits import EditCommand, NewFile
 from oh_jupyter.editor.text.views import number_lines
 from oh_jupyter.errors import EditorError, FileChangedError, HistoryAccessError
@@ -142,7 +142,7 @@ def _write(
 ) -> tuple[_T, dict[Path, str]]:
     """Build the edit and write it; return the built value, and notes on others' changes."""
     history = stage.state.history
-    targets = list(dict.fromkeys(map(real_path, paths)))
+    targets = list(dict.fromkeys(map(stage.real_path, paths)))
     with history.open_all(targets) as histories:
         for _ in range(_MAX_ATTEMPTS):
             stage.reset()
@@ -175,7 +175,7 @@ def _make_parents(files: list[StagedFile], made: list[Path]) -> None:
     """Create the directories of new files, and add them to a list, outermost first."""
     for staged in files:
         parent = staged.path.parent
-        if staged.new is None or parent.is_dir():
+        if staged.new is None or staged.old is not None or parent.is_dir():
             continue
         missing = [folder for folder in (parent, *parent.parents) if not folder.exists()]
         for folder in reversed(missing):

@@ -72,7 +72,6 @@ class Stage:
     def reset(self) -> None:
         """Drop every file, to rebuild the edit."""
         self._files.clear()
-        self._real_paths.clear()
         self._last_used = None
 
     @property
@@ -80,12 +79,18 @@ class Stage:
         """The files whose planned content differs, in order of first use."""
         return [staged for staged in self._files.values() if staged.changed]
 
+    def real_path(self, path: Path) -> Path:
+        """Resolve symbolic links, once for each path: the file that is locked is the one edited."""
+        if path not in self._real_paths:
+            self._real_paths[path] = real_path(path)
+        return self._real_paths[path]
+
     def at(self, path: Path) -> StagedFile:
         """Return the planned state of a file; raise an error for one that cannot be edited."""
-        real = self._real_paths.get(path) or real_path(path)
+        real = self.real_path(path)
         if real not in self._files:
             self._files[real] = self._read(path, real)
-        self._last_used = self._real_paths[path] = real
+        self._last_used = real
         return self._files[real]
 
     def _read(self, path: Path, real: Path) -> StagedFile:
@@ -127,7 +132,7 @@ class Stage:
         staged = StagedFile(path, old, fingerprint, mode=mode, command="write", commands=1)
         staged.new = compute(old)
         check_tagged_cells(path, old, staged.new)
-        self._files[real_path(path)] = staged
+        self._files[self.real_path(path)] = staged
 
     def check_conflicts(self) -> dict[Path, str]:
         """Raise an error if others changed the same lines; return notes on their other changes."""
@@ -149,7 +154,7 @@ class Stage:
         """Record that an error showed the current content of the file used last."""
         staged = self._files[self._last_used] if self._last_used is not None else None
         if staged is not None and staged.old is not None:
-            self.state.last_read.remember(real_path(staged.path), staged.old)
+            self.state.last_read.remember(self.real_path(staged.path), staged.old)
 
     def plan(self, histories: Sequence[FileHistory], command: str = "") -> list[PlannedChange]:
         """Record each changed file in its locked history; write nothing yet."""

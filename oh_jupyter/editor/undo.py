@@ -44,10 +44,11 @@ def undo_or_redo(
             changes = [_change(history, current, path, command)]
             _write(store, changes, path, dry_run)
     if step is not None:
-        with store.open_all([Path(file) for file in step.files]) as histories:
+        with store.open_all([real_path(Path(file)) for file in step.files]) as histories:
             changes, forgotten = _changes_together(histories, step, command)
             _write(store, changes, path, dry_run)
-    main = next(change for change in changes if change.history.path == real_path(path))
+    real = real_path(path) if len(changes) > 1 else changes[0].history.path
+    main = next(change for change in changes if change.history.path == real)
     result = _result(path, main, command, dry_run)
     if step is not None:
         verb = "undone" if command == "undo_edit" else "redone"

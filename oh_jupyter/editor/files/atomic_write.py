@@ -118,13 +118,14 @@ def replace(
     attributes: Attributes | None = None,
     tag: str | None = None,
     check: Callable[[], None] = lambda: None,
+    is_real: bool = False,
 ) -> None:
     """Replace a file by a flushed temporary file with the same attributes.
 
     A file with several hard links, or one that cannot be replaced, is written in place, and
-    restored on failure.
+    restored on failure. ``is_real`` says that the path contains no symbolic links.
     """
-    target = Path(os.path.realpath(path))
+    target = path if is_real else Path(os.path.realpath(path))
     try:
         old = os.stat(target)
     except FileNotFoundError:

@@ -79,8 +79,9 @@ class Blobs:
         digest = digest or hashlib.sha256(content).hexdigest()
         target = self.folder / digest
         with access(self.folder.parent):
-            if not (target.exists() and target.stat().st_size == len(content)):
-                self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if self.size(digest) != len(content) or not content:
+                if not self.folder.is_dir():
+                    self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 try:
                     # After a crash, a partial file has another size, or at least another digest.
                     target.write_bytes(content)
@@ -172,11 +173,14 @@ class Step:
         time: float,
         external: bool = False,
         several_places: bool = False,
+        transaction: str = "",
+        files: tuple[str, ...] = (),
     ) -> Step:
         """Return the step between two contents; None stands for no file."""
         before, after = old or b"", new or b""
         delta = compare(before, after, lines=external or several_places)
-        step = cls(command, time, (), old is not None, new is not None, external)
+        existed, exists = old is not None, new is not None
+        step = cls(command, time, (), existed, exists, external, transaction, files)
         changed = sum(len(hunk.old) + len(hunk.new) for hunk in delta)
         if changed < _REWRITTEN_SHARE * (len(before) + len(after)):
             return step.with_delta(delta, blobs)
@@ -208,14 +212,14 @@ class Step:
 
     def line(self) -> bytes:
         """Return a line of JSON."""
-        line = json.dumps(self.to_json()).encode() + b"\n"
-        self.__dict__["line_bytes"] = len(line)
-        return line
+        line: bytes | None = self.__dict__.pop("_line", None)
+        return line or json.dumps(self.to_json()).encode() + b"\n"
 
     @cached_property
     def line_bytes(self) -> int:
         """The length of the line of JSON."""
-        return len(self.line())
+        self.__dict__["_line"] = line = self.line()  # it is written next
+        return len(line)
 
     @cached_property
     def blobs(self) -> tuple[str, ...]:
