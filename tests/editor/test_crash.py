@@ -115,3 +115,43 @@ def test_a_torn_write_of_a_hard_linked_file_is_finished(editor, workspace, write
     assert path.read_text() == new
     undo(editor, path)
     assert path.read_text() == old
+
+
+@pytest.mark.parametrize("left_by", ["an older edit", "a process that died", "nobody"])
+def test_the_index_stays_until_the_file_is_written(editor, write, tmp_path, monkeypatch, left_by):
+    path = write("a.txt", "a")
+    edit(editor, path, "a", "b")
+    edit(editor, path, "b", "c")
+    (index,) = (tmp_path / "history").rglob("index.json")
+    spare = index.with_name("spare.json")
+    if left_by != "an older edit":
+        spare.unlink()
+    if left_by == "a process that died":  # it had kept the index, but not replaced it
+        os.link(index, spare)
+    before = index.read_bytes()
+
+    def die(*arguments, **more):
+        assert index.read_bytes() == before
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("oh_jupyter.editor.files.atomic_write.replace", die)
+        with pytest.raises(KeyboardInterrupt):
+            edit(editor, path, "c", "d")
+    assert index.read_bytes() == before
+    edit(editor, path, "c", "d")
+    for expected in ("c", "b", "a"):
+        undo(editor, path)
+        assert path.read_text() == expected
+
+
+def test_a_spare_index_of_any_content_is_overwritten(editor, another_editor, write, tmp_path):
+    path = write("a.txt", "a")
+    edit(editor, path, "a", "b")
+    edit(editor, path, "b", "c")
+    (spare,) = (tmp_path / "history").rglob("spare.json")
+    spare.write_bytes(b"half of something longer\n" * 100)
+    edit(editor, path, "c", "d")
+    for expected in ("c", "b", "a"):
+        undo(another_editor, path)
+        assert path.read_text() == expected
