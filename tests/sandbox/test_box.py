@@ -106,6 +106,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.thorough
 @needs_engine
 def test_a_kill_of_the_owner_leaves_nothing(layout: Layout) -> None:
     temporary_dir, pid, processes = kill_owner(KILLED, layout.workspace, "1000")

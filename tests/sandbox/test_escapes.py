@@ -16,10 +16,13 @@ from oh_jupyter.sandbox import find_engine
 from oh_jupyter.shell import ShellSession
 from tests.sandbox.layout import HIDDEN, Layout, make_layout
 
-pytestmark = pytest.mark.skipif(
-    find_engine().program is None or os.uname().sysname != "Linux",
-    reason="needs bubblewrap, and user namespaces",
-)
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(
+        find_engine().program is None or os.uname().sysname != "Linux",
+        reason="needs bubblewrap, and user namespaces",
+    ),
+]
 
 
 class Attempt(NamedTuple):
