@@ -26,7 +26,7 @@ from oh_jupyter.evaluation.stateful import ScriptedAgent, StatefulTask, Turn
 from oh_jupyter.testing import wait_until
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-c", "from oh_jupyter.cli import main; raise SystemExit(main())"]
+COMMAND = [sys.executable, "-m", "oh_jupyter.cli"]
 GIVES_UP = """
 import json, os, sys
 for line in sys.stdin:
