@@ -23,7 +23,7 @@ from oh_jupyter.editor.history.file_history import FileHistory
 from oh_jupyter.editor.history.journal import EditJournal, IncompleteTransaction
 from oh_jupyter.editor.history.step_log import remove_other_logs
 from oh_jupyter.editor.history.steps import Blobs, Digests, access
-from oh_jupyter.editor.history.timeline import SPARE_NAME, Timeline, TimelineFiles
+from oh_jupyter.editor.history.timeline import Timeline, TimelineFiles
 from oh_jupyter.errors import EditorError
 from oh_jupyter.locks import file_lock
 
@@ -92,7 +92,6 @@ class _HistoryQuota:
         remove_other_logs(folder, None)
         with suppress(OSError):  # some systems cannot remove an open file
             os.rmdir(folder / "blobs")
-            (folder / SPARE_NAME).unlink(missing_ok=True)
             os.unlink(folder / "lock")
             os.rmdir(folder)
 
@@ -211,15 +210,15 @@ class EditHistory:
     @contextmanager
     def open(self, path: Path) -> Iterator[FileHistory]:
         """Open the history of one file, and lock the file."""
-        with self.open_all([Path(os.path.realpath(path))]) as (file,):
+        with self.open_all([path]) as (file,):
             yield file
 
     @contextmanager
     def open_all(
         self, paths: Sequence[Path], *, repair: bool = True
     ) -> Iterator[list[FileHistory]]:
-        """Open the histories of several files, given by real paths, and lock the files."""
-        reals = [str(path) for path in paths]
+        """Open the histories of several files, and lock the files."""
+        reals = [os.path.realpath(path) for path in paths]
         finished: set[LockHolder] = set()
         while True:
             interrupted: IncompleteTransaction | InterruptedEdit

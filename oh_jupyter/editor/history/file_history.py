@@ -19,7 +19,7 @@ from oh_jupyter.editor.files.atomic_write import Attributes, ConcurrentWriteErro
 from oh_jupyter.editor.history.journal import EditJournal, IncompleteTransaction
 from oh_jupyter.editor.history.step_log import remove_other_logs
 from oh_jupyter.editor.history.steps import Blobs, Digests, Step, access, digest_of
-from oh_jupyter.editor.history.timeline import SPARE_NAME, Timeline, TimelineFiles
+from oh_jupyter.editor.history.timeline import Timeline, TimelineFiles
 from oh_jupyter.editor.text.line_diff import common_ends
 
 _ALWAYS_KEPT_BYTES = 64 * 1024 * 1024  # of the last edit, which can be undone despite the limit
@@ -46,7 +46,6 @@ class FileHistory:
         self.blobs = Blobs(folder / "blobs", digests)
         self._index = folder / "index.json"
         self._intent = folder / "intent.json"
-        self._spare = folder / SPARE_NAME
         self._tag = ""
         self._limits = max_steps, max_bytes
         self.timeline = self._load(self._index) or Timeline()
@@ -83,15 +82,9 @@ class FileHistory:
             # This step alone would exceed the limit, so no step is kept.
             return Timeline(self.blobs.digests.of(new), attributes=self.timeline.attributes)
         step = Step.between(
-            old,
-            new,
-            self.blobs,
-            command=command,
-            time=time.time(),
-            several_places=several_places,
-            transaction=transaction,
-            files=files,
+            old, new, self.blobs, command=command, time=time.time(), several_places=several_places
         )
+        step = replace(step, transaction=transaction, files=files)
         timeline = self.timeline.record(step, self.blobs.digests.of(new), self.blobs)
         return timeline.prune(self.blobs, *self._limits)
 
@@ -138,8 +131,8 @@ class FileHistory:
             if atomic_write.fingerprint_of(self.path) != fingerprint:
                 raise ConcurrentWriteError
 
+        check()
         if content is None:
-            check()
             os.unlink(self.path)
         else:
             attributes = self.timeline.attributes if fingerprint is None and mode is None else None
@@ -155,7 +148,7 @@ class FileHistory:
             self._replace(content, mode=mode, attributes=self.timeline.attributes)
 
     def _replace(self, content: bytes, **more: Any) -> None:
-        atomic_write.replace(self.path, content, tag=self._tag or None, is_real=True, **more)
+        atomic_write.replace(self.path, content, tag=self._tag or None, **more)
 
     def rollback(self, before: Timeline) -> None:
         """Drop the intent, and restore the previous timeline."""
@@ -167,8 +160,6 @@ class FileHistory:
 
     def commit(self, before: Timeline) -> None:
         """Make the intended timeline the current one."""
-        with suppress(OSError):  # the next intent is a new file then, which takes longer
-            os.link(self._index, self._spare)
         try:
             os.replace(self._intent, self._index)
         except OSError:
@@ -184,15 +175,13 @@ class FileHistory:
 
     def _store(self, timeline: Timeline, target: Path | None, **more: str | None) -> None:
         # The attributes of a removed file are kept, to restore them with it.
-        attributes = Attributes.of(self.path)
-        if target is None:
-            self.timeline = replace(timeline, attributes=attributes or timeline.attributes)
-            return
-        with access(self._folder):
-            self.timeline, written = self._files.write(
-                target, timeline, self.path, attributes, **more
-            )
-        self.written += written
+        attributes = Attributes.of(self.path) or timeline.attributes
+        timeline = replace(timeline, attributes=attributes)
+        if target is not None:
+            with access(self._folder):
+                timeline, written = self._files.write(target, timeline, self.path, **more)
+            self.written += written
+        self.timeline = timeline
 
     def _remove_replaced_log(self, before: Timeline) -> None:
         if before.log is not None and before.log.name != getattr(self.timeline.log, "name", None):
