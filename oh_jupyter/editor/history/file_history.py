@@ -82,9 +82,15 @@ class FileHistory:
             # This step alone would exceed the limit, so no step is kept.
             return Timeline(self.blobs.digests.of(new), attributes=self.timeline.attributes)
         step = Step.between(
-            old, new, self.blobs, command=command, time=time.time(), several_places=several_places
+            old,
+            new,
+            self.blobs,
+            command=command,
+            time=time.time(),
+            several_places=several_places,
+            transaction=transaction,
+            files=files,
         )
-        step = replace(step, transaction=transaction, files=files)
         timeline = self.timeline.record(step, self.blobs.digests.of(new), self.blobs)
         return timeline.prune(self.blobs, *self._limits)
 
@@ -131,8 +137,8 @@ class FileHistory:
             if atomic_write.fingerprint_of(self.path) != fingerprint:
                 raise ConcurrentWriteError
 
-        check()
         if content is None:
+            check()
             os.unlink(self.path)
         else:
             attributes = self.timeline.attributes if fingerprint is None and mode is None else None
@@ -148,7 +154,7 @@ class FileHistory:
             self._replace(content, mode=mode, attributes=self.timeline.attributes)
 
     def _replace(self, content: bytes, **more: Any) -> None:
-        atomic_write.replace(self.path, content, tag=self._tag or None, **more)
+        atomic_write.replace(self.path, content, tag=self._tag or None, is_real=True, **more)
 
     def rollback(self, before: Timeline) -> None:
         """Drop the intent, and restore the previous timeline."""
@@ -175,13 +181,15 @@ class FileHistory:
 
     def _store(self, timeline: Timeline, target: Path | None, **more: str | None) -> None:
         # The attributes of a removed file are kept, to restore them with it.
-        attributes = Attributes.of(self.path) or timeline.attributes
-        timeline = replace(timeline, attributes=attributes)
-        if target is not None:
-            with access(self._folder):
-                timeline, written = self._files.write(target, timeline, self.path, **more)
-            self.written += written
-        self.timeline = timeline
+        attributes = Attributes.of(self.path)
+        if target is None:
+            self.timeline = replace(timeline, attributes=attributes or timeline.attributes)
+            return
+        with access(self._folder):
+            self.timeline, written = self._files.write(
+                target, timeline, self.path, attributes, **more
+            )
+        self.written += written
 
     def _remove_replaced_log(self, before: Timeline) -> None:
         if before.log is not None and before.log.name != getattr(self.timeline.log, "name", None):

@@ -11,10 +11,9 @@ import re
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from oh_jupyter.editor.files.atomic_write import Attributes
 from oh_jupyter.editor.history.step_log import StepLog, store_steps
@@ -31,6 +30,23 @@ class Conflict(Exception):
         self.before = before
 
 
+class Stored(NamedTuple):
+    """Disk usage of the steps of a timeline."""
+
+    size: int  # bytes
+    blobs: frozenset[str]
+
+    @classmethod
+    def of(cls, steps: tuple[Step, ...], blobs: Blobs) -> Stored:
+        """Look at each step."""
+        size = sum([step.stored_bytes(blobs) for step in steps])
+        return cls(size, frozenset(reference for step in steps for reference in step.blobs))
+
+    def with_step(self, step: Step, blobs: Blobs) -> Stored:
+        """Add one step."""
+        return Stored(self.size + step.stored_bytes(blobs), self.blobs.union(step.blobs))
+
+
 @dataclass(frozen=True)
 class Timeline:
     """The steps of one file; methods return a new timeline."""
@@ -40,7 +56,7 @@ class Timeline:
     cursor: int = 0
     attributes: Attributes | None = None
     log: StepLog | None = field(default=None, compare=False, repr=False)  # of an earlier state
-    stored_bytes: int | None = field(default=None, compare=False, repr=False)  # None if unknown
+    stored: Stored | None = field(default=None, compare=False, repr=False)  # None if unknown
 
     @classmethod
     def from_json(cls, data: dict[str, Any], folder: Path) -> Timeline:
@@ -66,11 +82,6 @@ class Timeline:
         needed = {reference for step in self.steps for reference in step.blobs}
         return needed | {self.head} if self.head else needed
 
-    def needs(self, reference: str) -> bool:
-        """Return whether the timeline needs a blob."""
-        with_blobs = filter(_blobs_of, self.steps)
-        return reference == self.head or any(reference in step.blobs for step in with_blobs)
-
     def freed_by(self, later: Timeline) -> list[str]:
         """Return the blobs that a later timeline no longer needs."""
         dropped: set[str] = set()
@@ -81,20 +92,20 @@ class Timeline:
             }
         if self.head is not None:
             dropped.add(self.head)
-        return [reference for reference in dropped if not later.needs(reference)]
+        needed = later.references if later.stored is None else {*later.stored.blobs, later.head}
+        return [reference for reference in dropped if reference not in needed]
 
     def record(self, step: Step, head: str | None, blobs: Blobs) -> Timeline:
         """Add a step, and drop the undone ones."""
         steps = (*self.steps[: self.cursor], step)
-        size = None
-        if self.stored_bytes is not None and self.cursor == len(self.steps):
-            size = self.stored_bytes + step.stored_bytes(blobs)
-        timeline = self._with(head, steps, len(steps))
-        return replace(timeline, attributes=None, stored_bytes=size)
+        stored = None
+        if self.stored is not None and self.cursor == len(self.steps):
+            stored = self.stored.with_step(step, blobs)
+        return Timeline(head, steps, len(steps), log=self.log, stored=stored)
 
     def _with(self, head: str | None, steps: tuple[Step, ...], cursor: int) -> Timeline:
-        size = self.stored_bytes if steps == self.steps else None
-        return replace(self, head=head, steps=steps, cursor=cursor, stored_bytes=size)
+        stored = self.stored if steps == self.steps else None
+        return replace(self, head=head, steps=steps, cursor=cursor, stored=stored)
 
     def sync(self, current: bytes | None, head: str | None, blobs: Blobs, time: float) -> Timeline:
         """Add changes by others; return the same timeline if there are none."""
@@ -169,11 +180,9 @@ class Timeline:
 
     def prune(self, blobs: Blobs, max_steps: int, max_bytes: int) -> Timeline:
         """Drop the oldest steps that exceed the limits; keep at least the newest."""
-        size = self.stored_bytes
-        if size is None:
-            size = sum([step.stored_bytes(blobs) for step in self.steps])
-        if len(self.steps) <= max_steps and size <= max_bytes:
-            return replace(self, stored_bytes=size)
+        stored = self.stored or Stored.of(self.steps, blobs)
+        if len(self.steps) <= max_steps and stored.size <= max_bytes:
+            return self if stored is self.stored else replace(self, stored=stored)
         edits, size, keep = 0, 0, 0
         counted: set[str] = set()
         for step in reversed(self.steps):
@@ -235,8 +244,6 @@ def _rebase(undone: tuple[Step, ...], external: Step, blobs: Blobs) -> list[Step
     return rebased
 
 
-_blobs_of = attrgetter("blobs")
-
 _MAX_CACHED = 16  # timelines in memory
 
 _START = b'{"token": "'
@@ -285,11 +292,16 @@ class TimelineFiles:
         return None
 
     def write(
-        self, file: Path, timeline: Timeline, path: Path, **more: str | None
+        self,
+        file: Path,
+        timeline: Timeline,
+        path: Path,
+        attributes: Attributes | None = None,
+        **more: str | None,
     ) -> tuple[Timeline, int]:
         """Write a timeline atomically; return it with its log, and the number of bytes."""
         log, written = store_steps(file.parent, timeline.steps, timeline.log)
-        timeline = replace(timeline, log=log)
+        timeline = replace(timeline, log=log, attributes=attributes or timeline.attributes)
         token = os.urandom(_TOKEN_CHARS // 2).hex().encode()
         body = json.dumps({"version": 2, "path": str(path), **more, **timeline.to_json()})
         data = _START + token + b'", ' + body.encode()[1:]
