@@ -150,9 +150,9 @@ def command_line() -> Iterator[str]:
     """The help of ``oh-jupyter`` and of its commands."""
     import argparse
 
-    from oh_jupyter.cli import _parser
+    from oh_jupyter.cli.program import make_parser
 
-    parser = _parser()
+    parser = make_parser()
     yield f"# Command line\n\n```text\n{parser.format_help()}```\n"
     (commands,) = (
         action for action in parser._actions if isinstance(action, argparse._SubParsersAction)

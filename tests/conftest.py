@@ -17,6 +17,7 @@ from jupyter_client.connect import LocalPortCache
 
 from oh_jupyter.browser.executable import find_executable, install_command
 from oh_jupyter.errors import BrowserNotFoundError
+from oh_jupyter.skills import catalog
 
 pytest_plugins = ["pytest_jupyter.jupyter_server", "oh_jupyter.testing"]
 
@@ -156,6 +157,12 @@ def _is_free(ip: str, port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+@pytest.fixture
+def forget_registered_skills(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "_registered", {})
+    monkeypatch.setattr(catalog, "_removed", set())
 
 
 @pytest.fixture

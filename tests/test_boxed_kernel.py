@@ -142,6 +142,7 @@ async def test_cells_stay_in_the_box(home: Path) -> None:
     assert not (home / "outside.txt").exists()
 
 
+@pytest.mark.thorough
 async def test_a_path_may_vanish_while_it_starts(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,6 +166,7 @@ async def test_a_path_may_vanish_while_it_starts(
     assert not path.exists()
 
 
+@pytest.mark.thorough
 async def test_a_box_that_cannot_be_set_up_is_an_error(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +177,7 @@ async def test_a_box_that_cannot_be_set_up_is_an_error(
             pass
 
 
+@pytest.mark.thorough
 @needs_process_limit
 async def test_the_number_of_its_processes_is_limited(home: Path, monkeypatch) -> None:
     monkeypatch.setenv("OH_JUPYTER_SANDBOX_MAX_PROCESSES", "60")
@@ -185,6 +188,7 @@ async def test_the_number_of_its_processes_is_limited(home: Path, monkeypatch) -
     assert output == "BlockingIOError"  # EAGAIN
 
 
+@pytest.mark.thorough
 async def test_the_runtime_works_in_it(home: Path) -> None:
     path = home / "work" / "a.py"
     async with opened(home) as notebook:
@@ -195,6 +199,7 @@ async def test_the_runtime_works_in_it(home: Path) -> None:
     assert path.read_text() == "x = 1\n"
 
 
+@pytest.mark.thorough
 async def test_it_lives_like_any_kernel(home: Path) -> None:
     async with opened(home) as notebook:
         run, manager = notebook.run, notebook.manager
@@ -213,6 +218,7 @@ async def test_it_lives_like_any_kernel(home: Path) -> None:
         assert not sockets.exists()
 
 
+@pytest.mark.thorough
 def test_a_notebook_runs_in_it(home: Path) -> None:
     book = new_notebook(cells=[new_code_cell("import os; print(os.getppid())")])
     resources = {"metadata": {"path": str(home / "work")}}
@@ -230,6 +236,7 @@ def test_the_debugger_works_in_it(home: Path) -> None:
         kernel.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(
     "curve_secretkey" not in IPKernelApp.class_traits()
     or "transport_encryption" not in KernelManager.class_traits(),
@@ -251,6 +258,7 @@ def test_its_connection_is_encrypted(home: Path) -> None:
         kernel.close()
 
 
+@pytest.mark.thorough
 def test_a_policy_limits_its_network(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_kernelspec(network="host")
     monkeypatch.setenv("OH_JUPYTER_POLICY", '{"network": "off", "shell": "off"}')
@@ -264,6 +272,7 @@ def test_a_policy_limits_its_network(home: Path, monkeypatch: pytest.MonkeyPatch
         kernel.close()
 
 
+@pytest.mark.thorough
 async def test_listed_hosts_are_its_only_network(home: Path, tmp_path: Path) -> None:
     with website(tmp_path, "127.0.0.2") as (port, site):
         address = f"127.0.0.2:{port}"
@@ -285,6 +294,7 @@ async def test_listed_hosts_are_its_only_network(home: Path, tmp_path: Path) -> 
     assert len(site.requests) == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 def test_its_browser_uses_the_proxy(home: Path) -> None:
     install_kernelspec(network="listed", hosts=["pypi"])
@@ -315,6 +325,7 @@ def test_a_guest_uses_its_tools_in_it(home: Path) -> None:
     assert text.count("bwrap") == 2
 
 
+@pytest.mark.thorough
 def test_invalid_hosts_are_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigError, match="no host, address or preset"):
         install_kernelspec(network="listed", hosts=["no such host"])
@@ -322,6 +333,7 @@ def test_invalid_hosts_are_refused(home: Path, capsys: pytest.CaptureFixture[str
     assert "--host has no effect with --network none" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_a_hidden_kernelspec_is_reported(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -332,6 +344,7 @@ def test_a_hidden_kernelspec_is_reported(
     assert f"Jupyter uses the older kernelspec in {older}" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 async def test_nothing_starts_without_a_sandbox(home: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr("oh_jupyter.sandbox.availability.WORKING_ENGINES", {})

@@ -19,7 +19,7 @@ from oh_jupyter.client import RuntimeClient
 from oh_jupyter.events import CmdRunAction
 from oh_jupyter.testing import LiveServer, run_server, wait_until
 
-COMMAND = [sys.executable, "-c", "from oh_jupyter.cli import main; raise SystemExit(main())"]
+COMMAND = [sys.executable, "-m", "oh_jupyter.cli"]
 RISKY = CmdRunAction("rm -rf /tmp/nothing_is_there")
 
 

@@ -22,6 +22,7 @@ PUBLIC = {
         *("Checkpoint", "Checkpoints", "Limits", "PathChange", "RewindPlan", "VariableChange"),
         "Work",
     ],
+    "oh_jupyter.cli": ["main"],
     "oh_jupyter.client": [
         *("AsyncFleetKernels", "AsyncRuntimeClient", "Fleet", "FleetEvent", "FleetKernels"),
         *("FleetResult", "LostKernel", "RuntimeClient"),

@@ -135,7 +135,7 @@ _AGENTS = (
     AgentCommand(
         "openhands",
         ("openhands", "acp"),
-        installation='pip install "oh_jupyter[openhands]" (Python 3.12), or uv tool install '
+        installation='uv pip install "oh_jupyter[openhands]" (Python 3.12), or uv tool install '
         "openhands --python 3.12",
     ),
     AgentCommand("opencode", ("opencode", "acp"), "opencode-ai", "npm install -g opencode-ai"),

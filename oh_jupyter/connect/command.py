@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from oh_jupyter.connect.clients import CLIENTS, NAME, Client, Target
 from oh_jupyter.connect.entries import notebook_of, remove_entry, set_entry, show_entry
@@ -34,8 +35,14 @@ RUNTIME_VARIABLES = ("JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "XDG_DATA_HOME")
 QUESTION = "Which variables are there in my notebook?"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``connect``."""
+def add_connect(commands: Any) -> None:
+    """Add the command to a parser."""
+    parser = commands.add_parser(
+        "connect",
+        help="let an agent's client use the notebook: claude, codex, gemini, ...",
+        description="Write our MCP server into the configuration file of an agent's client.",
+    )
+    parser.set_defaults(run=connect)
     parser.add_argument("client", metavar="CLIENT", help=", ".join(CLIENTS))
     parser.add_argument("--notebook", help="an open notebook, whose kernel the tools use")
     url = "write this address of a Jupyter server instead of the command that finds the local one"

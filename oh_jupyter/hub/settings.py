@@ -43,6 +43,12 @@ class HubSettings:
     database: Path
     has_client_documents: bool = True
 
+    @property
+    def is_reachable_by_clients(self) -> bool:
+        """Whether MCP clients accept the address: HTTPS, or this machine."""
+        parts = urlsplit(self.base)
+        return parts.scheme == "https" or parts.hostname in LOOPBACK
+
 
 def hub_settings(
     environment: Mapping[str, str],

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from oh_jupyter.client import RuntimeClient
 from oh_jupyter.testing import LiveServer, run_server
 
 
@@ -13,3 +14,15 @@ from oh_jupyter.testing import LiveServer, run_server
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     with run_server(tmp_path_factory.mktemp("server")) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def client(server: LiveServer) -> Iterator[RuntimeClient]:
+    with RuntimeClient(server.url, server.token) as client:
+        yield client
+
+
+@pytest.fixture
+def server_in_environment(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OH_URL", server.url)
+    monkeypatch.setenv("OH_TOKEN", server.token)

@@ -42,6 +42,7 @@ def test_without_a_server_the_error_says_how_to_name_one(monkeypatch: pytest.Mon
         connect()
 
 
+@pytest.mark.thorough
 def test_exact_output_and_contents(server: LiveServer) -> None:
     path = str(server.directory / "a.zip")
     with RuntimeClient(server.url, server.token) as client:

@@ -56,12 +56,6 @@ def box(server: LiveServer) -> Iterator[OhSandbox]:
         yield sandbox
 
 
-@pytest.fixture(scope="module")
-def client(server: LiveServer) -> Iterator[RuntimeClient]:
-    with RuntimeClient(server.url, server.token) as client:
-        yield client
-
-
 def test_writes_and_edits_can_be_undone(
     box: OhSandbox, client: RuntimeClient, tmp_path: Path
 ) -> None:

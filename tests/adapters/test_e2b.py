@@ -43,12 +43,6 @@ def box(variables: dict[str, str]) -> Iterator[Any]:
         yield sandbox
 
 
-@pytest.fixture(scope="module")
-def client(server: LiveServer) -> Iterator[RuntimeClient]:
-    with RuntimeClient(server.url, server.token) as client:
-        yield client
-
-
 def test_cells_work_on_the_notebooks_variables(box: Any, client: RuntimeClient) -> None:
     client.run_ipython("prices = [1, 2, 3]")
     execution = box.run_code("import sys\nprint('out'); print('err', file=sys.stderr)\nsum(prices)")

@@ -70,6 +70,7 @@ def test_unknown_kernels_and_directories_are_refused(http: httpx.Client) -> None
     assert "not available" in other.json()["message"]
 
 
+@pytest.mark.thorough
 def test_a_rejection_is_an_error(server: LiveServer, http: httpx.Client) -> None:
     """The kernel has a person's setting; nobody is there to approve."""
     kernel = httpx.post(f"{server.url}/api/kernels", headers=server.headers, timeout=60).json()[

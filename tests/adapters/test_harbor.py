@@ -32,7 +32,10 @@ from oh_jupyter.adapters import harbor
 from oh_jupyter.adapters.harbor import OhEnvironment, with_notebook
 from oh_jupyter.errors import TransferError
 
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.usefixtures("server_in_environment"),
+]
 
 TASK = Path(__file__).parents[2] / "examples" / "harbor_task"
 HERE = "oh_jupyter.adapters.harbor:OhEnvironment"
@@ -96,12 +99,6 @@ class NotebookAgent(ScriptedAgent):
         assert left.stdout == ""
 
 
-@pytest.fixture(autouse=True)
-def _named(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OH_URL", server.url)
-    monkeypatch.setenv("OH_TOKEN", server.token)
-
-
 def new(tmp_path: Path, dockerfile: str = "FROM x\nWORKDIR /app/deep\n", **options: Any) -> Any:
     (tmp_path / "environment").mkdir()
     (tmp_path / "environment" / "Dockerfile").write_text(dockerfile)
@@ -117,7 +114,7 @@ def new(tmp_path: Path, dockerfile: str = "FROM x\nWORKDIR /app/deep\n", **optio
 
 
 @pytest.fixture
-async def environment(_named: None, tmp_path: Path) -> AsyncIterator[OhEnvironment]:
+async def environment(server_in_environment: None, tmp_path: Path) -> AsyncIterator[OhEnvironment]:
     environment = new(tmp_path)
     await environment.start(False)
     yield environment

@@ -36,7 +36,10 @@ from inspect_ai.util._sandbox.self_check import *  # noqa: F403
 from oh_jupyter.adapters.connection import connect
 from oh_jupyter.adapters.inspect_ai import OhSandboxConfig, OhSandboxEnvironment
 
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.usefixtures("server_in_environment"),
+]
 
 
 def may_write_everything() -> bool:
@@ -57,14 +60,10 @@ if may_write_everything():
 """Checks of Inspect that its own local sandbox does not pass either."""
 
 
-@pytest.fixture(autouse=True)
-def _named(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OH_URL", server.url)
-    monkeypatch.setenv("OH_TOKEN", server.token)
-
-
 @pytest.fixture
-async def sandbox_env(_named: None, request: Any) -> AsyncIterator[OhSandboxEnvironment]:
+async def sandbox_env(
+    server_in_environment: None, request: Any
+) -> AsyncIterator[OhSandboxEnvironment]:
     if reason := CONTRADICTS.get(request.node.originalname):
         request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     environments = await OhSandboxEnvironment.sample_init("task", None, {})

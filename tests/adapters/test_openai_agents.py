@@ -35,12 +35,6 @@ def workspace(server: LiveServer) -> Iterator[OhWorkspace]:
         yield workspace
 
 
-@pytest.fixture(scope="module")
-def client(server: LiveServer) -> Iterator[RuntimeClient]:
-    with RuntimeClient(server.url, server.token) as client:
-        yield client
-
-
 async def run(workspace: OhWorkspace, *commands: str, timeout_ms: int | None = None) -> ShellResult:
     action = ShellActionRequest(list(commands), timeout_ms)
     data = ShellCallData("1", action)

@@ -55,12 +55,6 @@ def executor(server: LiveServer) -> Iterator[OhExecutor]:
     executor.cleanup()
 
 
-@pytest.fixture(scope="module")
-def client(server: LiveServer) -> Iterator[RuntimeClient]:
-    with RuntimeClient(server.url, server.token) as client:
-        yield client
-
-
 def run(executor: OhExecutor, *cells: str, **options: Any) -> tuple[Any, Scripted]:
     model = Scripted(*cells)
     agent = CodeAgent(tools=[double], model=model, executor=executor, verbosity_level=0)

@@ -583,6 +583,7 @@ def test_stopping_and_closing_leave_nothing(make_guests: MakeGuests) -> None:
 # Agents that do not behave.
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("how", "message"),
     [

@@ -104,6 +104,7 @@ def test_the_agent_is_told_where_it_is_once(kernel: LiveKernel) -> None:
     assert "temperatures" not in kernel.execute("print(oh.agent('x').text)")
 
 
+@pytest.mark.thorough
 def test_options_of_the_agent(kernel: LiveKernel) -> None:
     line = "%oh_agent --new --mode plan optional --effort high --set web=on options"
     assert "mode plan, model small, reasoning high, web True" in kernel.execute(line)
@@ -131,6 +132,7 @@ def test_options_of_the_agent(kernel: LiveKernel) -> None:
     kernel.execute("%oh_agent stop optional")
 
 
+@pytest.mark.thorough
 def test_fix_is_about_the_cell_that_failed(kernel: LiveKernel) -> None:
     kernel.execute("%oh_agent --new scripted say hello")
     kernel.execute("kelvins = missing_name + 1")
@@ -232,6 +234,7 @@ def test_a_question_is_answered_in_the_cell(asking: LiveKernel, answer: str, wri
     assert (asking.directory / name).exists() is written
 
 
+@pytest.mark.thorough
 def test_always_in_the_cell_covers_later_questions(asking: LiveKernel) -> None:
     assert ask(asking, "always.txt", lambda: "always") == "ok"
     assert (asking.directory / "always.txt").exists()

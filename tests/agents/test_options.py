@@ -11,6 +11,8 @@ from guest_runtime import BROKEN, SCRIPTED, Guests, command
 
 from oh_jupyter.errors import AgentError
 
+pytestmark = pytest.mark.thorough
+
 FIRST = "Set: mode default, model small, reasoning low, web False."
 
 

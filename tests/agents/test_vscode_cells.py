@@ -15,6 +15,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from oh_jupyter.testing import LiveKernel
 
+pytestmark = pytest.mark.thorough
+
 CELL_ID = "vscode-notebook-cell:/home/ann/analysis.ipynb#W0sZmlsZQ%3D%3D"
 
 

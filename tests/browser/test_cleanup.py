@@ -219,6 +219,7 @@ def test_a_page_for_errors_is_let_finish(driven: Driven, monkeypatch):
     assert seen["screenshot"]
 
 
+@pytest.mark.thorough
 def test_a_crashed_tab_that_does_not_close_is_not_listed(driven, site, monkeypatch):
     monkeypatch.setattr("oh_jupyter.browser.worker.session.CLOSE_TIMEOUT_SECONDS", 0.05)
     driven.step(f'goto("{site.put("/fine", "<p>fine")}")')

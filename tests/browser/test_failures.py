@@ -209,6 +209,7 @@ def test_close_ends_a_waiting_step_and_all_processes(site):
     env.close()
 
 
+@pytest.mark.thorough
 def test_interrupt_ends_the_step_and_not_the_browser(env: BrowserEnv, site):
     page = site.put("/fine", "<p>fine")
     env.step(f'goto("{page}")')
@@ -393,6 +394,7 @@ def test_no_browser_on_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     env.close()
 
 
+@pytest.mark.thorough
 def test_a_browser_that_does_not_start(tmp_path: Path):
     broken = tmp_path / "browser"
     broken.write_text("#!/bin/sh\necho no luck >&2\nexit 3\n")

@@ -348,6 +348,7 @@ def test_secrets_are_hidden(site):
         assert SECRET not in str(caught.value)
 
 
+@pytest.mark.thorough
 def test_secrets_are_hidden_however_they_are_written(site, tmp_path: Path):
     """A value with all that is special in a call, an address or HTML, sent by a form."""
     secret = "p@ss_w*rd&<x>#1 y/z\"q'\\u00e9"
@@ -398,6 +399,7 @@ def test_a_video_of_what_is_done(env: BrowserEnv, site, tmp_path: Path):
     assert is_blue(played["last"])
 
 
+@pytest.mark.thorough
 def test_a_video_has_its_size_from_the_start(env: BrowserEnv, site, tmp_path: Path):
     path = tmp_path / "resized.webm"
     writer = VideoWriter(path.open("wb"), (320, 240))

@@ -23,6 +23,7 @@ def button(script: str) -> str:
     </script>"""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "script",
     [

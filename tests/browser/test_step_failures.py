@@ -45,6 +45,7 @@ def test_pages_that_never_answer(env: BrowserEnv, site):
     assert "here" in seen["text_content"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "script",
     [

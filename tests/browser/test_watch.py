@@ -58,6 +58,7 @@ def test_pictures_come_when_the_page_changes(env, show) -> None:
     assert env.step("noop(0)", include=())["notices"] == []
 
 
+@pytest.mark.thorough
 def test_the_last_of_quick_changes_is_seen(env, show) -> None:
     """The browser drops pictures while some wait to be acknowledged."""
     show("here")

@@ -20,7 +20,7 @@ from oh_jupyter.browser.worker import watchdog
 from oh_jupyter.browser.worker.watchdog import Watchdog
 from oh_jupyter.testing import descendants, suspended
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.thorough, pytest.mark.browser]
 
 COMPUTE = """() => {
   let sum = 0;

@@ -82,6 +82,7 @@ async def test_what_another_has_signed_is_not_of_the_kernel() -> None:
     assert request.outputs.result().text == "genuine"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("remotely", [False, True])
 def test_the_time_of_a_waiting_cell_ends_no_other(
     remotely: bool, plain_server: LiveServer, tmp_path: Path

@@ -63,6 +63,7 @@ def test_control_sequences_go_whatever_their_form() -> None:
     assert strip_ansi(coloured) == "blue line link"
 
 
+@pytest.mark.thorough
 def test_of_very_much_text_both_ends_are_kept() -> None:
     outputs = OutputCollector()
     for number in range(100_000):

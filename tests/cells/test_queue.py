@@ -131,6 +131,7 @@ async def test_an_interrupt_that_is_on_its_way_meets_no_other_cell() -> None:
         assert not (await follower).timed_out
 
 
+@pytest.mark.thorough
 async def test_who_waits_is_told_when_the_connection_ends(
     plain_server: LiveServer,
 ) -> None:

@@ -173,6 +173,7 @@ def test_a_fleet_that_cannot_start_leaves_nothing(url: str) -> None:
     assert kernels_of(url) <= before
 
 
+@pytest.mark.thorough
 def test_a_notebook_finds_its_server(url: str) -> None:
     code = """
 with oh.fleet(1) as kernels:

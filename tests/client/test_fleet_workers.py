@@ -46,6 +46,7 @@ def double(runtime: RuntimeClient, item: int) -> int:
     return int(runtime.run_ipython(f"print({item} * 2)").content.split()[0])
 
 
+@pytest.mark.thorough
 def test_kernels_on_workers(pool: ProcessPoolExecutor, tmp_path: Path) -> None:
     """The functions of a fleet work as on a server, and nothing is left running."""
     store = {"FILE_STORE": "local", "FILE_STORE_PATH": str(tmp_path)}

@@ -84,6 +84,7 @@ def test_a_variable_is_changed(place: Any, running: dict[str, str], record_prope
         print(f"{name:20} {passed:6.2f} s")
 
 
+@pytest.mark.thorough
 def test_an_address_is_written_with_the_token_for_its_owner_alone(
     place: Any, running: dict[str, str]
 ) -> None:
@@ -108,6 +109,7 @@ def test_an_address_is_written_with_the_token_for_its_owner_alone(
     }
 
 
+@pytest.mark.thorough
 def test_a_server_that_is_of_no_use_is_one_line_and_nothing_is_written(
     place: Any, running: dict[str, str], tmp_path: Path
 ) -> None:

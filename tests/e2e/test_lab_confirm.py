@@ -9,7 +9,7 @@ import pytest
 from pictures import take_pictures
 from playwright.sync_api import Locator, Page, expect
 
-pytestmark = pytest.mark.one_page
+pytestmark = [pytest.mark.thorough, pytest.mark.one_page]
 
 NAME = "confirm.ipynb"
 COMMAND = "sudo -n true"

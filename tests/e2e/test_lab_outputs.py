@@ -23,6 +23,8 @@ from oh_jupyter.events import (
 from oh_jupyter.kernel.display.observations import observation_html, picture_in_cell
 from oh_jupyter.kernel.display.table import Table
 
+pytestmark = pytest.mark.thorough
+
 MONEY = "one costs $5 and two cost $6"
 DIFF = f"--- /w/f.sql\n+++ /w/f.sql\n@@ -2,2 +2,3 @@\n--- {MONEY}\n-old\n++++i\n+{MONEY}\n+\n"
 CONTEXT_DIFF = (

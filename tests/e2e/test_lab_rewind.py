@@ -10,7 +10,7 @@ from run_cells import run_all_cells
 
 from oh_jupyter.testing import wait_until
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(180)]
 
 NAME = "rewind.ipynb"
 

@@ -315,6 +315,7 @@ def test_large_and_small_files_are_read_alike(editor, tmp_path):
                 assert lines_of(editor, large, start, end).replace(filler, ".") == expected
 
 
+@pytest.mark.thorough
 def test_a_large_file_is_not_read_as_a_whole(editor, large):
     path, _ = large
     observation = read_file(FileReadAction(str(path)), cwd="/", editor=editor)

@@ -52,6 +52,7 @@ def numbers(paths):
     return [int(path.read_text().split()[0]) for path in paths]
 
 
+@pytest.mark.thorough
 def test_kill_9_in_the_middle_of_transactions_leaves_all_or_nothing(workspace, write, tmp_path):
     paths = [write(name, f"0 {'x' * 5000}") for name in ("a", "b", "c")]
     number = 0
@@ -80,6 +81,7 @@ def test_kill_9_in_the_middle_of_transactions_leaves_all_or_nothing(workspace, w
         assert all(path.read_text().endswith(" " + "x" * 5000) for path in paths)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("deadly", ["replace", "unlink", "fsync"])
 def test_death_at_any_call_leaves_all_or_nothing_and_a_history_that_fits(
     workspace, write, tmp_path, deadly

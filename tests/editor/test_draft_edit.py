@@ -248,6 +248,7 @@ def test_files_that_cannot_be_edited(draft, tmp_path):
 DOUBT = "# ... existing code ...\ndef second():\n    return 22\n# ... existing code ..."
 
 
+@pytest.mark.thorough
 def test_one_function_in_a_draft_does_not_delete_the_others(draft, code, model):
     one = "def second():\n    return 22\n"
     observation = draft(code, one)

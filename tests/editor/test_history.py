@@ -117,6 +117,7 @@ def test_history_and_diff(editor, write):
     assert editor.history(path.with_name("other")) == []
 
 
+@pytest.mark.thorough
 def test_the_oldest_steps_are_forgotten(tmp_path, write):
     editor = FileEditor(tmp_path, history_dir=tmp_path / "limited", history_limit=300)
     path = write("a.txt", "0")
@@ -130,6 +131,7 @@ def test_the_oldest_steps_are_forgotten(tmp_path, write):
         undo(editor, path)
 
 
+@pytest.mark.thorough
 def test_dropped_steps_do_not_stay_on_disk(tmp_path, write):
     editor = FileEditor(tmp_path, history_dir=tmp_path / "limited", history_limit=2)
     path = write("a.txt", "0")

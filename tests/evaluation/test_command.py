@@ -26,7 +26,7 @@ from oh_jupyter.evaluation.stateful import ScriptedAgent, StatefulTask, Turn
 from oh_jupyter.testing import wait_until
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-c", "from oh_jupyter.cli import main; raise SystemExit(main())"]
+COMMAND = [sys.executable, "-m", "oh_jupyter.cli"]
 GIVES_UP = """
 import json, os, sys
 for line in sys.stdin:
@@ -47,6 +47,7 @@ def command(tmp_path: Path) -> str:
     return f"{sys.executable} {path} {tmp_path / 'notes'} {tmp_path / 'gate'}"
 
 
+@pytest.mark.thorough
 def test_each_episode_has_one_result_after_a_kill(
     tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,6 +150,7 @@ def acp_agent() -> Any:
     agent.close()
 
 
+@pytest.mark.thorough
 def test_an_agent_of_the_protocol_does_stateful_work(acp_agent: Any, tmp_path: Path) -> None:
     code = json.dumps({"command": "echo 6 >number; cat number"})
     asked = (

@@ -109,6 +109,7 @@ def test_a_child_that_dies_is_a_result(games: Any, tmp_path: Path) -> None:
     assert "-9: the end is near" in trial.error
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "engine",
     [

@@ -114,6 +114,7 @@ def test_every_detour_can_be_noticed() -> None:
     assert unnoticed == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("environment", ["bash", "oh_jupyter"])
 def test_a_wrong_answer_fails(environment: str, tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"

@@ -174,6 +174,7 @@ def record_write(stream, text):
     stream.flush(60)
 
 
+@pytest.mark.thorough
 def test_a_replay_writes_the_same_bytes(tmp_path, store):
     text = "0123456789abcde\n" * (50 * 1024 * 1024 // 16)
     stream = EventStream(store, "s1")

@@ -199,6 +199,7 @@ def test_connect_writes_the_address_alone(
     assert entry(tmp_path) == {"type": "http", "url": base + address}
 
 
+@pytest.mark.thorough
 def test_connect_refuses_what_such_an_address_cannot_have(base: str, tmp_path: Path) -> None:
     for arguments, message in (
         (["--notebook", "a.ipynb"], "omit --notebook"),

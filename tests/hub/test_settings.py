@@ -45,6 +45,18 @@ def test_the_public_address_is_the_hubs_or_an_option() -> None:
     assert settings(VARIABLES | public).base == "https://other.example/base/services/oh-jupyter"
 
 
+@pytest.mark.parametrize(
+    ("url", "is_accepted"),
+    [
+        ("https://hub.example.org", True),
+        ("http://127.0.0.1:8000", True),
+        ("http://hub.example.org", False),
+    ],
+)
+def test_clients_accept_https_and_this_machine(url: str, is_accepted: bool) -> None:
+    assert settings(VARIABLES, url).is_reachable_by_clients is is_accepted
+
+
 @pytest.mark.parametrize("name", sorted(VARIABLES.keys() - {"JUPYTERHUB_BASE_URL"}))
 def test_a_missing_variable_is_named(name: str) -> None:
     rest = {key: value for key, value in VARIABLES.items() if key != name}

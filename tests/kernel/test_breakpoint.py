@@ -8,6 +8,8 @@ import pytest
 
 from oh_jupyter.testing.kernel import REPLY_TIMEOUT_SECONDS, LiveKernel
 
+pytestmark = pytest.mark.thorough
+
 
 class Debugger:
     """The person's debugger, as JupyterLab speaks to it on the control channel."""

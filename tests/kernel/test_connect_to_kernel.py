@@ -7,10 +7,13 @@ import shutil
 import threading
 from pathlib import Path
 
+import pytest
 import zmq
 
 from oh_jupyter.testing import LiveKernel
 from oh_jupyter.testing.kernel import connect_to_kernel, text_at_end
+
+pytestmark = pytest.mark.thorough
 
 
 def test_a_changed_connection_file_is_read_again(kernel: LiveKernel, tmp_path: Path) -> None:

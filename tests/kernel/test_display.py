@@ -200,6 +200,7 @@ def test_near_changes_are_shown_together(edit: Editing) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @given(st.data())
 def test_a_diff_with_context_fits_the_file(tmp_path_factory, data: st.DataObject) -> None:
     line = st.sampled_from(["", "a", "b", "--", "++i", "     5\tc", "@@ -1 +1 @@"])

@@ -6,6 +6,8 @@ import pytest
 
 from oh_jupyter.cells.outputs import truncation_notice
 
+pytestmark = pytest.mark.thorough
+
 PEAK = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
 
 

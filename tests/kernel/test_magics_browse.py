@@ -93,6 +93,7 @@ def test_an_error_stands_before_its_picture(kernel, url: str):
     assert "no-such-bid" in card["text/html"]
 
 
+@pytest.mark.thorough
 def test_actions_in_the_body_and_in_the_line(kernel, url: str):
     kernel.execute(f"%oh_browse --no-picture {url}")
     kernel.execute("import re\ntree = oh.interact('noop(0)').content")
@@ -128,6 +129,7 @@ def test_views_of_what_is_open(kernel, url: str):
     assert "yes" in kernel.execute("%oh_browse status")
 
 
+@pytest.mark.thorough
 def test_downloads_are_listed(kernel, url: str):
     kernel.execute(f"%oh_browse --no-picture {url}")
     kernel.execute("oh.browser.evaluate(\"document.querySelector('a').click()\")")
@@ -321,6 +323,7 @@ def test_agents_wait_while_a_person_has_the_browser(kernel, url: str):
     assert "pressed" in kernel.reply(asked)[1]["content"]
 
 
+@pytest.mark.thorough
 def test_a_page_as_data(kernel, url: str):
     assert kernel.execute(f"list(oh.links('{url}').text)") == "['cargo']"
     assert kernel.execute("list(oh.forms().type)") == "['submit']"

@@ -9,10 +9,13 @@ import pytest
 from oh_jupyter.sandbox import find_engine
 from oh_jupyter.testing import wait_until
 
-pytestmark = pytest.mark.skipif(
-    find_engine().program is None or sys.platform != "linux",
-    reason="needs bubblewrap, and user namespaces",
-)
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(
+        find_engine().program is None or sys.platform != "linux",
+        reason="needs bubblewrap, and user namespaces",
+    ),
+]
 
 
 def test_a_host_is_asked_about_and_its_rule_is_listed(fresh_kernel) -> None:

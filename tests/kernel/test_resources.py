@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from oh_jupyter.testing import wait_until
+
+pytestmark = pytest.mark.thorough
 
 
 def test_the_shell_is_ended_with_its_command_and_comes_again(kernel) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from oh_jupyter.testing import wait_until
 
+pytestmark = pytest.mark.thorough
+
 
 def ipython(directory: Path, code: str) -> str:
     """What ``ipython`` prints for a few lines of input."""

@@ -243,6 +243,7 @@ STATEMENTS = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))]
 )

@@ -284,6 +284,7 @@ def test_the_end_of_the_runtime_ends_a_waiting_connection(site: Site) -> None:
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.thorough
 def test_many_hosts(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_access, "MAX_HOSTS", 5)
     monkeypatch.setattr(host_access, "MAX_QUESTIONS", 2)
@@ -306,6 +307,7 @@ def test_a_persons_own_boxed_command_asks_as_well(site: Site) -> None:
     assert result.result(60).content == "hello"
 
 
+@pytest.mark.thorough
 def test_each_agent_asks_for_itself(site: Site) -> None:
     runtime = site.runtime()
     command = site.curl("api.example.org")
@@ -342,6 +344,7 @@ def test_a_forced_push_leaves_the_box(site: Site) -> None:
     assert run(site.runtime(network="none"), "git push --force").kind == "run"
 
 
+@pytest.mark.thorough
 def test_reached_hosts_are_not_replayed(site: Site) -> None:
     runtime = site.runtime(network="listed")
     run(runtime, site.curl("api.example.org"))
@@ -389,6 +392,7 @@ def test_an_unlisted_page_is_a_question_or_refused(site: Site) -> None:
     assert not asking.executor.has_browser
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 def test_the_browser_reaches_listed_hosts_only(site: Site) -> None:
     runtime = site.runtime(network="listed")

@@ -52,6 +52,7 @@ def names(runtime: Runtime, taken: tuple[str, ...] = ()) -> set[str]:
     return {tool["name"] for tool in runtime.executor.mcp.listed(taken)}
 
 
+@pytest.mark.thorough
 def test_a_server_is_started_and_called(runtime, sync, call, tmp_path) -> None:
     assert sync(small(KEY="value")) == ""
     assert {"echo", "environment", "picture"} <= names(runtime)

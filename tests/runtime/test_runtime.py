@@ -255,6 +255,7 @@ def test_closing_ends_everything_and_says_so(tmp_path: Path) -> None:
     wait_until(lambda: not shell.exists(), what="the end of the shell")
 
 
+@pytest.mark.thorough
 def test_a_script_that_forgets_to_close_ends_cleanly(tmp_path: Path) -> None:
     script = (
         "from oh_jupyter.config import Settings\n"

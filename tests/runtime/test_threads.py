@@ -16,6 +16,8 @@ from oh_jupyter.events import BrowseURLAction, CmdRunAction, FileReadAction, MCP
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.runtime.mcp import McpServer
 
+pytestmark = pytest.mark.thorough
+
 SCRIPT = str(Path(__file__).parents[1] / "stdio_server.py")
 
 

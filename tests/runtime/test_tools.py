@@ -10,13 +10,8 @@ from oh_jupyter import skills
 from oh_jupyter.events import ErrorObservation, MCPAction, MCPObservation
 from oh_jupyter.events.wire import action_from_wire, to_wire
 from oh_jupyter.runtime.tools import Tool
-from oh_jupyter.skills import catalog
 
-
-@pytest.fixture(autouse=True)
-def forget_registered(monkeypatch):
-    monkeypatch.setattr(catalog, "_registered", {})
-    monkeypatch.setattr(catalog, "_removed", set())
+pytestmark = pytest.mark.usefixtures("forget_registered_skills")
 
 
 def call(runtime, name, timeout=None, **arguments):

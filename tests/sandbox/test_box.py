@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from oh_jupyter.sandbox.process_limit import CGROUP_PREFIX, own_cgroup
 from oh_jupyter.sandbox.seatbelt import seatbelt_profile
 from oh_jupyter.shell import BashSession
 from oh_jupyter.testing import wait_until
-from tests.sandbox.layout import Layout, kill_owner, make_layout
+from tests.sandbox.layout import Layout, kill_owner
 
 needs_engine = pytest.mark.skipif(
     find_engine().program is None or sys.platform != "linux",
@@ -33,12 +32,6 @@ LIMITS_PROCESSES = os.geteuid() != 0 or os.access(own_cgroup() or "", os.W_OK)
 needs_process_limit = pytest.mark.skipif(
     not LIMITS_PROCESSES, reason="the superuser cannot make a cgroup for processes here"
 )
-
-
-@pytest.fixture
-def layout() -> Iterator[Layout]:
-    with make_layout() as made:
-        yield made
 
 
 def output_of(session: BashSession, command: str) -> str:
@@ -106,6 +99,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.thorough
 @needs_engine
 def test_a_kill_of_the_owner_leaves_nothing(layout: Layout) -> None:
     temporary_dir, pid, processes = kill_owner(KILLED, layout.workspace, "1000")

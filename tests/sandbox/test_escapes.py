@@ -6,7 +6,6 @@ Every harmless attempt also runs without a box, where it must succeed, so that e
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import pytest
@@ -14,12 +13,15 @@ import pytest
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction
 from oh_jupyter.sandbox import find_engine
 from oh_jupyter.shell import ShellSession
-from tests.sandbox.layout import HIDDEN, Layout, make_layout
+from tests.sandbox.layout import HIDDEN, Layout
 
-pytestmark = pytest.mark.skipif(
-    find_engine().program is None or os.uname().sysname != "Linux",
-    reason="needs bubblewrap, and user namespaces",
-)
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(
+        find_engine().program is None or os.uname().sysname != "Linux",
+        reason="needs bubblewrap, and user namespaces",
+    ),
+]
 
 
 class Attempt(NamedTuple):
@@ -192,12 +194,6 @@ ATTEMPTS = [
     does("a program of an environment", "echo x >.venv/bin/python"),
     does("an environment by renaming", "mv .venv v"),
 ]  # fmt: skip
-
-
-@pytest.fixture
-def layout() -> Iterator[Layout]:
-    with make_layout() as made:
-        yield made
 
 
 def attempt_in(session: ShellSession, command: str) -> str:

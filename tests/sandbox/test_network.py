@@ -317,6 +317,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.thorough
 def test_a_kill_of_the_owner_leaves_nothing() -> None:
     with make_layout() as layout:
         kill_owner(KILLED, layout.workspace, "_relay.py")

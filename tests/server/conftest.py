@@ -20,6 +20,7 @@ from pytest_jupyter.jupyter_server import jp_server_cleanup
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPResponse
 from traitlets.config import Config
 
+from oh_jupyter.server.state import state_of
 from oh_jupyter.testing import LiveServer, run_server
 
 HERE = Path(__file__).parent
@@ -238,3 +239,8 @@ def book(jp_serverapp: Any, jp_root_dir: Path) -> Callable[..., Awaitable[str]]:
         return str(session["kernel"]["id"])
 
     return book
+
+
+@pytest.fixture
+def unsaved(jp_serverapp: Any) -> Any:
+    return state_of(jp_serverapp.web_app.settings).unsaved

@@ -13,6 +13,8 @@ import httpx
 import pytest
 from waiting import until
 
+pytestmark = pytest.mark.thorough
+
 MEGABYTE = 1024**2
 
 

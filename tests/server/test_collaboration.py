@@ -12,8 +12,6 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from waiting import until
 
-from oh_jupyter.server.state import state_of
-
 pytest.importorskip(
     "jupyter_server_ydoc", reason="needs jupyter-server-ydoc, of jupyter-collaboration"
 )
@@ -56,11 +54,6 @@ def opened(jp_serverapp: Any) -> Open:
         return document
 
     return opened
-
-
-@pytest.fixture
-def unsaved(jp_serverapp: Any) -> Any:
-    return state_of(jp_serverapp.web_app.settings).unsaved
 
 
 async def test_text_typed_while_an_agent_writes_the_file(

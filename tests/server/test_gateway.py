@@ -40,6 +40,8 @@ from oh_jupyter.client import Fleet, RuntimeClient
 from oh_jupyter.testing import LiveServer, run_server, suspended, wait_until
 from oh_jupyter.testing.server import TOKEN, run_command
 
+pytestmark = pytest.mark.thorough
+
 ENTERPRISE = shutil.which(
     os.environ.get("OH_JUPYTER_TEST_GATEWAY", "jupyter-enterprisegateway")
 ) or shutil.which("jupyter-enterprisegateway")

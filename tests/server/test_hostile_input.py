@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-pytestmark = pytest.mark.shared_server
+pytestmark = [pytest.mark.thorough, pytest.mark.shared_server]
 
 DEEP = 100_000
 BODIES = {

@@ -18,6 +18,8 @@ import httpx
 import psutil
 import pytest
 
+pytestmark = pytest.mark.thorough
+
 KILLS = int(os.environ.get("STRESS_KILLS", "4"))
 
 SOON = 60.0

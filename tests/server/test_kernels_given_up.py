@@ -27,10 +27,13 @@ def link_to(server: Any, kernel: str) -> Any:
 
 
 # Deaths are noticed sooner than by default, fewer are tolerated, and none is forgotten.
-pytestmark = pytest.mark.server_config(
-    KernelRestarter={"time_to_dead": 0.2, "restart_limit": LIMIT, "stable_start_time": 600},
-    OhJupyter={"default_kernel_name": "mine"},
-)
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.server_config(
+        KernelRestarter={"time_to_dead": 0.2, "restart_limit": LIMIT, "stable_start_time": 600},
+        OhJupyter={"default_kernel_name": "mine"},
+    ),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -19,6 +19,8 @@ from oh_jupyter.server import result_store
 from oh_jupyter.server.limits import RateLimit, is_input
 from oh_jupyter.server.links import Reply
 
+pytestmark = pytest.mark.thorough
+
 MEGABYTE = 1024**2
 
 

@@ -106,6 +106,7 @@ class TestSkillsForAll:
             assert "skill_goto_line" in {tool.name for tool in (await session.list_tools()).tools}
 
 
+@pytest.mark.thorough
 async def test_a_list_changes_nothing_in_the_kernel_of_a_notebook(
     mcp_connect, ask, plain_kernel
 ) -> None:
@@ -165,6 +166,7 @@ async def test_a_command_that_goes_on_is_reported_with_what_this_tool_has(
         assert {"blocking", "is_input", "timeout"} <= tool.input_schema["properties"].keys()
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 async def test_what_could_not_be_done_is_an_error(mcp_connect, tmp_path) -> None:
     failing = [
@@ -410,6 +412,7 @@ async def test_progress_tells_what_is_put_out(mcp_connect, tool: str, tmp_path) 
     assert numbers == sorted(set(numbers))
 
 
+@pytest.mark.thorough
 async def test_changes_of_skills_are_announced_at_once(mcp_connect, act, plain_kernel) -> None:
     heard = asyncio.Queue()
 
@@ -443,6 +446,7 @@ async def cancelled_event(session) -> None:
         await asyncio.sleep(0.05)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("transport", ["http", "sse"])
 async def test_a_cancelled_call_is_cancelled_in_the_kernel(
     mcp_connect, transport: str, plain_kernel

@@ -60,6 +60,7 @@ async def test_an_approval_starts_the_action(
     assert "the person at the MCP client" in [each.get("decided_by") for each in handling]
 
 
+@pytest.mark.thorough
 @pytest.mark.server_config(**ASKS)
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_an_approval_for_the_session_covers_later_actions(
@@ -73,6 +74,7 @@ async def test_an_approval_for_the_session_covers_later_actions(
     assert len(person.asked) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.server_config(**ASKS)
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize(
@@ -90,6 +92,7 @@ async def test_a_rejection_reaches_the_agent(
         assert reason in text(await session.call_tool("run", {"command": "echo hi"}))
 
 
+@pytest.mark.thorough
 @pytest.mark.server_config(**ASKS)
 @pytest.mark.parametrize(
     ("transport", "fails"),

@@ -18,9 +18,10 @@ OTHER_TYPE = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/
 APP_TOOLS = {"show_table", "table_rows", "show_page", "page_picture"}
 APPROVAL_TOOLS = {"pending_approval", "decide_approval"}
 
-pytestmark = pytest.mark.skipif(
-    not apps_are_built(), reason="needs the apps: jlpm build in labextension"
-)
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(not apps_are_built(), reason="needs the apps: jlpm build in labextension"),
+]
 
 FRAME = """
 import pandas as pd

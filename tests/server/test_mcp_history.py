@@ -41,6 +41,7 @@ async def test_an_agent_undoes_its_own_turns_only(mcp_connect, book, jp_root_dir
         assert results["failed"]
 
 
+@pytest.mark.thorough
 async def test_an_agent_returns_to_its_checkpoint(mcp_connect, book, jp_root_dir: Path) -> None:
     kernel, path = await book("pass"), jp_root_dir / "state.txt"
     async with mcp_connect(kernel) as agent:

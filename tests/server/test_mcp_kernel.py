@@ -92,6 +92,7 @@ async def test_what_cannot_be_shown(mcp_connect, book, arguments, reason) -> Non
         assert reason in text_of(seen)
 
 
+@pytest.mark.thorough
 async def test_a_table_and_a_figure_in_detail(mcp_connect, book, jp_root_dir) -> None:
     kernel = await book(
         "import pandas as pd, matplotlib.pyplot as plt\n"
@@ -121,6 +122,7 @@ async def test_a_table_and_a_figure_in_detail(mcp_connect, book, jp_root_dir) ->
         ]
 
 
+@pytest.mark.thorough
 async def test_a_large_figure_is_stored_whole_and_shown_smaller(mcp_connect, book, stored) -> None:
     image_module = pytest.importorskip("PIL.Image")
     source = (
@@ -162,6 +164,7 @@ async def test_a_run_of_cells_ends_at_the_first_error(mcp_connect, book, stored)
         assert [cell.get("execution_count") for cell in stored()] == [None] * 4
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("approve", [True, False])
 async def test_a_restart_is_a_question_that_says_what_is_lost(
     mcp_connect, book, ask, jp_serverapp, approve
@@ -187,6 +190,7 @@ async def test_a_restart_is_a_question_that_says_what_is_lost(
             assert left.startswith("treasure")
 
 
+@pytest.mark.thorough
 async def test_an_interrupt_where_the_extension_is_not_loaded(mcp_connect, book) -> None:
     async with mcp_connect(await book("pass")) as session:
         done = await session.call_tool("kernel", {"command": "interrupt"})
@@ -231,6 +235,7 @@ async def test_a_notebook_is_created_with_a_kernel(mcp_connect, jp_root_dir) -> 
     assert nbformat.read(jp_root_dir / "new.ipynb", as_version=4).cells[0].outputs
 
 
+@pytest.mark.thorough
 async def test_a_long_notebook_is_found_piece_by_piece(mcp_connect, book) -> None:
     cells = [
         new_markdown_cell("# Loading"),
@@ -255,6 +260,7 @@ async def test_a_long_notebook_is_found_piece_by_piece(mcp_connect, book) -> Non
         assert "x" * 300 in part
 
 
+@pytest.mark.thorough
 async def test_texts_of_variables_are_contents(mcp_connect, book, stored, jp_root_dir) -> None:
     kernel = await book(
         "import pandas as pd\nreport = 'one\\ntwo\\n'\ndata = b'three\\n'\n"
@@ -287,6 +293,7 @@ async def test_texts_of_variables_are_contents(mcp_connect, book, stored, jp_roo
         assert "There is no variable" in await call("write", path="x", content="variable:nothing")
 
 
+@pytest.mark.thorough
 async def test_long_outputs_are_files(mcp_connect, book, jp_serverapp) -> None:
     kernel = await book("for n in range(40_000): print('line', n)")
     async with mcp_connect(kernel) as session:
@@ -308,6 +315,7 @@ async def test_long_outputs_are_files(mcp_connect, book, jp_serverapp) -> None:
     assert not Path(path).exists()
 
 
+@pytest.mark.thorough
 async def test_the_output_so_far_of_a_persons_cell_is_seen(
     mcp_connect, book, jp_serverapp, stored
 ) -> None:
@@ -344,6 +352,7 @@ while True:
     time.sleep(0.1)"""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by", ["agent", "person"])
 async def test_the_output_so_far_has_its_first_and_last_lines(
     mcp_connect, book, jp_serverapp, by: str
@@ -376,6 +385,7 @@ async def test_the_output_so_far_has_its_first_and_last_lines(
         client.stop_channels()
 
 
+@pytest.mark.thorough
 async def test_cleared_outputs_come_back(mcp_connect, book, stored) -> None:
     outputs = [new_output("stream", text="of the person\n")]
     kernel = await book(new_code_cell("print(1)", outputs=outputs, execution_count=7))

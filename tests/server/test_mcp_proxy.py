@@ -14,6 +14,8 @@ import psutil
 import pytest
 from mcp_client import text_of
 
+pytestmark = pytest.mark.thorough
+
 SCRIPT = str(Path(__file__).parents[1] / "stdio_server.py")
 UPDATED = "MCP server updated successfully"
 

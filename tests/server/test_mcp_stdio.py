@@ -66,6 +66,7 @@ def launched(places, *arguments: str):
     return launched_program(sys.executable, "-c", COMMAND, "mcp", *arguments, env=places)
 
 
+@pytest.mark.thorough
 def test_the_running_server_is_found(server, places) -> None:
     seen: list[float] = []
 
@@ -232,6 +233,7 @@ def test_what_is_no_message_is_answered_and_the_rest_goes_on(server, places) -> 
     assert json.loads(out) == {"jsonrpc": "2.0", "id": "p", "result": {}}
 
 
+@pytest.mark.thorough
 def test_it_imports_little(server, places) -> None:
     program = started(places, "-X", "importtime")
     opened(program)

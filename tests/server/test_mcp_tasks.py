@@ -15,7 +15,7 @@ from mcp_tasks import TaskClient, task_client
 
 from oh_jupyter.server.state import state_of
 
-pytestmark = pytest.mark.shared_server
+pytestmark = [pytest.mark.thorough, pytest.mark.shared_server]
 
 
 async def status_is(client: TaskClient, id: str, status: str, message: str = "") -> dict[str, Any]:

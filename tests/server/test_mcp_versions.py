@@ -23,6 +23,7 @@ async def test_a_client_of_an_older_version_is_served(mcp_url, jp_auth_header, v
         assert len((await request("prompts/list"))["prompts"]) == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("meta", "recorded"),
     [(TRACE, TRACE), ({"traceparent": "x\n", "tracestate": 3, "baggage": "\xe9"}, {})],
@@ -41,6 +42,7 @@ async def test_the_trace_of_a_call_is_in_the_log(
     assert {name: actor[name] for name in names if name in actor} == recorded
 
 
+@pytest.mark.thorough
 async def test_programs_of_a_traced_call_have_the_trace_in_their_environment(
     mcp_url, jp_auth_header
 ) -> None:

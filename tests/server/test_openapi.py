@@ -212,6 +212,7 @@ def confine(case: Any, place: str, known: dict[str, Any]) -> None:
         ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "operation",
     [

@@ -16,8 +16,6 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
-from oh_jupyter.server.state import state_of
-
 pytest.importorskip("jupyter_server_documents", reason="needs jupyter-server-documents")
 
 from jupyter_ydoc import ydocs
@@ -110,11 +108,6 @@ def tabs(
     jp_serverapp: Any, http_server_client: Any, jp_http_port: int, jp_auth_header: dict[str, str]
 ) -> Tabs:
     return Tabs(jp_serverapp, jp_http_port, jp_auth_header)
-
-
-@pytest.fixture
-def unsaved(jp_serverapp: Any) -> Any:
-    return state_of(jp_serverapp.web_app.settings).unsaved
 
 
 def write(file: Path, content: Any) -> None:

@@ -22,6 +22,7 @@ def test_a_server_with_a_wrong_setting_starts_answers_and_ends(tmp_path: Path) -
     assert said in "".join(server.log)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("value", "is_allowed"), [("off", False), ("on", True)])
 def test_the_administrators_policy_decides_on_approvals(
     tmp_path: Path, value: str, is_allowed: bool

@@ -86,6 +86,7 @@ async def test_events_are_streamed_and_resumed(act: Any, watch: Any) -> None:
     assert (await late.until(2))[1]["id"] == f"{generation}:3"
 
 
+@pytest.mark.thorough
 async def test_long_events_are_whole_on_request(act: Any, watch: Any) -> None:
     await act("run", command="printf '%05000d' 7")
     clipped, _ = watch()
@@ -124,6 +125,7 @@ async def test_a_stream_ends_with_a_kernel_that_jupyter_has_forgotten(
         kernels._kernels[plain_kernel] = forgotten  # so that it is ended
 
 
+@pytest.mark.thorough
 async def test_a_stream_does_not_load_the_extension(ask: Any, plain_kernel: str) -> None:
     headers = {"Accept": "text/event-stream"}
     assert (await ask("kernels", plain_kernel, "events", headers=headers))[0] == 424

@@ -98,6 +98,7 @@ async def test_each_action_needs_its_scope(act_with: Act, token: Any, jp_root_di
     assert file.read_text() == "two\n"
 
 
+@pytest.mark.thorough
 async def test_other_endpoints_follow_the_scopes(ask: Any, token: Any) -> None:
     headers = token("read")
     assert (await ask("alive", headers=headers))[0] == 200
@@ -165,6 +166,7 @@ READING = {"read", "list_notebooks", "read_cells", "changes", "kernel", "store",
 """Tools that a token for reading shows; what they change needs more."""
 
 
+@pytest.mark.thorough
 async def test_an_mcp_client_sees_and_uses_the_tools_of_its_scopes(
     mcp_connect: Any, token: Any, open_notebook: Any
 ) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from oh_jupyter.agents import GuestAgents
 from oh_jupyter.config import Settings
 from oh_jupyter.kernel.own_server import OwnServer
@@ -95,6 +97,7 @@ def test_a_window_that_does_not_answer_is_waited_for_once(monkeypatch) -> None:
     assert events.actions == ["save", "save"]
 
 
+@pytest.mark.thorough
 async def test_a_guest_of_the_kernel_reads_what_is_typed(
     jp_serverapp, mcp_url, jp_auth_header, plain_kernel, tmp_path
 ) -> None:

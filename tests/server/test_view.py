@@ -61,6 +61,7 @@ async def test_an_address_file_that_is_a_mount_point_is_written_in_place(
     assert "/oh_jupyter/viewer/" in mounted.read_text()
 
 
+@pytest.mark.thorough
 async def test_files_are_sent_as_what_they_are(
     mcp_url: str, jp_auth_header: dict[str, str], keyed_url: str, tmp_path: Path
 ) -> None:

@@ -56,6 +56,7 @@ async def test_a_notebook_has_the_path_of_its_file(
     assert nbformat.read(file, as_version=4).cells[0].source == "total = 43"
 
 
+@pytest.mark.thorough
 async def test_a_file_on_another_machine_has_its_name(
     ask, mcp_connect, open_in_vscode, tmp_path: Path
 ) -> None:

@@ -22,7 +22,7 @@ def home(tmp_path: Path) -> Path:
     return directory
 
 
-@pytest.fixture(params=["plain", "sandbox"])
+@pytest.fixture(params=["plain", pytest.param("sandbox", marks=pytest.mark.thorough)])
 def enclosure(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Box | None]:
     """No sandbox, and one in which a test may use all of its folder."""
     if request.param == "plain":

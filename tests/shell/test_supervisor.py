@@ -112,6 +112,7 @@ def test_memory_limit(tmp_path, home):
         assert session.execute(CmdRunAction("echo fine")).content == "fine"
 
 
+@pytest.mark.thorough
 def test_much_output_in_bounded_memory(run, session):
     process = psutil.Process()
     run("head -c 20000000 /dev/zero | tr '\\0' x")

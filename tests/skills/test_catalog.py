@@ -37,12 +37,6 @@ def offered(tmp_path, monkeypatch):
     sys.modules.pop("extra_skills", None)
 
 
-@pytest.fixture
-def forget_registered(monkeypatch):
-    monkeypatch.setattr(catalog, "_registered", {})
-    monkeypatch.setattr(catalog, "_removed", set())
-
-
 def test_our_own_skills_are_available():
     names = list(skills.available())
     assert names[:7] == FILE_OPS
@@ -81,7 +75,7 @@ def test_a_defect_in_another_package_is_logged(offered, caplog):
     assert "Skill bad cannot be loaded from extra_skills:bad" in caplog.text
 
 
-def test_registering_a_function(forget_registered):
+def test_registering_a_function(forget_registered_skills):
     @skills.register
     def shout(text: str, *, times: int = 1) -> None:
         """Print loudly.
@@ -112,7 +106,7 @@ def test_the_documentation_is_in_the_format_of_the_reference():
     assert "\n\n\n" not in documentation
 
 
-def test_star_import_brings_exactly_what_is_available(forget_registered):
+def test_star_import_brings_exactly_what_is_available(forget_registered_skills):
     def added() -> None:
         """Do nothing."""
 
@@ -141,7 +135,7 @@ def test_nothing_heavy_is_imported():
     assert done.stdout == "[]\n"
 
 
-def test_adding_and_removing_by_name(forget_registered, offered):
+def test_adding_and_removing_by_name(forget_registered_skills, offered):
     offered("def greet(name: str) -> str:\n    'Say hello.'\n    return f'hello {name}'\n", "")
     assert skills.add("extra_skills:greet") == "greet"
     assert skills.find("greet")("Ada") == "hello Ada"
@@ -163,7 +157,7 @@ def test_adding_and_removing_by_name(forget_registered, offered):
         (":f", "cannot be added"),
     ],
 )
-def test_what_cannot_be_added(forget_registered, target, message):
+def test_what_cannot_be_added(forget_registered_skills, target, message):
     with pytest.raises(SkillError, match=message):
         skills.add(target)
 

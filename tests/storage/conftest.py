@@ -210,6 +210,11 @@ class Receiver:
 
 
 @pytest.fixture
+def small_disk(mount_disk):
+    return mount_disk(1)
+
+
+@pytest.fixture
 def receiver():
     receiver = Receiver()
     yield receiver

@@ -1,7 +1,6 @@
 """A disk without room: what was there stays, and everything goes on when there is room again."""
 
 import os
-import subprocess
 
 import pytest
 
@@ -9,22 +8,6 @@ from oh_jupyter.errors import StorageError
 from oh_jupyter.events import MessageAction
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.storage import LocalFileStore, WebHookFileStore
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if mounted.returncode:
-        pytest.skip(f"a small disk cannot be mounted: {mounted.stderr.strip()}")
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def test_the_old_contents_stay(small_disk):

@@ -22,6 +22,7 @@ class TestDirectoriesOfFsspec(FileStoreContract):
         (tmp_path / "root").mkdir()
         return FsspecFileStore(f"local://{tmp_path}/root")
 
+    @pytest.mark.thorough
     def test_writers_of_one_file_take_turns(self, store):
         """fsspec writes its local files in place, as servers of files do."""
         versions = [str(length) * length for length in range(1, 9)]

@@ -178,6 +178,7 @@ def hung_server(monkeypatch):
             connection.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("use", "at_once"),
     [

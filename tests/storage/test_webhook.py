@@ -396,6 +396,7 @@ def test_what_is_pending_at_exit_is_delivered(receiver, kind, end):
     assert len(receiver.requests) == (1 if kind is BatchedWebHookFileStore else 20)
 
 
+@pytest.mark.thorough
 def test_what_is_pending_at_the_end_of_a_kernel_is_delivered(receiver, kind):
     manager, client = start_new_kernel()
     code = EXIT.replace("sys.argv[1:]", repr((kind.__name__, receiver.url, "normal")))

@@ -1,4 +1,4 @@
-import type { Kernel, KernelMessage } from '@jupyterlab/services';
+import type { Kernel } from '@jupyterlab/services';
 import { UUID } from '@lumino/coreutils';
 
 import { KernelModel } from '../control/kernelmodel.js';
@@ -145,12 +145,13 @@ export class AgentModel extends KernelModel {
     this.conversation = null;
   }
 
-  protected override follow(
-    before: IKernelEvents | null,
-    now: IKernelEvents | null
-  ): void {
-    before?.sessionContext.iopubMessage.disconnect(this._onMessage, this);
-    now?.sessionContext.iopubMessage.connect(this._onMessage, this);
+  protected override onMessage(type: string, content: unknown): void {
+    if (type === MESSAGE_TYPE && isRecord(content)) {
+      const turn = this._update(content.turn);
+      if (turn?.stopReason && this.box?.queue.length) {
+        void this.refresh();
+      }
+    }
   }
 
   /** Send a prompt, and those that are queued after it. */
@@ -233,17 +234,6 @@ export class AgentModel extends KernelModel {
   private _dropKnown(): void {
     const turns = this.conversation?.turns ?? [];
     this.box?.removeKnown(new Set(turns.map(({ request }) => request)));
-  }
-
-  private _onMessage(_: unknown, message: KernelMessage.IMessage): void {
-    const type: string = message.header.msg_type;
-    const content: unknown = message.content;
-    if (type === MESSAGE_TYPE && isRecord(content)) {
-      const turn = this._update(content.turn);
-      if (turn?.stopReason && this.box?.queue.length) {
-        void this.refresh();
-      }
-    }
   }
 
   private _update(value: unknown): ITurn | null {

@@ -1,14 +1,8 @@
-import type { Kernel, KernelMessage } from '@jupyterlab/services';
+import type { Kernel } from '@jupyterlab/services';
 
 import { KernelModel } from '../control/kernelmodel.js';
 import { askKernel } from '../control/request.js';
-import {
-  isAction,
-  isRecord,
-  text,
-  type IEventMessage
-} from '../events/wire.js';
-import type { IKernelEvents } from '../tokens.js';
+import { isRecord, text } from '../events/wire.js';
 import {
   readChanges,
   readContents,
@@ -71,28 +65,15 @@ export class ChangesModel extends KernelModel {
     this._undone.clear();
   }
 
-  protected override follow(
-    before: IKernelEvents | null,
-    now: IKernelEvents | null
-  ): void {
-    before?.arrived.disconnect(this._onArrived, this);
-    now?.arrived.connect(this._onArrived, this);
-    before?.sessionContext.iopubMessage.disconnect(this._onMessage, this);
-    now?.sessionContext.iopubMessage.connect(this._onMessage, this);
-  }
-
   /** Changes of commands are known only some time after the commands end. */
-  private _onMessage(_: unknown, { header }: KernelMessage.IMessage): void {
-    const type: string = header.msg_type;
+  protected override onMessage(type: string): void {
     if (this.isShown && type === SETTLED_MESSAGE) {
       void this.refresh();
     }
   }
 
-  private _onArrived(_: unknown, { event }: IEventMessage): void {
-    if (this.isShown && !isAction(event)) {
-      void this.refresh();
-    }
+  protected override onObservation(): void {
+    void this.refresh();
   }
 
   private readonly _undone = new Set<string>();

@@ -3,28 +3,41 @@ import { describe, it } from 'node:test';
 
 import { Signal } from '@lumino/signaling';
 
+import type { IEventMessage, IObservation, WireEvent } from '../events/wire.js';
 import type { IKernelEvents, IOhRuntime, RuntimeState } from '../tokens.js';
 import { KernelModel } from './kernelmodel.js';
 
 class Model extends KernelModel {
+  readonly seen: string[] = [];
+
   protected async ask(): Promise<void> {
     return;
   }
   protected forget(): void {
     return;
   }
+  protected override onObservation({ observation }: IObservation): void {
+    this.seen.push(observation);
+  }
+  protected override onMessage(type: string, content: unknown): void {
+    this.seen.push(`${type} ${String(content)}`);
+  }
 }
 
-/** A model, and the signal of its kernel's events. */
+/** A model, and the signals of its kernel's events. */
 function followed(events: Pick<IKernelEvents, 'state' | 'name'>) {
   const changed = new Signal<object, void>(events);
-  Object.assign(events, { changed });
+  const arrived = new Signal<object, IEventMessage>(events);
+  const iopubMessage = new Signal<object, object>(events);
+  const refresh = async () => undefined;
+  const sessionContext = { iopubMessage };
+  Object.assign(events, { changed, arrived, refresh, sessionContext });
   const runtime = { current: events } as unknown as IOhRuntime;
   const currentChanged = new Signal<IOhRuntime, IKernelEvents | null>(runtime);
   Object.assign(runtime, { currentChanged });
   const model = new Model(runtime);
   currentChanged.emit(events as IKernelEvents);
-  return { model, changed };
+  return { model, changed, arrived, iopubMessage, currentChanged };
 }
 
 describe('KernelModel', () => {
@@ -54,5 +67,22 @@ describe('KernelModel', () => {
       changed.emit();
     }
     assert.deepEqual(seen, ['unknown', 'not-loaded']);
+  });
+
+  it('hands on Observations while it is shown, and messages always', () => {
+    const { model, arrived, iopubMessage, currentChanged } = followed({
+      state: 'unknown',
+      name: 'a.ipynb'
+    });
+    const send = (event: object) =>
+      arrived.emit({ event: event as WireEvent } as IEventMessage);
+    send({ observation: 'read' });
+    model.isShown = true;
+    send({ action: 'run' });
+    send({ observation: 'run' });
+    iopubMessage.emit({ header: { msg_type: 'settled' }, content: 1 });
+    currentChanged.emit(null);
+    send({ observation: 'edit' });
+    assert.deepEqual(model.seen, ['run', 'settled 1']);
   });
 });

@@ -1,8 +1,13 @@
-import type { Kernel } from '@jupyterlab/services';
+import type { Kernel, KernelMessage } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 
 import { RuntimeGoneError, reasonOf } from '../events/errors.js';
 import { SerialTask } from '../events/serial.js';
+import {
+  isAction,
+  type IEventMessage,
+  type IObservation
+} from '../events/wire.js';
 import type { IKernelEvents, IOhRuntime, RuntimeState } from '../tokens.js';
 
 /** Data of the current notebook's kernel, requested while a panel is visible. */
@@ -43,11 +48,13 @@ export abstract class KernelModel {
   /** Drop the data of the previous kernel. */
   protected abstract forget(): void;
 
-  /** Move connections to the current kernel's events. */
-  protected follow(
-    _before: IKernelEvents | null,
-    _now: IKernelEvents | null
-  ): void {
+  /** Handle an Observation that arrives while the panel is visible. */
+  protected onObservation(_observation: IObservation): void {
+    return;
+  }
+
+  /** Handle a message that the kernel broadcasts. */
+  protected onMessage(_type: string, _content: unknown): void {
     return;
   }
 
@@ -88,13 +95,16 @@ export abstract class KernelModel {
   private _onCurrentChanged(_: unknown, now: IKernelEvents | null): void {
     const before = this.events;
     before?.changed.disconnect(this._onChanged, this);
-    this.follow(before, now);
+    before?.arrived.disconnect(this._onArrived, this);
+    before?.sessionContext.iopubMessage.disconnect(this._onIOPub, this);
     this.events = now;
     this._state = now?.state;
     this._name = now?.name;
     this.error = '';
     this.forget();
     now?.changed.connect(this._onChanged, this);
+    now?.arrived.connect(this._onArrived, this);
+    now?.sessionContext.iopubMessage.connect(this._onIOPub, this);
     if (this._isShown) {
       this._look();
     }
@@ -120,6 +130,16 @@ export abstract class KernelModel {
       void this.refresh();
     }
     this.changed.emit();
+  }
+
+  private _onArrived(_: unknown, { event }: IEventMessage): void {
+    if (this._isShown && !isAction(event)) {
+      this.onObservation(event);
+    }
+  }
+
+  private _onIOPub(_: unknown, message: KernelMessage.IMessage): void {
+    this.onMessage(message.header.msg_type, message.content);
   }
 
   private readonly _request = new SerialTask(() => this._askIfReady());

@@ -8,7 +8,8 @@ import type { IActivity, IKernelEvents } from '../tokens.js';
 import { trans } from '../translation.js';
 import { KernelStatus } from './kernelstatus.js';
 import { restrictionLabel } from './restrictions.js';
-import { sandboxLabels, type SandboxModel } from './sandbox.js';
+import type { LimitsModel } from './limits.js';
+import { sandboxLabels } from './sandbox.js';
 
 export interface IHeaderProps {
   events: IActivity;
@@ -16,15 +17,15 @@ export interface IHeaderProps {
   turns: readonly ITurn[];
   /** Agents of the notebook's kernel; null for a fleet. */
   agents: AgentModel | null;
-  /** Sandbox of the notebook's kernel; null for a fleet. */
-  sandbox: SandboxModel | null;
+  /** Limits of agents in the notebook’s kernel; null for a fleet. */
+  limits: LimitsModel | null;
   /** Opens the menu of the panel below a button. */
   onMenu: (button: HTMLElement) => void;
 }
 
 /** Head of the panel: the notebook, the state of its kernel, and the menu. */
 export function Header(props: IHeaderProps) {
-  const { events, entries, turns, agents, sandbox, onMenu } = props;
+  const { events, entries, turns, agents, limits, onMenu } = props;
   const count = entries.filter(isCard).length;
   return (
     <header className="oh-Header">
@@ -54,12 +55,12 @@ export function Header(props: IHeaderProps) {
           </span>
         )}
         <Costs turns={turns} />
-        {sandbox && events.state === 'ready' && (
-          <UseSignal signal={sandbox.changed}>
+        {limits && events.state === 'ready' && (
+          <UseSignal signal={limits.changed}>
             {() => (
               <>
-                <Sandbox model={sandbox} />
-                <Restrictions model={sandbox} />
+                <Sandbox model={limits} />
+                <Restrictions model={limits} />
               </>
             )}
           </UseSignal>
@@ -91,7 +92,7 @@ function Costs({ turns }: { turns: readonly ITurn[] }) {
   );
 }
 
-function Sandbox({ model }: { model: SandboxModel }) {
+function Sandbox({ model }: { model: LimitsModel }) {
   if (model.sandbox === null) {
     return null;
   }
@@ -107,7 +108,7 @@ function Sandbox({ model }: { model: SandboxModel }) {
 }
 
 /** What the administrator switches off or limits, greyed, with the reason. */
-function Restrictions({ model }: { model: SandboxModel }) {
+function Restrictions({ model }: { model: LimitsModel }) {
   return (
     <>
       {model.restrictions.map(each => (

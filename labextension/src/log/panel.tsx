@@ -20,7 +20,7 @@ import type { ICardActions } from './card.js';
 import { finishedKeys } from './cleared.js';
 import { ohIcon } from './icons.js';
 import type { IConversationActions } from './rows.js';
-import type { SandboxModel } from './sandbox.js';
+import type { LimitsModel } from './limits.js';
 import { LogView } from './view.js';
 
 export const PANEL_ID = 'oh-jupyter-log';
@@ -31,7 +31,7 @@ export class LogPanel extends ReactWidget {
     private readonly _runtime: IOhRuntime,
     private readonly _agents: AgentModel,
     private readonly _changes: ChangesModel,
-    private readonly _sandbox: SandboxModel,
+    private readonly _limits: LimitsModel,
     private readonly _commands: JupyterFrontEnd['commands'],
     rendermime: IRenderMimeRegistry | null,
     private readonly _findContext: (
@@ -108,7 +108,7 @@ export class LogPanel extends ReactWidget {
   override dispose(): void {
     this._agents.dispose();
     this._changes.dispose();
-    this._sandbox.dispose();
+    this._limits.dispose();
     this.menu?.dispose();
     super.dispose();
   }
@@ -129,7 +129,7 @@ export class LogPanel extends ReactWidget {
   protected override onAfterShow(message: Message): void {
     super.onAfterShow(message);
     this._agents.isShown = true;
-    this._sandbox.isShown = true;
+    this._limits.isShown = true;
     this.update();
     this._show();
   }
@@ -156,7 +156,7 @@ export class LogPanel extends ReactWidget {
         conversation={this._conversation}
         agents={this._isFleet ? null : this._agents}
         changes={this._isFleet ? null : this._changes}
-        sandbox={this._isFleet ? null : this._sandbox}
+        limits={this._isFleet ? null : this._limits}
         isShown={this.isVisible}
         commands={this._commands}
         takeFocus={this._takeFocus}
@@ -169,7 +169,7 @@ export class LogPanel extends ReactWidget {
   protected override onAfterHide(message: Message): void {
     super.onAfterHide(message);
     this._agents.isShown = false;
-    this._sandbox.isShown = false;
+    this._limits.isShown = false;
     // Draw once more to stop reading progress.
     super.update();
     if (this._events) {

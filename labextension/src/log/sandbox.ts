@@ -1,16 +1,5 @@
-import type { Kernel } from '@jupyterlab/services';
-
-import { KernelModel } from '../control/kernelmodel.js';
-import { askOnControl } from '../events/control.js';
-import {
-  isAction,
-  isRecord,
-  text,
-  type IEventMessage
-} from '../events/wire.js';
-import type { IKernelEvents } from '../tokens.js';
+import { isRecord, text } from '../events/wire.js';
 import { trans } from '../translation.js';
-import { readRestrictions, type IRestriction } from './restrictions.js';
 
 /** Where the commands of agents run. */
 export interface ISandbox {
@@ -18,48 +7,6 @@ export interface ISandbox {
   readonly place: string;
   /** One of none, listed, ask, host; "" outside of a box. */
   readonly network: string;
-}
-
-/** Limits of agents in the current notebook's kernel. */
-export class SandboxModel extends KernelModel {
-  /** Null until the kernel has replied. */
-  sandbox: ISandbox | null = null;
-
-  /** What the administrator's policy restricts. */
-  restrictions: readonly IRestriction[] = [];
-
-  protected override async ask(
-    kernel: Kernel.IKernelConnection
-  ): Promise<void> {
-    const { fields } = await askOnControl(kernel, { op: 'status' });
-    this.sandbox = readSandbox(fields);
-    this.restrictions = readRestrictions(fields);
-  }
-
-  protected override forget(): void {
-    this.sandbox = null;
-    this.restrictions = [];
-    this._hasRun = false;
-  }
-
-  protected override follow(
-    before: IKernelEvents | null,
-    now: IKernelEvents | null
-  ): void {
-    before?.arrived.disconnect(this._onArrived, this);
-    now?.arrived.connect(this._onArrived, this);
-  }
-
-  /** Only the first command shows whether there is a box. */
-  private _onArrived(_: unknown, { event }: IEventMessage): void {
-    const hasRun = !isAction(event) && event.observation === 'run';
-    if (hasRun && !this._hasRun && this.isShown) {
-      this._hasRun = true;
-      void this.refresh();
-    }
-  }
-
-  private _hasRun = false;
 }
 
 /** Parse the kernel's status; null if it does not say. */

@@ -21,7 +21,7 @@ import { kindLabel, statusLabel } from './labels.js';
 import { CardList } from './list.js';
 import { Notice } from './notice.js';
 import type { IConversationActions } from './rows.js';
-import type { SandboxModel } from './sandbox.js';
+import type { LimitsModel } from './limits.js';
 import { status } from './status.js';
 import { kind, summary } from './summary.js';
 import { WaitingButton } from './waiting.js';
@@ -45,8 +45,8 @@ interface ILogViewProps extends ISourceSelectProps {
   agents: AgentModel | null;
   /** Changes in the notebook's kernel; null for a fleet. */
   changes: ChangesModel | null;
-  /** Sandbox of the notebook's kernel; null for a fleet. */
-  sandbox: SandboxModel | null;
+  /** Limits of agents in the notebook’s kernel; null for a fleet. */
+  limits: LimitsModel | null;
   /** Whether the panel is visible. */
   isShown: boolean;
   commands: JupyterFrontEnd['commands'];

@@ -12,7 +12,7 @@ import { ChangesModel } from '../changes/model.js';
 import { CommandIDs } from '../ids.js';
 import { agentIcon, ohIcon } from '../log/icons.js';
 import { LogPanel, PANEL_ID } from '../log/panel.js';
-import { SandboxModel } from '../log/sandbox.js';
+import { LimitsModel } from '../log/limits.js';
 import { IOhRuntime } from '../tokens.js';
 import { trans } from '../translation.js';
 import { addCellPrompts, CELL_PROMPTS } from './cellprompts.js';
@@ -72,7 +72,7 @@ export const logPlugin = definePlugin({
       runtime,
       agents,
       new ChangesModel(runtime),
-      new SandboxModel(runtime),
+      new LimitsModel(runtime),
       app.commands,
       rendermime,
       contextFinder(agents, notebooks)

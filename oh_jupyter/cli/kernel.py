@@ -1,0 +1,173 @@
+"""Commands that show and control a kernel: ``status``, ``log``, ``confirm`` and ``open``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import textwrap
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from oh_jupyter.cli.address import add_address, find
+from oh_jupyter.errors import ConfirmationError, ServerError
+
+if TYPE_CHECKING:
+    from oh_jupyter.client import RuntimeClient
+    from oh_jupyter.events import Event
+    from oh_jupyter.server.running import RunningServer
+
+
+def add_kernel_commands(commands: Any) -> None:
+    """Add the commands to a parser."""
+    descriptions: dict[str, tuple[Callable[[argparse.Namespace], int], str]] = {
+        "status": (_status, "show where a kernel works, and what waits for a person"),
+        "log": (_log, "show what was done in a kernel"),
+        "confirm": (_confirm, "decide on an action that waits for a person"),
+        "open": (_open, "open JupyterLab in the browser"),
+    }
+    parsers = {}
+    for name, (run, text) in descriptions.items():
+        parsers[name] = commands.add_parser(name, help=text, description=f"{text.capitalize()}.")
+        parsers[name].add_argument("--notebook", help="an open notebook (default: the own kernel)")
+        parsers[name].set_defaults(run=run)
+        add_address(parsers[name])
+    log = parsers["log"]
+    log.add_argument("-n", "--last", type=_count, default=20, metavar="N", help="how many")
+    log.add_argument("-f", "--follow", action="store_true", help="keep printing new actions")
+    parsers["confirm"].add_argument(
+        "id", nargs="?", type=_count, help="its id; the list when left out"
+    )
+    decision = parsers["confirm"].add_mutually_exclusive_group()
+    for option, text in (
+        (("-r", "--reject"), "reject it"),
+        (
+            ("-s", "--session"),
+            "also approve later actions of its type for the same reasons",
+        ),
+        (("--always",), "the same, in this workspace from now on"),
+    ):
+        decision.add_argument(*option, action="store_true", help=text)
+
+
+def _count(text: str) -> int:
+    """Parse a number from 0 on; argparse words the ValueError for anything else."""
+    if not text.isdecimal():
+        raise ValueError
+    return int(text)
+
+
+_count.__name__ = "number"  # argparse's messages use it
+
+
+def _status(options: argparse.Namespace) -> int:
+    with _client(options) as client:
+        info = client.server_info()
+        waiting = client.waiting()
+    runtime = info.get("runtime") or {}
+    shown = {"server": info.get("version"), "kernel": info.get("default_kernel"), **runtime}
+    for name, value in shown.items():
+        if value is not None and not isinstance(value, dict | list):
+            print(f"{name:16} {round(value, 1) if isinstance(value, float) else value}")
+    if not runtime:
+        which = f"of {options.notebook}" if options.notebook else "that is asked without --notebook"
+        print(f"Nothing has been done in the kernel {which} yet, or it is too busy to answer.")
+    for message in runtime.get("running", ()):
+        print(f"running: {message}")
+    for entry in waiting:
+        print(f"waits: {entry['id']}  {_question(entry)}")
+    return 0
+
+
+def _question(entry: dict[str, Any]) -> str:
+    from oh_jupyter.events.question import question_terms
+
+    agent = f"{entry['agent']}: " if entry["agent"] else ""
+    terms = question_terms(entry["sandboxed"], entry["seconds_left"])
+    return f"{agent}{entry['message']}  ({entry['reason']}; {terms})"
+
+
+def _log(options: argparse.Namespace) -> int:
+    with _client(options) as client:
+        events = client.history()
+        while len(events) and len(page := client.history((events[-1].id or 0) + 1)):
+            events += page
+        for event in events[-options.last :] if options.last > 0 else []:
+            print(_line(event), flush=True)
+        if options.follow:
+            start = (events[-1].id or 0) + 1 if events else 0
+            with contextlib.suppress(KeyboardInterrupt):
+                for event in client.events(start):
+                    print(_line(event), flush=True)
+    return 0
+
+
+def _line(event: Event) -> str:
+    first = event.message.strip().partition("\n")[0]
+    return f"{event.id:5}  {event.source or '':11}  {event.kind:16}  {first}"
+
+
+def _confirm(options: argparse.Namespace) -> int:
+    with _client(options) as client:
+        waiting = client.waiting()
+        if options.id is None:
+            for entry in waiting:
+                print(f"{entry['id']:5}  {_question(entry)}")
+                print(textwrap.indent(entry["diff"], " " * 7), end="")
+            if not waiting:
+                print("Nothing waits.")
+            return 0
+        if options.id not in (ids := [entry["id"] for entry in waiting]):
+            names = ", ".join(map(str, ids)) or "none"
+            raise ConfirmationError(f"No action {options.id} waits. Waiting: {names}")
+        client.confirm(
+            options.id,
+            approve=not options.reject,
+            for_session=options.session,
+            for_workspace=options.always,
+        )
+        print("Rejected." if options.reject else "Approved.")
+    return 0
+
+
+def _open(options: argparse.Namespace) -> int:
+    import webbrowser
+
+    server = find(options, None)
+    base = server.url.partition("/oh_jupyter")[0]
+    below = f"lab/tree/{quote(options.notebook)}" if options.notebook else "lab"
+    _require(server, base, options.notebook or "")
+    address = f"{base}/{below}"
+    secret = f"?token={server.token}" if server.token else ""
+    if not webbrowser.open(address + secret):
+        print(f"No browser can be started here. Open {address}{secret}")
+    else:
+        print(f"Opened {address}")
+    return 0
+
+
+def _require(server: RunningServer, base: str, notebook: str) -> None:
+    """Raise ServerError if a notebook is not there, or the server does not answer."""
+    import httpx
+
+    from oh_jupyter.server.running import is_local
+
+    address = f"{base}/api/contents/{quote(notebook)}?content=0"
+    try:
+        answer = httpx.get(address, headers=server.headers, trust_env=not is_local(address))
+    except httpx.HTTPError as error:
+        raise ServerError(f"{address} cannot be reached: {error}") from error
+    if notebook and answer.status_code == 404:
+        raise ServerError(
+            f"There is no {notebook} below the root of {base}. Name it as the file browser of "
+            "JupyterLab does, with its folders"
+        )
+    if not answer.is_success:
+        raise ServerError(f"{address} answers {answer.status_code} {answer.reason_phrase}")
+
+
+def _client(options: argparse.Namespace) -> RuntimeClient:
+    from oh_jupyter.client import RuntimeClient
+
+    server = find(options, options.notebook)
+    return RuntimeClient(server.url, server.token)
