@@ -1,8 +1,8 @@
 """Evidence of an agent's work in a turn, and of the life of the turn's process.
 
 A process that starts turns holds a lock, which the system releases however the process dies. Beside
-it is a file with the times of the agent's work. Its modification time shows when the process was
-last alive: later changes are not the turn's.
+it is a file with the times of the agent's work, whose last line counts. Its modification time shows
+when the process was last alive: later changes are not the turn's.
 """
 
 from __future__ import annotations
@@ -12,11 +12,16 @@ import json
 import os
 import uuid
 import weakref
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from oh_jupyter.events.json import encode_json
 from oh_jupyter.locks import file_lock
 from oh_jupyter.moves import save_times
+
+MAX_RECORD_BYTES = 256 * 1024
+"""Size at which the notes are replaced by the last one."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +76,14 @@ class Owner:
 
     def note(self, work: Work) -> None:
         """Record the agent's work so far; the modification time shows that the process lives."""
-        record = _record(self._directory, self.token)
+        record, note = _record(self._directory, self.token), encode_json(vars(work))
+        # Some filesystems write a replaced file to the disk at once, which takes as long as a cell.
+        with record.open("ab") as notes:
+            if notes.tell() < MAX_RECORD_BYTES:
+                notes.write(b"\n" + note)
+                return
         fresh = record.with_suffix(".new")
-        fresh.write_text(json.dumps(asdict(work)), "utf-8")
+        fresh.write_bytes(note)
         fresh.replace(record)
 
 
@@ -93,11 +103,19 @@ def evidence(directory: Path, token: str, turn: int) -> tuple[Work, float] | Non
     """Return an owner's notes on a turn and when it was last alive, or None."""
     record = _record(directory, token)
     try:
-        fields = json.loads(record.read_text("utf-8"))
+        fields = _last_note(record)
         work = Work(**{**fields, "spans": [(begin, end) for begin, end in fields["spans"]]})
         return (work, record.stat().st_mtime) if work.turn == turn else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
+
+
+def _last_note(record: Path) -> dict[str, Any]:
+    """Return the last whole note; a process may die, or the disk be full, while it writes one."""
+    for note in reversed(record.read_bytes().split(b"\n")):
+        with contextlib.suppress(ValueError):
+            return dict(json.loads(note))
+    raise ValueError(f"{record} has no whole note")
 
 
 def forget(directory: Path, token: str) -> None:

@@ -16,7 +16,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from oh_jupyter.background import QueueThread
 from oh_jupyter.errors import RuntimeClosedError, StorageError, StorePathError, WireError
@@ -31,8 +31,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 Subscriber = Callable[[Event], object]
 """Callback for new events; its return value is ignored."""
+
+WireSubscriber = Callable[[dict[str, Any]], object]
+"""Callback for the wire forms of new events, which it must not change."""
 
 
 class Subscribers(QueueThread):
@@ -42,28 +47,38 @@ class Subscribers(QueueThread):
         super().__init__("oh-events-subscribers")
         self._masker = masker
         self._callbacks: dict[object, Subscriber] = {}
-        self._queue: deque[tuple[int, Event, dict[str, Any], list[object]]] = deque()
+        self._wire_callbacks: dict[object, WireSubscriber] = {}
+        self._queue: deque[tuple[int, Event | None, dict[str, Any], list[object]]] = deque()
         self._published = self._delivered = 0  # events, counted
 
     def add(self, callback: Subscriber) -> Callable[[], None]:
         """Subscribe to events published from now on; return a function that unsubscribes."""
+        return self._add(self._callbacks, callback)
+
+    def add_for_wires(self, callback: WireSubscriber) -> Callable[[], None]:
+        """Subscribe like ``add`` to the wire forms, which costs no copies of the events."""
+        return self._add(self._wire_callbacks, callback)
+
+    def _add(self, callbacks: dict[object, T], callback: T) -> Callable[[], None]:
         key = object()
         with self._changed:
-            self._callbacks[key] = callback
+            callbacks[key] = callback
 
         def remove() -> None:
             with self._changed:
-                self._callbacks.pop(key, None)
+                callbacks.pop(key, None)
 
         return remove
 
     def publish(self, event: Event, wire: dict[str, Any]) -> None:
         """Queue an event for the current subscribers."""
         with self._changed:
-            if not self._callbacks:
+            keys = [*self._callbacks, *self._wire_callbacks]
+            if not keys:
                 return
             self._published += 1
-            self._queue.append((self._published, copy.deepcopy(event), wire, list(self._callbacks)))
+            copied = copy.deepcopy(event) if self._callbacks else None
+            self._queue.append((self._published, copied, wire, keys))
             self._wake()
 
     def flush(self, timeout: float | None) -> bool:
@@ -84,13 +99,16 @@ class Subscribers(QueueThread):
             number, event, wire, keys = self._queue.popleft()
         masked = self._masker.masked(wire)
         for key in keys:
-            callback = self._callbacks.get(key)
-            if callback is None:
-                continue
             try:
-                callback(copy.deepcopy(event) if masked is wire else from_wire(masked))
+                if (callback := self._callbacks.get(key)) is not None:
+                    if event is None or masked is not wire:
+                        callback(from_wire(masked))
+                    else:
+                        callback(copy.deepcopy(event))
+                elif (wire_callback := self._wire_callbacks.get(key)) is not None:
+                    wire_callback(masked)
             except Exception:
-                _log.exception("A subscriber failed with event %s", event.id)
+                _log.exception("A subscriber failed with event %s", wire["id"])
         with self._changed:
             self._delivered = number
             self._changed.notify_all()
@@ -161,6 +179,10 @@ class EventStream:
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
         """Call a function with a masked copy of each new event; return a function to stop that."""
         return self._subscribers.add(callback)
+
+    def subscribe_to_wires(self, callback: WireSubscriber) -> Callable[[], None]:
+        """Subscribe like ``subscribe`` to the wire forms, which the function must not change."""
+        return self._subscribers.add_for_wires(callback)
 
     def get_event(self, id: int) -> Event:
         """Read a masked event; raise FileNotFoundError, StorageError (damaged) or WireError."""

@@ -12,7 +12,8 @@ import re
 import threading
 from dataclasses import fields
 from enum import Enum
-from typing import Any, cast
+from functools import cache
+from typing import Any, NamedTuple, cast
 
 from oh_jupyter.errors import UnknownTypeError, WireError
 from oh_jupyter.events.action import ACTIONS, Action
@@ -139,21 +140,35 @@ def observation_from_wire(data: object) -> Observation:
 
 def _type_fields(event: Event) -> dict[str, Any]:
     """Return the protocol's fields of a type, without log fields, extensions and unsent ones."""
-    return {
-        f.name: _plain(getattr(event, f.name))
-        for f in fields(cast(Any, event))
-        if f.init and f.name not in _LOG_FIELDS and "extension" not in f.metadata
-    }
+    return {name: _plain(getattr(event, name)) for name in _fields_of(event).protocol}
 
 
 def _extensions(event: Event) -> dict[str, Any]:
     """Return the fields that OpenHands lacks and that are set."""
     values = {
-        f.name: (getattr(event, f.name), f.default)
-        for f in fields(cast(Any, event))
-        if "extension" in f.metadata
+        name: (getattr(event, name), default)
+        for name, default in _fields_of(event).extensions.items()
     }
     return {name: _plain(value) for name, (value, default) in values.items() if value != default}
+
+
+class _Fields(NamedTuple):
+    """Names of a type's fields in the protocol, and of its extensions with their defaults."""
+
+    protocol: tuple[str, ...]
+    extensions: dict[str, Any]
+
+
+def _fields_of(event: Event) -> _Fields:
+    return _fields_of_type(cast(Any, type(event)))
+
+
+@cache
+def _fields_of_type(cls: Any) -> _Fields:
+    all_fields = fields(cls)
+    extensions = {f.name: f.default for f in all_fields if "extension" in f.metadata}
+    own = (f.name for f in all_fields if f.init and f.name not in {*_LOG_FIELDS, *extensions})
+    return _Fields(tuple(own), extensions)
 
 
 def _read_extensions(cls: type[Action], envelope: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from oh_jupyter.agents import AgentTurn
     from oh_jupyter.agents.tool_socket import GuestTools
     from oh_jupyter.checkpoints import RewindPlan
-    from oh_jupyter.events import Event, Observation
+    from oh_jupyter.events import Observation
     from oh_jupyter.kernel.cells.inspection import Inspector
     from oh_jupyter.kernel.cells.shell_cells import RunningCell
     from oh_jupyter.kernel.control.broadcast import TurnBroadcast
@@ -196,7 +196,6 @@ class LoadedExtension:
         return runtime
 
     def _broadcast_events(self, runtime: Runtime) -> None:
-        from oh_jupyter.events.wire import to_wire
         from oh_jupyter.kernel.cells.question_notices import QuestionNotices
         from oh_jupyter.kernel.control.broadcast import Broadcast, TurnBroadcast
 
@@ -206,10 +205,7 @@ class LoadedExtension:
         runtime.executor.confirmations.on_decision(broadcast.send_decision)
         runtime.executor.turns.on_settled = broadcast.send_settled
 
-        def send(event: Event) -> None:
-            broadcast.send(to_wire(event))
-
-        self._unsubscribe = runtime.events.subscribe(send)
+        self._unsubscribe = runtime.events.subscribe_to_wires(broadcast.send)
 
     def _control_handler(self) -> ControlHandler:
         """Return the handler of requests; on the control loop only."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Hashable
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 CLOCK_SECONDS = 0.1
 """How much coarser than the clock the times of files may be."""
 
+Span = tuple[float, float]
+"""Start and end of the changes that are the agent's, in seconds since the epoch."""
+
 
 class AgentWork:
     """When an agent worked during a turn, which files it edited itself, and its ``variables``."""
@@ -29,9 +33,9 @@ class AgentWork:
         self._notebook = notebook and os.path.realpath(notebook)
         self._settle_seconds = settle_seconds
         self.variables: set[str] = set()
-        self._edited: dict[str, list[float]] = {}
+        self._edited: dict[str, list[Span]] = {}
         self._under_way: dict[Hashable, float] = {}
-        self._spans: list[tuple[float, float]] = []
+        self._spans: list[Span] = []
 
     def begin(self, work: Hashable) -> None:
         """Record the start of a piece of work."""
@@ -41,7 +45,7 @@ class AgentWork:
         """Record the end of a piece of work; return whether it was in progress."""
         if work not in self._under_way:
             return False
-        self._spans.append((self._under_way.pop(work), time.time()))
+        self._add(self._spans, self._under_way.pop(work))
         return True
 
     @property
@@ -51,19 +55,23 @@ class AgentWork:
 
     def edit(self, path: str) -> None:
         """Record that the agent edited a file itself."""
-        self._edited.setdefault(os.path.realpath(path), []).append(time.time())
+        self._add(self._edited.setdefault(os.path.realpath(path), []), time.time())
+
+    def _add(self, spans: list[Span], begin: float) -> None:
+        """Add a span of work that ends now, which extends the last one if they overlap."""
+        begin, end = begin - CLOCK_SECONDS, time.time() + self._settle_seconds
+        last_begin, last_end = spans[-1] if spans else (math.inf, -math.inf)
+        if begin <= last_end and last_begin <= end:
+            spans[-1] = (min(begin, last_begin), max(end, last_end))
+        else:
+            spans.append((begin, end))
 
     def recorded(self, turn: int = 0) -> Work:
         """Return the work as checkpoints store it."""
         from oh_jupyter.checkpoints import Work
 
-        done = [(begin - CLOCK_SECONDS, end + self._settle_seconds) for begin, end in self._spans]
         under_way = [(begin - CLOCK_SECONDS, None) for begin in self._under_way.values()]
-        edited = {
-            path: [(at - CLOCK_SECONDS, at + self._settle_seconds) for at in times]
-            for path, times in self._edited.items()
-        }
-        return Work(turn, [*done, *under_way], edited, self._notebook_now())
+        return Work(turn, [*self._spans, *under_way], self._edited, self._notebook_now())
 
     def _notebook_now(self) -> str:
         if not self._notebook:

@@ -29,9 +29,7 @@ class SharedDocuments:
         self.saves = OrderedSaves(serverapp.contents_manager)
         self._loaded: dict[str, LoadedRoom] = {}
         self._watched: dict[str, WatchedRoom] = {}
-        listen = serverapp.event_logger.add_listener
-        listen(schema_id=ROOM_EVENT, listener=self._on_room)
-        listen(schema_id=DOCUMENTS_EVENT, listener=self._on_documents)
+        serverapp.event_logger.add_listener(schema_id=ROOM_EVENT, listener=self._on_room)
 
     async def notebook(self, path: str) -> Any | None:
         """Return the ``jupyter_ydoc.YNotebook`` of an open notebook; None if no tab shares it."""
@@ -66,6 +64,10 @@ class SharedDocuments:
                 await room.read_changed_file()
 
     async def _on_room(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        # Only from the first room on: the event logger validates an event that has a listener.
+        self._serverapp.event_logger.add_listener(
+            schema_id=DOCUMENTS_EVENT, listener=self._on_documents
+        )
         room, action = data["room"], data.get("action")
         if action == "clean":
             self._leave(room)

@@ -220,6 +220,24 @@ def test_what_a_person_wrote_stays_though_the_agent_changed_its_mode(
     assert mine.read_text() == "the person's\n"
 
 
+@pytest.mark.parametrize("max_bytes", [1, 10**6])
+def test_the_last_whole_note_of_a_dead_process_counts(
+    root: Path, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch, max_bytes: int
+) -> None:
+    monkeypatch.setattr("oh_jupyter.checkpoints.work.MAX_RECORD_BYTES", max_bytes)
+    turn = checkpoints.begin("turn")
+    (root / "agents").write_text("agent\n")
+    for work in (Work(turn.id), Work(turn.id, [(time.time() - 60, None)])):
+        checkpoints.note(work)
+    (record,) = (checkpoints.directory / "owners").glob("*.json")
+    assert len(record.read_bytes().splitlines()) <= max(max_bytes, 2)
+    with record.open("ab") as notes:
+        notes.write(b'\n{"turn": 1, "spans": [')
+    checkpoints.close()
+    plan = checkpoints.rewind(turn.id)
+    assert [(change.kind, change.path) for change in plan.changes] == [("delete", "agents")]
+
+
 def _time_after(path: Path) -> float:
     """Return a time on the file system's clock after a file's last change."""
     probe = path.parent.parent / "probe"

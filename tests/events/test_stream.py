@@ -258,6 +258,22 @@ def test_subscribers(stream, caplog):
     assert caplog.text.count("A subscriber failed") == 3
 
 
+def test_subscribers_to_wires_see_what_is_stored(stream):
+    stream.mask(["hunter2"])
+    wires = []
+    unsubscribe = stream.subscribe_to_wires(wires.append)
+    stream.add_event(MessageAction("hunter2"), "user")
+    unsubscribe_events = stream.subscribe(lambda event: None)
+    stream.add_event(MessageAction("two"), "user")
+    stream.flush()
+    unsubscribe_events()
+    unsubscribe()
+    stream.add_event(MessageAction("three"), "user")
+    stream.flush()
+    assert wires == [to_wire(event) for event in stream.search(end=2)]
+    assert wires[0]["args"]["content"] == "<secret_hidden>"
+
+
 def test_a_subscriber_may_use_the_stream(stream):
     seen = []
 

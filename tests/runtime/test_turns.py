@@ -20,7 +20,7 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
 )
 from oh_jupyter.runtime import Runtime, turns
-from oh_jupyter.runtime.agent_work import CLOCK_SECONDS
+from oh_jupyter.runtime.agent_work import CLOCK_SECONDS, AgentWork
 from oh_jupyter.runtime.turn_titles import title_of
 from oh_jupyter.testing import wait_until
 
@@ -329,3 +329,23 @@ def test_they_can_be_switched_off(root: Path) -> None:
         runtime.close()
     with pytest.raises(ConfigError, match="must be one of auto, off, not 'on'"):
         make(root, checkpoints="on")
+
+
+def test_work_without_pauses_is_one_span(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("oh_jupyter.runtime.agent_work.time.time", lambda: now)
+    work = AgentWork("", settle_seconds=2.0)
+    work.begin("long")
+    for pause in (1, 1, 1, 10, 1):
+        work.begin("short")
+        now += 0.5
+        assert work.end("short")
+        work.edit("/edited")
+        now += pause
+    recorded, first = work.recorded(1), (1000 - CLOCK_SECONDS, 1007.0)
+    second = (1015 - CLOCK_SECONDS, 1017.5)
+    assert recorded.spans == [first, second, (1000 - CLOCK_SECONDS, None)]
+    edited = [(1000.5 - CLOCK_SECONDS, 1007.0), (1015.5 - CLOCK_SECONDS, 1017.5)]
+    assert recorded.edited == {os.path.realpath("/edited"): edited}
+    assert work.end("long")
+    assert work.recorded(1).spans == [first, (1000 - CLOCK_SECONDS, 1018.5)]

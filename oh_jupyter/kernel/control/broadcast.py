@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_client.session import Session
 
-from oh_jupyter.agents import AgentTurn, ToolCall
 from oh_jupyter.control_messages import (
     DECISION_MESSAGE,
     EVENT_MESSAGE,
@@ -16,6 +15,9 @@ from oh_jupyter.control_messages import (
     TURN_MESSAGE,
 )
 from oh_jupyter.runtime.confirmation import Decision
+
+if TYPE_CHECKING:
+    from oh_jupyter.agents import AgentTurn, ToolCall
 
 MAX_CHARS = 4000
 """Maximum length of a broadcast string; the whole event is available on request."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from oh_jupyter.agents.attachments import Attachment
 from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import WireError
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.rpc import Request, operation
+
+if TYPE_CHECKING:
+    from oh_jupyter.agents import Attachment
 
 MAX_FILES = 30
 """Maximum number of files in a reply."""
@@ -74,6 +76,8 @@ async def attachments(request: Request) -> list[Attachment]:
 
 
 async def _attachment(request: Request, entry: Any) -> Attachment:
+    from oh_jupyter.agents import Attachment
+
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         raise WireError("Each entry of 'context' must be an object with a 'name'", "context")
     name, kind = entry["name"], entry.get("kind")

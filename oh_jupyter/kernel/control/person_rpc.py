@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import base64
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.agents import GuestAgents
 from oh_jupyter.config import Settings
 from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import BrowserError, WireError
@@ -19,6 +18,9 @@ from oh_jupyter.kernel.control.context_rpc import attachments
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.kernel.control.turn_follow import followed, is_repeated
 from oh_jupyter.policy import check_allowed, refusal
+
+if TYPE_CHECKING:
+    from oh_jupyter.agents import GuestAgents
 
 ACT_TIMEOUT_SECONDS = 60.0
 NO_BROWSER = "The setting enable_browser does not allow a browser here."

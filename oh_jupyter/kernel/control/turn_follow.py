@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.agents import AgentTurn
 from oh_jupyter.background import Watchers, wait_while
 from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import WireError
@@ -15,6 +14,9 @@ from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.broadcast import SEND_INTERVAL_SECONDS, turn_fields
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.runtime.confirmation import PendingAction
+
+if TYPE_CHECKING:
+    from oh_jupyter.agents import AgentTurn
 
 MAX_FOLLOW_SECONDS = 60.0
 

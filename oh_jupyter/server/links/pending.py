@@ -92,7 +92,7 @@ class PendingReplies:
     def take(self, message: Message) -> None:
         """Take a message of the kernel; any is a sign of life."""
         self._last_message = asyncio.get_running_loop().time()
-        for overdue in [p.overdue for p in self._requests.values() if not p.watched and p.overdue]:
+        for overdue in [p.overdue for p in self._requests.values() if p.overdue and not p.watched]:
             overdue.clear()
             self._start_watch()
         pending = self._requests.get(message["parent_header"].get("msg_id", ""))
