@@ -196,7 +196,7 @@ def test_diffs_tables_and_approvals_are_shown(window: Window) -> None:
         expect(notice).to_contain_text("%oh_confirm")
         window.run(5)
         assert "rejected" in str(answer.result()["content"])
-        outputs.locator(".oh-Output", has_text="Rejected in a cell.").wait_for()
+        outputs.locator(".oh-Output", has_text="Rejected in the notebook.").wait_for()
         expect(notice).to_have_count(0)
 
 
