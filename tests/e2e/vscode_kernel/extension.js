@@ -94,7 +94,7 @@ class CellRun {
     );
     kernel.iopubMessage.connect((_, message) => {
       if (message.parent_header.msg_id === request.msg.header.msg_id) {
-        this._changes = this._changes.then(() => this._show(message)).catch(console.error);
+        this._changes = this._changes.then(() => this._show(message));
       }
     });
     request.onStdin = message => void this._ask(message);
