@@ -48,9 +48,11 @@ ROWS = "<!doctype html>" + "".join(
     f"<div><a href=#{i}>link {i}</a><span>text {i}</span></div>" for i in range(6667)
 )
 WORDS = "the tide was high and nobody had read the table of the harbour " * 16
+LINE = "the tide was high and nobody had read the table of the harbour\n"
 PAGES = {"/small": SMALL, "/large": LARGE, "/frames": FRAMES}
 HUGE_PAGES = {
     "20,000 elements": ("/rows", lambda: ROWS),
+    "11 MB in one text": ("/log", lambda: f"<!doctype html><pre>{LINE * 170_000}</pre>"),
     "50 MB of text": ("/words", lambda: "<!doctype html>" + f"<p>{WORDS}</p>" * 49_000),
 }
 HUGE_STEPS = 5

@@ -117,13 +117,23 @@
     true,
   );
 
-  // Resolves with whether the page requested its close and the number of requested downloads.
+  const hasLongText = (chars) => {
+    const walker = document.createTreeWalker(document, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const owner = node.length > chars && node.parentElement;
+      if (owner && owner.checkVisibility()) return true;
+    }
+    return false;
+  };
+
+  // Resolves with whether the page requested its close, the number of requested downloads, and
+  // whether a visible text has more than `longText` characters.
   // Waits for one frame without a change, a pending short timer, or a timer that just fired (the
   // request or navigation that it started is reported a moment later). Waits at most `limit` ms,
   // plus at most as much again by which timers fired late on a busy machine. Does not wait for
   // the frame if `wait` is "none" (nothing was done), or if it is "turn" (the action moves
   // nothing) and the page has not requested a frame.
-  const settle = ({ limit, wait }) =>
+  const settle = ({ limit, wait, longText }) =>
     new Promise((resolve) => {
       const start = now();
       let changed = start - QUIET_MS;
@@ -161,7 +171,7 @@
         document.removeEventListener("scroll", note, true);
         const downloads = files.filter((event) => !event.defaultPrevented).length;
         files = [];
-        resolve({ closes: window.closed, downloads });
+        resolve({ closes: window.closed, downloads, hasLongText: hasLongText(longText) });
       };
       let lastLook = start;
       let reached = -Infinity; // timers that were due before this have fired

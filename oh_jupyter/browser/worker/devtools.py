@@ -29,7 +29,7 @@ async def send_large(session: Any, method: str, parameters: dict[str, Any]) -> d
     return response
 
 
-async def _tree(session: Any, frame_id: str) -> list[dict[str, Any]]:
+async def full_tree(session: Any, frame_id: str) -> list[dict[str, Any]]:
     """Fetch the accessibility nodes of a frame."""
     parameters = {"frameId": frame_id}
     try:
@@ -44,7 +44,7 @@ def accessibility_trees(
     session: Any, frames: Iterable[str]
 ) -> dict[str, asyncio.Task[list[dict[str, Any]]]]:
     """Start to fetch the accessibility nodes of frames."""
-    return {frame: asyncio.ensure_future(_tree(session, frame)) for frame in frames}
+    return {frame: asyncio.ensure_future(full_tree(session, frame)) for frame in frames}
 
 
 async def detach(session: CDPSession) -> None:

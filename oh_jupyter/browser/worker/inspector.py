@@ -22,16 +22,17 @@ from oh_jupyter.browser.worker.devtools import (
     read_loaders,
     send_large,
 )
+from oh_jupyter.browser.worker.long_text import long_texts, trees_around
 from oh_jupyter.browser.worker.nearby import (
     FIND,
     MAX_DRAWN,
     PAGE_TEXT,
     TOO_LARGE,
-    accessibility_enabled,
     backend_ids,
     nearby_document,
     nearby_tree,
 )
+from oh_jupyter.browser.worker.partial_tree import accessibility_enabled, partial_trees
 from oh_jupyter.browser.worker.snapshot import (
     CapturedFrame,
     SnapshotDocument,
@@ -277,9 +278,8 @@ class PageInspector:
                         outer.content_documents[index] = len(target.documents)
             target.documents.append(document)
             if accessibility:
-                by_index = dict(enumerate(objects)), dict(enumerate(ids))
                 async with accessibility_enabled(session):
-                    tree = nearby_tree(session, frame, probe, *by_index)
+                    tree = nearby_tree(session, frame, probe, dict(enumerate(ids)))
                     target.trees[frame] = asyncio.ensure_future(tree)
                     await target.trees[frame]
         return target
@@ -296,24 +296,6 @@ class PageInspector:
             each["value"]["objectId"] for each in properties["result"] if each["name"].isdigit()
         ]
 
-    def _near_trees(
-        self, session: Any, loaders: Mapping[str, str], probes: Mapping[str, dict[str, Any] | None]
-    ) -> dict[str, asyncio.Task[list[dict[str, Any]]]]:
-        """Start to fetch the nearby part of each frame's tree."""
-
-        async def fetch() -> dict[str, list[dict[str, Any]]]:
-            async with accessibility_enabled(session):
-                trees = (
-                    self._near_tree(session, *each, probes[each[0]]) for each in loaders.items()
-                )
-                return dict(zip(loaders, await asyncio.gather(*trees), strict=True))
-
-        async def tree_of(frame: str) -> list[dict[str, Any]]:
-            return (await fetching)[frame]
-
-        fetching = asyncio.ensure_future(fetch())
-        return {frame: asyncio.ensure_future(tree_of(frame)) for frame in loaders}
-
     async def _near_tree(
         self, session: Any, frame: str, loader: str, probe: dict[str, Any] | None
     ) -> list[dict[str, Any]]:
@@ -323,8 +305,8 @@ class PageInspector:
             if objects and probe:
                 ids = await backend_ids(session, objects)
                 indices = [*probe["roots"], *probe["spine"]]
-                by_index = (dict(zip(indices, each, strict=True)) for each in (objects, ids))
-                return await nearby_tree(session, frame, probe, *by_index)
+                by_index = dict(zip(indices, ids, strict=True))
+                return await nearby_tree(session, frame, probe, by_index)
         return []
 
     async def _capture_session(
@@ -347,8 +329,9 @@ class PageInspector:
         snapshot = await snapshotting
         # Frame events that arrive before the snapshot happened before it.
         loaders = await self._loaders(session)
+        long = {} if large else long_texts(snapshot)
         size = sum(len(document["nodes"]["nodeName"]) for document in snapshot["documents"])
-        is_small = size <= LARGE_PAGE_NODES
+        is_small = size <= LARGE_PAGE_NODES and not long
         (self._small.add if is_small else self._small.discard)(session)
         if not is_small or large:
             # Large trees take long; this process prepares the rest while the browser builds them.
@@ -359,7 +342,10 @@ class PageInspector:
                 probing = self._probing(session, probed, large)
         if large:
             probes = dict(zip(probed, await probing, strict=True))
-            trees = self._near_trees(session, probed, probes)
+            near = (self._near_tree(session, *each, probes[each[0]]) for each in probed.items())
+            trees = partial_trees(session, dict(zip(probed, near, strict=True)))
+        elif long and not trees:
+            trees = trees_around(session, tree_frames, long)
         elif not was_small:
             trees = accessibility_trees(session, tree_frames)
         documents = documents_of(snapshot)
@@ -375,6 +361,10 @@ class PageInspector:
                 return loaders
             self._cached_loaders[session] = loaders
         return self._cached_loaders[session]
+
+    def expect_long_text(self) -> None:
+        """Read the page before its trees in the next capture, although it was small."""
+        self._small.clear()
 
     def _frames_changed(self, _event: dict[str, Any]) -> None:
         self._changes += 1

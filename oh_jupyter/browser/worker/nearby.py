@@ -9,10 +9,10 @@ than what an agent reads, it trims only the tree: that of 5,000 elements takes m
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from oh_jupyter.browser.worker.partial_tree import partial_tree, text_node
 from oh_jupyter.browser.worker.snapshot import SnapshotDocument
 
 MAX_ELEMENTS, MAX_CHARS = 6_000, 1_000_000
@@ -124,86 +124,18 @@ def nearby_document(frame_id: str, probe: dict[str, Any], ids: list[int]) -> Sna
     return SnapshotDocument({"frameId": 0, "nodes": nodes, "layout": layout}, strings)
 
 
-@contextlib.asynccontextmanager
-async def accessibility_enabled(session: Any) -> AsyncIterator[None]:
-    """Keep a session's accessibility domain enabled for all of its frames at once.
-
-    Chromium never responds to a query that another frame's ``Accessibility.disable`` overtakes.
-    """
-    with contextlib.suppress(Exception):  # the page disappeared in between
-        await session.send("Accessibility.enable")
-    try:
-        yield
-    finally:
-        with contextlib.suppress(Exception):
-            await session.send("Accessibility.disable")
-
-
 async def nearby_tree(
-    session: Any,
-    frame_id: str,
-    probe: dict[str, Any],
-    objects: Mapping[int, str],
-    ids: Mapping[int, int],
+    session: Any, frame_id: str, probe: dict[str, Any], ids: Mapping[int, int]
 ) -> list[dict[str, Any]]:
     """Fetch the accessibility nodes of the nearby elements, below the document's node.
 
     The caller enables the session's accessibility domain.
     """
-    with contextlib.suppress(Exception):  # the frame disappeared in between
-        root, *responses = await asyncio.gather(
-            session.send("Accessibility.getRootAXNode", {"frameId": frame_id}),
-            *(
-                session.send("Accessibility.queryAXTree", {"objectId": objects[index]})
-                for index in probe["roots"]
-            ),
-            *(
-                session.send(
-                    "Accessibility.getPartialAXTree",
-                    {"objectId": objects[index], "fetchRelatives": False},
-                )
-                for index in probe["spine"]
-            ),
-        )
-        indices = [*probe["roots"], *probe["spine"]]
-        trees = {
-            index: response["nodes"] for index, response in zip(indices, responses, strict=True)
-        }
-        return _join_trees(root["node"], trees, probe, ids)
-    return []
-
-
-def _join_trees(
-    root: dict[str, Any],
-    trees: dict[int, list[dict[str, Any]]],
-    probe: dict[str, Any],
-    ids: Mapping[int, int],
-) -> list[dict[str, Any]]:
-    """Join the nodes of subtrees and of the elements around them into one tree."""
-    nodes = {root["nodeId"]: root}
-    by_element: dict[int, dict[str, Any]] = {}
-    for index in sorted(trees):
-        own = next((n for n in trees[index] if n.get("backendDOMNodeId") == ids[index]), None)
-        if own is not None:
-            by_element[index] = own
-        for node in trees[index]:
-            nodes.setdefault(node["nodeId"], node)
-    for node in nodes.values():
-        node["childIds"] = [each for each in node.get("childIds", ()) if each in nodes]
-    attached = {each for node in nodes.values() for each in node["childIds"]}
-    for index, node in by_element.items():
-        if node["nodeId"] in attached:
-            continue
-        above = probe["parents"][index]
-        while above >= 0 and above not in by_element:
-            above = probe["parents"][above]
-        owner = by_element.get(above, root)
-        owner["childIds"].append(node["nodeId"])
-        node["parentId"] = owner["nodeId"]
-    if probe["inSight"]:
+    nodes = await partial_tree(
+        session, frame_id, probe["roots"], probe["spine"], probe["parents"], ids
+    )
+    if nodes and probe["inSight"]:
         # Not below its element, most of which is outside the viewport.
-        text = {"role": {"value": "StaticText"}, "name": {"value": probe["inSight"]["text"]}}
-        nodes["text"] = {"nodeId": "text", "ignored": False, "properties": [], **text}
-        nodes["text"] |= {"childIds": [], "parentId": root["nodeId"]}
-        root["childIds"].append("text")
-    return list(nodes.values())
+        nodes[0]["childIds"].append("text")
+        nodes.append(text_node("text", probe["inSight"]["text"], nodes[0]))
+    return nodes

@@ -49,6 +49,8 @@ async def _observe_once(
 ) -> tuple[dict[str, Any], bool]:
     """Return one observation, and whether it shows a single state of the page."""
     inspector = await session.inspector()
+    if session.tracker.has_long_text(session.page):
+        inspector.expect_long_text()
     is_tree = "axtree_object" in parts and not parts & {"dom_object", "text_content"}
     picture = _screenshot(session, inspector.session) if parts & SCREENSHOT_PARTS else _empty()
     capture = (

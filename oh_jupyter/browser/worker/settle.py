@@ -16,6 +16,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
+from oh_jupyter.browser.worker.long_text import LONG_TEXT_CHARS
 from oh_jupyter.browser.worker.watchdog import Patience, Watchdog
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class ActivityTracker:
         self._visits: Counter[Page] = Counter()
         self._silent_frames: WeakSet[Frame] = WeakSet()
         self._complete: WeakSet[Page] = WeakSet()
+        self._with_long_text: WeakSet[Page] = WeakSet()
         context.on("request", self._started)
         context.on("requestfinished", self._ended)
         context.on("requestfailed", self._ended)
@@ -178,6 +180,10 @@ class ActivityTracker:
         """Return whether a tab without a page keeps starting new navigations."""
         return self._visits[page] >= MIN_LOOP_VISITS
 
+    def has_long_text(self, page: Page) -> bool:
+        """Return whether a page showed a very long text when it last settled."""
+        return page in self._with_long_text
+
     def page_shown(self, frame: Frame) -> None:
         """Note that a frame shows another page; its navigation becomes an ordinary request."""
         if frame.parent_frame is None:
@@ -256,6 +262,7 @@ class ActivityTracker:
 
     async def _wait_quiet(self, page: Page, wait: str) -> None:
         """Wait in all frames at once for short timers and for a moment without changes."""
+        self._with_long_text.discard(page)
         main = page.main_frame
         frames = [frame for frame in page.frames if frame not in self._silent_frames]
         waits = {
@@ -281,9 +288,11 @@ class ActivityTracker:
     async def _wait_frame_quiet(self, frame: Frame, wait: str) -> None:
         # A frame that navigates or disappears cannot respond.
         with contextlib.suppress(Exception):
-            options = {"limit": QUIET_TIMEOUT_MS, "wait": wait}
+            options = {"limit": QUIET_TIMEOUT_MS, "wait": wait, "longText": LONG_TEXT_CHARS}
             result = await frame.evaluate(SETTLE, [self._secret, options])
             self._downloads += result["downloads"]
+            if result["hasLongText"]:
+                self._with_long_text.add(frame.page)
             if result["closes"] and frame is frame.page.main_frame and not frame.page.is_closed():
                 await frame.page.wait_for_event("close", timeout=CLOSE_TIMEOUT_MS)
 

@@ -7,6 +7,7 @@ the classes here name the few queries that the worker needs.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +76,24 @@ class SnapshotDocument:
         x, y, width, height = layout["bounds"][row]
         left, top = self.data.get("scrollOffsetX", 0.0), self.data.get("scrollOffsetY", 0.0)
         return x - left, y - top, width, height
+
+    def with_ancestors(self, indices: Iterable[int]) -> set[int]:
+        """Return nodes with all nodes around them."""
+        included: set[int] = set()
+        for index in indices:
+            while index >= 0 and index not in included:
+                included.add(index)
+                index = self.parents[index]
+        return included
+
+    def drawn_texts(self) -> dict[int, str]:
+        """Return the text nodes that are drawn, with their texts as drawn, by index."""
+        layout = self.data["layout"]
+        return {
+            index: self.strings[text]
+            for index, text in zip(layout["nodeIndex"], layout["text"], strict=True)
+            if text >= 0 and self.kinds[index] == TEXT
+        }
 
     def attributes(self, index: int) -> dict[str, str]:
         """Return the attributes of an element, with the live value of an input."""
