@@ -162,10 +162,12 @@ def over_rest(rounds: int, directory: str) -> Iterator[Figure]:
     try:
         run = partial(server.act, bench_rest.action("run", command="echo hi"))
         run()
+        server.act(bench_rest.action("run_ipython", code=bench_rest.ECHO_OPERATION))
         root = psutil.Process(server.process.pid)
         tree = [root, *root.children(recursive=True)]
-        alive = cost(partial(server.get, "alive"), rounds * 10, tree)
-        yield Figure.of("run echo over REST", cost(run, rounds * 10, tree), alive, "GET alive")
+        to_kernel = partial(server.post, f"{server.root}/kernel_echo", {})
+        empty, floor = cost(to_kernel, rounds * 10, tree), "an empty request"
+        yield Figure.of("run echo over REST", cost(run, rounds * 10, tree), empty, floor)
         cell = partial(server.act, bench_rest.action("run_ipython", code="1+1"))
         bare = cost(bare_kernel.cell, rounds * 10)
         yield Figure.of("1+1 over REST", cost(cell, rounds * 10, tree), bare, "a kernel's client")
@@ -178,7 +180,7 @@ def over_rest(rounds: int, directory: str) -> Iterator[Figure]:
         yield Figure.of("read 1 MB", cost(partial(server.act, read), rounds, tree), echo, "echo")
         view = bench_rest.action("read", path=path, start=500, end=550)
         ours = cost(partial(server.act, view), rounds * 10, tree)
-        yield Figure.of("50 lines of 1 MB over REST", ours, alive, "GET alive")
+        yield Figure.of("50 lines of 1 MB over REST", ours, empty, floor)
     finally:
         server.stop()
         bare_kernel.stop()
