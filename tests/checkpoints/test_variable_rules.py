@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 import threading
 import tracemalloc
@@ -347,6 +348,19 @@ def test_disk_space_has_a_limit(notebook: Notebook) -> None:
     assert rows["y"][0] == "not kept"
     assert "exceed the disk space" in rows["y"][1]
     assert fresh.value("x[0]") == 9
+
+
+def test_the_newest_states_stay_when_disk_space_is_short(notebook: Notebook) -> None:
+    pytest.importorskip("cloudpickle")
+    notebook.history.disk_bytes = 10_000
+    notebook.person("x = bytearray(900)")
+    turns = [notebook.agent("x[0] += 1") for _ in range(40)]
+    assert notebook.history.close() is None
+    files = sorted((notebook.folder / "variables").iterdir())
+    kept = [json.loads(path.read_bytes().partition(b"\n")[0])["checkpoint"] for path in files]
+    assert kept == turns[-len(kept) :]
+    assert len(kept) >= 5
+    assert sum(path.stat().st_size for path in files) <= 10_000
 
 
 def test_variables_that_the_code_does_not_name_are_listed_and_stored(notebook: Notebook) -> None:

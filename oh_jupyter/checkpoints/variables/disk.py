@@ -34,6 +34,10 @@ NO_CLOUDPICKLE = (
 )
 
 
+_MEASURED_SHARE = 1 / 16
+_FREED_SHARE = 1 / 10
+
+
 @dataclass(frozen=True, eq=False)
 class StoredRecord:
     """A description of the variables before one cell, which are in a file.
@@ -59,6 +63,8 @@ class VariableFiles:
     def __init__(self, directory: Path) -> None:
         """Name the directory, which is made when first needed."""
         self._directory = directory
+        self._budget_bytes = 0.0
+        self._room = 0.0  # bytes to write until all files are looked at again
 
     def records(self) -> list[StoredRecord]:
         """Return the readable records, oldest first."""
@@ -79,18 +85,33 @@ class VariableFiles:
         try:
             with open(fresh, "w+b", opener=_open_private) as file:
                 _write(file, record, walk, budget_bytes)
+                size = file.tell()
             fresh.replace(self._directory / f"{name}.pickle")
         finally:
             fresh.unlink(missing_ok=True)
-        self._prune(budget_bytes)
+        self._room -= size
+        if self._room < 0 or budget_bytes != self._budget_bytes:
+            self._budget_bytes = budget_bytes
+            # Not all at once: other kernels write into the same directory.
+            self._room = min(self._prune(), budget_bytes * _MEASURED_SHARE)
 
-    def _prune(self, budget_bytes: float) -> None:
-        total = 0
-        for path in sorted(self._directory.glob("*.pickle"), reverse=True):
+    def _prune(self) -> float:
+        """Remove the oldest files if all exceed the budget; return the room that is left."""
+        sizes = {}
+        for path in sorted(self._directory.glob("*.pickle")):
             with contextlib.suppress(OSError):
-                total += path.stat().st_size
-                if total > budget_bytes:
-                    path.unlink()
+                sizes[path] = path.stat().st_size
+        room = self._budget_bytes - sum(sizes.values())
+        if room >= 0:
+            return room
+        for number, (path, size) in enumerate(sizes.items(), 1):
+            is_newest = number == len(sizes)
+            if room >= (0 if is_newest else self._budget_bytes * _FREED_SHARE):
+                break
+            with contextlib.suppress(OSError):
+                path.unlink()
+                room += size
+        return room
 
 
 def _open_private(path: str, flags: int) -> int:

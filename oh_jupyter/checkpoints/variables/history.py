@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,6 +50,8 @@ logger = logging.getLogger(__name__)
 MADE_SINCE = "it exists in this kernel"
 FROM_DISK = "a copy from before the restart of the kernel"
 
+RECORD_BYTES = 2048
+"""Approximate size of a record without data."""
 CLOSE_SECONDS = 2.0
 """How long a closing kernel waits for variables that are being stored."""
 
@@ -111,7 +114,8 @@ class VariableHistory:
         self._workspace = os.path.realpath(workspace_dir)
         self._files = VariableFiles(directory)
         self._process = uuid.uuid4().hex
-        self._records: list[Record] = []
+        self._records: deque[Record] = deque()
+        self._size = 0
         self._dropped = 0
         self._queue = _Queue("oh-variables")
         self._settling = threading.Lock()
@@ -305,11 +309,11 @@ class VariableHistory:
     def _add(self, record: Record) -> None:
         """Add a record, and drop the oldest ones above the budget."""
         self._records.append(record)
-        size = sum(each.size for each in self._records)
-        while len(self._records) > 1 and size > self.memory_bytes:
-            oldest = self._records.pop(0)
+        self._size += record.size + RECORD_BYTES
+        while len(self._records) > 1 and self._size > self.memory_bytes:
+            oldest = self._records.popleft()
             self._dropped = oldest.checkpoint
-            size -= oldest.size
+            self._size -= oldest.size + RECORD_BYTES
 
     def _find_ours(self, module: str) -> bool:
         """Return whether a module is the notebook or in the workspace."""
