@@ -69,22 +69,22 @@ class Owner:
     def __init__(self, directory: Path) -> None:
         """Take a new lock, which is released with this object at the latest."""
         self.token = uuid.uuid4().hex
-        self._directory = directory
+        self._record = _record(directory, self.token)
         stack = contextlib.ExitStack()
         stack.enter_context(file_lock(_lock(directory, self.token), 0))
         self.close = weakref.finalize(self, stack.close)
 
     def note(self, work: Work) -> None:
         """Record the agent's work so far; the modification time shows that the process lives."""
-        record, note = _record(self._directory, self.token), encode_json(vars(work))
+        note = encode_json(vars(work))
         # Some filesystems write a replaced file to the disk at once, which takes as long as a cell.
-        with record.open("ab") as notes:
+        with open(self._record, "ab", buffering=0) as notes:
             if notes.tell() < MAX_RECORD_BYTES:
                 notes.write(b"\n" + note)
                 return
-        fresh = record.with_suffix(".new")
+        fresh = self._record.with_suffix(".new")
         fresh.write_bytes(note)
-        fresh.replace(record)
+        fresh.replace(self._record)
 
 
 def is_alive(directory: Path, token: str) -> bool:

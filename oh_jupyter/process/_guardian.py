@@ -1,24 +1,29 @@
 """Guardian: a program between us and one child that stops the child's descendants.
 
-``python -I -S _guardian.py FD PARENT_PID``, with ``FD`` one end of a socket pair, reads one
-marshalled order, starts the child, and replies ``pid N`` or ``error N STEP``, later ``exit N``. On
-``end SECONDS``, on end-of-file and when the parent has ended, it stops all descendants. Other
-systems than Linux have no child subreaper; there it stops the child's process group.
+``main(FD, PARENT_PID)``, with ``FD`` one end of a socket pair, reads one marshalled order, starts
+the child, and replies ``pid N`` or ``error N STEP``, later ``exit N``. On ``end SECONDS``, on
+end-of-file and when the parent has ended, it stops all descendants. Other systems than Linux have
+no child subreaper; there it stops the child's process group.
+
+A guardian stays in memory as long as its child, so it imports little: ``contextlib``, ``signal``
+and ``typing`` would take another 1.4 MB.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import marshal
 import os
 import select
-import signal
 import sys
-import termios
 import time
 import warnings  # noqa: F401  (os.execvpe wants it, after a change of user that may not read it)
-from typing import Any, NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from typing import Any, NoReturn
+else:
+    import _signal as signal  # the same functions with plain numbers
 
 LINUX = sys.platform == "linux"
 ORPHAN_GRACE_SECONDS = 1.0
@@ -28,6 +33,19 @@ KILL_TIMEOUT_SECONDS = 5.0
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+
+
+class suppress:
+    """Ignore exceptions, like ``contextlib.suppress``."""
+
+    def __init__(self, *errors: type[Exception]) -> None:
+        self._errors = errors
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> bool:
+        return kind is not None and issubclass(kind, self._errors)
 
 
 def prctl(option: int, argument: int) -> None:
@@ -42,7 +60,7 @@ def descendants() -> list[int]:
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
-            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:
+            with suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:
                 # The name in parentheses may contain spaces and parentheses.
                 parent = int(file.read().rpartition(b")")[2].split()[1])
                 children.setdefault(parent, []).append(int(entry))
@@ -69,7 +87,7 @@ class Guardian:
             prctl(PR_SET_CHILD_SUBREAPER, 1)
             # A fork of the parent without exec would keep our socket open; the pidfd still
             # reports the parent's end. Old kernels do not have it.
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 self.parent_fd = os.pidfd_open(parent)
             if os.getppid() != parent:
                 sys.exit(0)
@@ -84,7 +102,7 @@ class Guardian:
 
     def report(self, text: str) -> None:
         """Send one line to the parent, which may have ended already."""
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             os.write(self.fd, text.encode() + b"\n")
 
     def read_order(self) -> dict[str, Any]:
@@ -152,7 +170,7 @@ class Guardian:
 
     def clear_sigchld(self) -> None:
         """Empty the wakeup pipe of SIGCHLD."""
-        with contextlib.suppress(BlockingIOError):
+        with suppress(BlockingIOError):
             while os.read(self.sigchld_fd, 512):
                 pass
 
@@ -199,12 +217,12 @@ class Guardian:
         """Send signals to every descendant, or to the child's group on other systems than Linux."""
         if not LINUX:
             for number in numbers:
-                with contextlib.suppress(OSError):
+                with suppress(OSError):
                     os.killpg(self.child, number)
             return
         for pid in descendants():
             for number in numbers:
-                with contextlib.suppress(OSError):
+                with suppress(OSError):
                     os.kill(pid, number)
 
 
@@ -217,7 +235,7 @@ def release_inherited(keep: set[int]) -> None:
     signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
     for name in os.listdir("/dev/fd"):
         if int(name) > 2 and int(name) not in keep | {wakeup}:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 os.close(int(name))
 
 
@@ -228,6 +246,9 @@ def become_child(order: dict[str, Any], error_fd: int) -> NoReturn:
         os.setsid()
         terminal = order["controlling_terminal"]
         if terminal is not None:
+            import fcntl  # in this fork only
+            import termios
+
             fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
             if terminal > 2 and terminal not in order["pass_fds"]:
                 os.close(terminal)
@@ -244,7 +265,7 @@ def become_child(order: dict[str, Any], error_fd: int) -> NoReturn:
             # After the change of user, which would clear it.
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         for number in signal.valid_signals():
-            with contextlib.suppress(OSError, ValueError):
+            with suppress(OSError, ValueError):
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         step = "exec"
@@ -255,12 +276,8 @@ def become_child(order: dict[str, Any], error_fd: int) -> NoReturn:
         os._exit(127)
 
 
-def main() -> None:
+def main(fd: int, parent: int) -> None:
     """Run the guardian; see the module's docstring."""
-    guardian = Guardian(int(sys.argv[1]), int(sys.argv[2]))
+    guardian = Guardian(fd, parent)
     guardian.start(guardian.read_order())
     guardian.watch()
-
-
-if __name__ == "__main__":
-    main()

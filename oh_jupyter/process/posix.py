@@ -17,13 +17,16 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import IO, cast
 
 from oh_jupyter.errors import ChildStartError
 from oh_jupyter.process.child import Child, memory_bytes_of
 
-GUARDIAN_PROGRAM = Path(__file__).with_name("_guardian.py")
+GUARDIAN_PROGRAM = (
+    "import sys; sys.path.append(sys.argv[1]); "
+    "import _guardian; _guardian.main(int(sys.argv[2]), int(sys.argv[3]))"
+)
+"""An import, since Python would compile a script at each start, which takes 0.7 MB."""
 GUARDIAN_TIMEOUT_SECONDS = 10.0
 """Seconds after the grace period until a guardian is killed itself."""
 
@@ -188,7 +191,10 @@ def spawn(
                     sys.executable,
                     "-I",
                     "-S",
-                    str(GUARDIAN_PROGRAM),
+                    *(["-B"] if sys.dont_write_bytecode else []),
+                    "-c",
+                    GUARDIAN_PROGRAM,
+                    os.path.dirname(os.path.abspath(__file__)),
                     str(theirs.fileno()),
                     str(os.getpid()),
                 ],

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 from oh_jupyter.background import Watchers
@@ -68,6 +67,8 @@ class ToolRegistry:
         tools = await self._in_thread(self.tools)
         tool = tools.get(action.name)
         if tool is None:
+            from difflib import get_close_matches
+
             close = get_close_matches(action.name, tools, n=3, cutoff=0.5)
             known = f"The closest are: {', '.join(close)}." if close else ""
             known = known or f"Tools: {', '.join(tools) or 'none'}."

@@ -15,13 +15,6 @@ from concurrent.futures import Future
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
-import oh_jupyter.kernel.control.changes_rpc
-import oh_jupyter.kernel.control.context_rpc
-import oh_jupyter.kernel.control.file_rpc
-import oh_jupyter.kernel.control.kernel_rpc
-import oh_jupyter.kernel.control.person_rpc
-import oh_jupyter.kernel.control.runtime_rpc
-import oh_jupyter.kernel.control.store_rpc  # noqa: F401 - its operations register
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
 from oh_jupyter.control_messages import RECEIVED_MESSAGE, REPLY_MESSAGE, Reply

@@ -12,7 +12,6 @@ import signal
 import termios
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 ROWS = 100
@@ -184,7 +183,8 @@ LINE_BUFFER = b"0x400"
 def read_proc(pid: int, name: str) -> bytes:
     """Return a file under /proc, or b""; ``auxv`` changes with ``exec``."""
     try:
-        return Path(f"/proc/{pid}/{name}").read_bytes()
+        with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
+            return file.readall()
     except OSError:
         return b""
 
