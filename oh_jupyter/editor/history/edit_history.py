@@ -215,10 +215,13 @@ class EditHistory:
 
     @contextmanager
     def open_all(
-        self, paths: Sequence[Path], *, repair: bool = True
+        self, paths: Sequence[Path], *, repair: bool = True, are_real: bool = False
     ) -> Iterator[list[FileHistory]]:
-        """Open the histories of several files, and lock the files."""
-        reals = [os.path.realpath(path) for path in paths]
+        """Open the histories of several files, and lock the files.
+
+        ``are_real`` says that the paths contain no symbolic links.
+        """
+        reals = [str(path) if are_real else os.path.realpath(path) for path in paths]
         finished: set[LockHolder] = set()
         while True:
             interrupted: IncompleteTransaction | InterruptedEdit
