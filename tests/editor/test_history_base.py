@@ -177,6 +177,20 @@ def test_a_torn_undo_of_a_hard_linked_file_is_finished(editor, workspace, write,
     assert path.read_text() == contents[1]
 
 
+@pytest.mark.parametrize("share", [0, 0.1, 0.5, 1])
+def test_a_torn_intent_is_an_edit_that_did_not_happen(editor, another_editor, write, folder, share):
+    path = write("a.txt", "0 " + REST)
+    edit(editor, path, 0)
+    (index,) = folder.rglob("index.json")
+    whole = index.read_bytes()
+    index.with_name("intent.json").write_bytes(whole[: int(share * (len(whole) - 1))])
+    edit(another_editor, path, 1)
+    assert len(another_editor.history(path)) == 2
+    undo(another_editor, path)
+    undo(another_editor, path)
+    assert path.read_text() == "0 " + REST
+
+
 DIES = """if True:
     import os, sys
     from oh_jupyter.editor import FileEditor

@@ -114,6 +114,15 @@ def read_if_exists(path: Path) -> tuple[bytes | None, Fingerprint | None]:
         return None, None
 
 
+def write_new(path: Path, data: bytes) -> None:
+    """Write a whole file that nobody needs if this is interrupted."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _BINARY, 0o666)
+    try:
+        write_all(descriptor, data)
+    finally:
+        os.close(descriptor)
+
+
 def flush(path: Path) -> None:
     """Flush a file to disk."""
     descriptor = os.open(path, os.O_RDWR | _BINARY)
@@ -179,7 +188,7 @@ def _rename_over(
     descriptor = os.open(temporary, flags, 0o666 if old is None and attributes is None else 0o600)
     try:
         try:
-            _write_all(descriptor, data)
+            write_all(descriptor, data)
             if old is not None:
                 _copy_attributes(target, descriptor, temporary, old)
             else:
@@ -198,7 +207,8 @@ def _rename_over(
         raise
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all bytes at the position of an open file."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
@@ -228,6 +238,6 @@ def _write_in_place(target: Path, data: bytes) -> None:
 
 def _overwrite(descriptor: int, data: bytes) -> None:
     os.lseek(descriptor, 0, os.SEEK_SET)
-    _write_all(descriptor, data)
+    write_all(descriptor, data)
     os.ftruncate(descriptor, len(data))
     os.fsync(descriptor)

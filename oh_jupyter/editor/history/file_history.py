@@ -190,7 +190,7 @@ class FileHistory:
             return
         with access(self._folder):
             self.timeline, written = self._files.write(
-                target, timeline, self.path, attributes, **more
+                target, timeline, self.path, attributes, is_new=target == self._intent, **more
             )
         self.written += written
 

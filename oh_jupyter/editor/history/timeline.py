@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from oh_jupyter.editor.files.atomic_write import Attributes
+from oh_jupyter.editor.files.atomic_write import Attributes, write_new
 from oh_jupyter.editor.history.base import Base
 from oh_jupyter.editor.history.step_log import StepLog, store_steps
 from oh_jupyter.editor.history.steps import Blobs, Step
@@ -338,18 +338,24 @@ class TimelineFiles:
         timeline: Timeline,
         path: Path,
         attributes: Attributes | None = None,
+        *,
+        is_new: bool = False,
         **more: str | None,
     ) -> tuple[Timeline, int]:
-        """Write a timeline atomically; return it with its log, and the number of bytes."""
+        """Write a timeline atomically; return it with its log, and the number of bytes.
+
+        ``is_new`` says that it replaces none: a part of it is no JSON, which ``read`` rejects.
+        """
         log, written = store_steps(file.parent, timeline.steps, timeline.log)
         timeline = replace(timeline, log=log, attributes=attributes or timeline.attributes)
         token = os.urandom(_TOKEN_CHARS // 2).hex().encode()
         body = json.dumps({"version": 2, "path": str(path), **more, **timeline.to_json()})
         data = _START + token + b'", ' + body.encode()[1:]
-        temporary = file.with_suffix(".tmp")
+        temporary = file if is_new else file.with_suffix(".tmp")
         try:
-            temporary.write_bytes(data)
-            os.replace(temporary, file)
+            write_new(temporary, data)
+            if not is_new:
+                os.replace(temporary, file)
         except OSError:
             with suppress(OSError):
                 os.unlink(temporary)
