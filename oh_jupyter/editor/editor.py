@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,11 @@ class FileEditor:
 
             text = required(command, "content", content)
             return patch_files(self._state, target, text, options)
-        restorable = command in ("undo_edit", "redo_edit") and self.history_store.has(target)
+        restorable = (
+            command in ("undo_edit", "redo_edit")
+            and not exists(target)
+            and self.history_store.has(target)
+        )
         check_path(command, target, restorable=restorable)
         if command == "view":
             return self._view(target, view_range)
@@ -345,7 +350,7 @@ class FileEditor:
         return result
 
     def _undo_or_redo(self, path: Path, command: str, dry_run: bool) -> EditorResult:
-        if exists(path):
+        with suppress(OSError):  # undo may restore a missing file
             check_regular(path)
         result, contents = undo_or_redo(self.history_store, path, command, dry_run=dry_run)
         self._state.last_read.update(contents)

@@ -143,7 +143,7 @@ def _write(
     """Build the edit and write it; return the built value, and notes on others' changes."""
     history = stage.state.history
     targets = list(dict.fromkeys(map(stage.real_path, paths)))
-    with history.open_all(targets) as histories:
+    with history.open_all(targets, are_real=True) as histories:
         for _ in range(_MAX_ATTEMPTS):
             stage.reset()
             try:

@@ -94,8 +94,7 @@ class Stage:
         return self._files[real]
 
     def _read(self, path: Path, real: Path) -> StagedFile:
-        check_path("write", path, restorable=False)
-        if not exists(path):
+        if not check_path("write", path, restorable=False):
             return StagedFile(path, None, None)
         file, fingerprint = read_text(path, self.state.max_file_bytes)
         outdated = self.state.last_read.outdated(real, file.data)

@@ -62,6 +62,8 @@ class Attributes:
 # Errors for a file that cannot be replaced but may be writable: a directory without write
 # permission, a mount point, a read-only directory.
 _NOT_REPLACEABLE = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS, errno.EXDEV)
+_BINARY = getattr(os, "O_BINARY", 0)
+_MIN_READ_BYTES = 4096
 _MAX_NAME_BYTES = 200  # of a name in that of its temporary file; systems allow 255 in all
 
 
@@ -88,9 +90,20 @@ def fingerprint_of(path: Path) -> Fingerprint | None:
 
 def read(path: Path) -> tuple[bytes, Fingerprint]:
     """Read a whole file, and its fingerprint."""
-    with open(path, "rb", buffering=0) as file:
-        info = os.fstat(file.fileno())
-        return file.readall(), Fingerprint(info.st_ino, info.st_size, info.st_mtime_ns)
+    descriptor = os.open(path, os.O_RDONLY | _BINARY)
+    try:
+        info = os.fstat(descriptor)
+        data = _read_all(descriptor, info.st_size)
+    finally:
+        os.close(descriptor)
+    return data, Fingerprint(info.st_ino, info.st_size, info.st_mtime_ns)
+
+
+def _read_all(descriptor: int, expected_bytes: int) -> bytes:
+    pieces = []
+    while piece := os.read(descriptor, max(expected_bytes + 1, _MIN_READ_BYTES)):
+        pieces.append(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def read_if_exists(path: Path) -> tuple[bytes | None, Fingerprint | None]:
@@ -101,9 +114,18 @@ def read_if_exists(path: Path) -> tuple[bytes | None, Fingerprint | None]:
         return None, None
 
 
+def write_new(path: Path, data: bytes) -> None:
+    """Write a whole file that nobody needs if this is interrupted."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _BINARY, 0o666)
+    try:
+        write_all(descriptor, data)
+    finally:
+        os.close(descriptor)
+
+
 def flush(path: Path) -> None:
     """Flush a file to disk."""
-    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+    descriptor = os.open(path, os.O_RDWR | _BINARY)
     try:
         os.fsync(descriptor)
     finally:
@@ -161,12 +183,12 @@ def _rename_over(
     attributes: Attributes | None,
     check: Callable[[], None],
 ) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
     # Until the old mode is set, nobody else may read the new content.
     descriptor = os.open(temporary, flags, 0o666 if old is None and attributes is None else 0o600)
     try:
         try:
-            _write_all(descriptor, data)
+            write_all(descriptor, data)
             if old is not None:
                 _copy_attributes(target, descriptor, temporary, old)
             else:
@@ -185,7 +207,8 @@ def _rename_over(
         raise
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all bytes at the position of an open file."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
@@ -215,6 +238,6 @@ def _write_in_place(target: Path, data: bytes) -> None:
 
 def _overwrite(descriptor: int, data: bytes) -> None:
     os.lseek(descriptor, 0, os.SEEK_SET)
-    _write_all(descriptor, data)
+    write_all(descriptor, data)
     os.ftruncate(descriptor, len(data))
     os.fsync(descriptor)

@@ -27,24 +27,32 @@ def parse_path(path: object, workspace: Path) -> Path:
     raise invalid("path", path, hint)
 
 
-def check_path(command: str, path: Path, *, restorable: bool) -> None:
-    """Reject a path that the command does not support; ``restorable`` allows a missing file."""
-    is_there = exists(path)
+def check_path(command: str, path: Path, *, restorable: bool) -> bool:
+    """Reject a path that the command does not support; return whether it exists.
+
+    ``restorable`` allows a missing file.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        mode = 0
+    is_there = mode != 0
     if command == "create" and is_there:
         raise file_exists(path)
     if not is_there and command not in ("create", "write") and not restorable:
         hint = f"The path {path} does not exist. Please provide a valid path."
         raise invalid("path", path, hint + similar(path))
     if command == "view":
-        return
+        return is_there
     only_view = "and only the `view` command can be used on"
-    if os.path.isdir(path):
+    if stat.S_ISDIR(mode):
         hint = f"The path {path} is a directory {only_view} directories."
         raise invalid("path", path, hint)
     if path.suffix.lower() in DOCUMENT_SUFFIXES:
         kind = f"points to a binary file ({path.suffix})"
         hint = f"The path {path} {kind} {only_view} supported binary files."
         raise invalid("path", path, hint)
+    return is_there
 
 
 def exists(path: Path) -> bool:

@@ -70,7 +70,7 @@ def commit(journal: EditJournal, changes: Sequence[PlannedChange]) -> None:
         _rollback(journal, name, changes)
         raise
     for change in changes:
-        change.history.commit(change.before)
+        change.history.commit(change.before, reverting=change.before.head)
     journal.remove(name)
 
 

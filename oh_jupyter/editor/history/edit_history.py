@@ -77,13 +77,11 @@ class _HistoryQuota:
         if (folder / "intent.json").exists():
             return
         index, timeline = folder / "index.json", self._read(folder)
-        steps = timeline.steps[count:]
         blobs = Blobs(folder / "blobs")
-        if steps:
+        if timeline.steps[count:]:
             path = Path(json.loads(index.read_bytes())["path"])
-            cursor = max(0, timeline.cursor - count)
-            timeline = replace(timeline, steps=steps, cursor=cursor, log=None)
-            timeline, _ = self._files.write(index, timeline, path)
+            shortened = replace(_without_first(timeline, count, blobs), log=None)
+            timeline, _ = self._files.write(index, shortened, path)
             blobs.keep_only(timeline.references)
             remove_other_logs(folder, timeline.log)
             return
@@ -94,6 +92,17 @@ class _HistoryQuota:
             os.rmdir(folder / "blobs")
             os.unlink(folder / "lock")
             os.rmdir(folder)
+
+
+def _without_first(timeline: Timeline, count: int, blobs: Blobs) -> Timeline:
+    """Drop the first steps of a timeline; store a new base if they included it."""
+    shortened = timeline.without_first(count)
+    if shortened.base is None:
+        with suppress(LookupError):  # it is lost already
+            content = timeline.content(blobs)
+            if content is not None:
+                return shortened.based_on(blobs.put_file(content, timeline.head))
+    return shortened
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -129,8 +138,8 @@ def _oldest(timelines: dict[Path, Timeline], excess: int) -> dict[Path, int]:
             excess -= step.line_bytes + sum(map(blobs.size, freed))
             needed |= freed
         counts[folder] = max(counts[folder], number)
-        if counts[folder] == len(timeline.steps) and timeline.head is not None:
-            excess -= blobs.size(timeline.head)
+        if counts[folder] == len(timeline.steps) and timeline.base is not None:
+            excess -= blobs.size(timeline.base.digest)
     return counts
 
 
@@ -215,10 +224,13 @@ class EditHistory:
 
     @contextmanager
     def open_all(
-        self, paths: Sequence[Path], *, repair: bool = True
+        self, paths: Sequence[Path], *, repair: bool = True, are_real: bool = False
     ) -> Iterator[list[FileHistory]]:
-        """Open the histories of several files, and lock the files."""
-        reals = [os.path.realpath(path) for path in paths]
+        """Open the histories of several files, and lock the files.
+
+        ``are_real`` says that the paths contain no symbolic links.
+        """
+        reals = [str(path) if are_real else os.path.realpath(path) for path in paths]
         finished: set[LockHolder] = set()
         while True:
             interrupted: IncompleteTransaction | InterruptedEdit

@@ -1,7 +1,8 @@
 """The history of one file, and write-ahead changes of the two.
 
 The timeline is stored as an *intent* before the file is replaced, and becomes the index
-afterwards, so recovery compares the file with the intent. Only the file is flushed to disk.
+afterwards, so recovery compares the file with the intent. Only the file is flushed to disk. Its
+content is stored now and then, and otherwise rebuilt by the steps.
 """
 
 from __future__ import annotations
@@ -58,13 +59,11 @@ class FileHistory:
             current, self.blobs.digests.of(current), self.blobs, time.time()
         )
         if timeline is not self.timeline:
-            stored = bool(timeline.steps)
-            if stored and current is not None and timeline.head is not None:
-                self.blobs.put_file(current, timeline.head)
             before = self.timeline
-            self._store(timeline, self._index if stored else None)
-            if stored:
-                self._remove_replaced_log(before)
+            timeline = self._with_base(timeline, current)
+            self._store(timeline, self._index if timeline.steps else None)
+            if timeline.steps:
+                self._remove_replaced(before)
 
     def record(
         self,
@@ -105,14 +104,18 @@ class FileHistory:
         """Write the file (None removes it), and commit its timeline."""
         before = self.timeline
         try:
-            if content is not None and timeline.steps:
-                self.blobs.put_file(content, timeline.head)
-            self._write_intent(timeline)
+            self._write_intent(self._with_base(timeline, content))
             self.write(content, fingerprint, mode)
         except BaseException:
             self.rollback(before)
             raise
         self.commit(before)
+
+    def _with_base(self, timeline: Timeline, content: bytes | None) -> Timeline:
+        """Store the content at the cursor, unless it can be rebuilt."""
+        if content is None or not timeline.steps or timeline.can_rebuild(len(content)):
+            return timeline
+        return timeline.based_on(self.blobs.put_file(content, timeline.head))
 
     def prepare_with_others(
         self, timeline: Timeline, old: bytes | None, new: bytes | None, transaction: str
@@ -120,6 +123,8 @@ class FileHistory:
         """Write the intent of a change of several files, and flush it to disk."""
         digests = [self.blobs.put_file(content) for content in (old, new) if content is not None]
         reference = digests[0] if old is not None else None
+        if new is not None:
+            timeline = timeline.based_on(digests[-1])
         self._write_intent(timeline, transaction=transaction, old=reference)
         with access(self._folder):
             if self.timeline.log is not None:
@@ -164,15 +169,13 @@ class FileHistory:
             self.blobs.keep_only(before.references)
             remove_other_logs(self._folder, before.log)
 
-    def commit(self, before: Timeline) -> None:
-        """Make the intended timeline the current one."""
+    def commit(self, before: Timeline, *, reverting: str | None = None) -> None:
+        """Make the intended timeline the current one; drop a blob stored to revert the change."""
         try:
             os.replace(self._intent, self._index)
         except OSError:
             return  # the file is written; the next reader of the history notices that
-        for reference in before.freed_by(self.timeline):
-            self.blobs.discard(reference)
-        self._remove_replaced_log(before)
+        self._remove_replaced(before, reverting)
 
     def _write_intent(self, timeline: Timeline, **more: str | None) -> None:
         # The name must be unique, also among editors of other users.
@@ -187,11 +190,14 @@ class FileHistory:
             return
         with access(self._folder):
             self.timeline, written = self._files.write(
-                target, timeline, self.path, attributes, **more
+                target, timeline, self.path, attributes, is_new=target == self._intent, **more
             )
         self.written += written
 
-    def _remove_replaced_log(self, before: Timeline) -> None:
+    def _remove_replaced(self, before: Timeline, reverting: str | None = None) -> None:
+        """Remove what the current timeline no longer needs of the one before."""
+        for reference in before.freed_by(self.timeline, reverting):
+            self.blobs.discard(reference)
         if before.log is not None and before.log.name != getattr(self.timeline.log, "name", None):
             with suppress(OSError):
                 remove_other_logs(self._folder, self.timeline.log)
@@ -217,8 +223,8 @@ class FileHistory:
         fingerprint = atomic_write.fingerprint_of(self.path)
         current = atomic_write.read(self.path)[0] if fingerprint is not None else None
         if digest_of(current) != intended.head and self._is_torn(current, intended):
-            current = self.blobs.get(intended.head or "")
-            self._replace(current)
+            current = intended.content(self.blobs)
+            self._replace(current or b"")
         if digest_of(current) == intended.head:
             os.replace(self._intent, self._index)
             self.timeline = intended
@@ -237,8 +243,7 @@ class FileHistory:
         timeline, old = self._load(self._intent), self._read_intent_fields().get("old")
         if timeline is None:
             raise LookupError(str(self._intent))
-        new = self.blobs.get(timeline.head) if timeline.head else None
-        return timeline, self.blobs.get(old) if old else None, new
+        return timeline, self.blobs.get(old) if old else None, timeline.content(self.blobs)
 
     def _read_intent_fields(self) -> dict[str, Any]:
         with access(self._folder):
@@ -257,8 +262,11 @@ class FileHistory:
     def _is_torn(self, current: bytes | None, intended: Timeline) -> bool:
         """Return whether a file with hard links, written in place, is half old and half new."""
         try:
-            new = self.blobs.get(intended.head) if intended.head else None
-            old = intended.steps[intended.cursor - 1].undo(new, self.blobs)
+            new = intended.content(self.blobs)
+            if self.timeline.steps:
+                old = self.timeline.content(self.blobs)
+            else:
+                old = intended.steps[intended.cursor - 1].undo(new, self.blobs)
         except (LookupError, ValueError):
             return False
         return current != old and is_torn(current, old, new)

@@ -184,7 +184,7 @@ class Step:
         changed = sum(len(hunk.old) + len(hunk.new) for hunk in delta)
         if changed < _REWRITTEN_SHARE * (len(before) + len(after)):
             return step.with_delta(delta, blobs)
-        # Both whole contents are stored anyway, as the heads before and after.
+        # Steps that replace the whole content share it with the steps before and after.
         old_reference = blobs.put(before, blobs.digests.of(before))
         new_reference = blobs.put(after, blobs.digests.of(after))
         return replace(step, hunks=((0, old_reference, new_reference),))

@@ -15,7 +15,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from oh_jupyter.editor.files.atomic_write import Attributes
+from oh_jupyter.editor.files.atomic_write import Attributes, write_new
+from oh_jupyter.editor.history.base import Base
 from oh_jupyter.editor.history.step_log import StepLog, store_steps
 from oh_jupyter.editor.history.steps import Blobs, Step
 from oh_jupyter.editor.text.delta import commute, invert
@@ -55,6 +56,7 @@ class Timeline:
     steps: tuple[Step, ...] = field(default=())
     cursor: int = 0
     attributes: Attributes | None = None
+    base: Base | None = None  # from which the content at the cursor is rebuilt
     log: StepLog | None = field(default=None, compare=False, repr=False)  # of an earlier state
     stored: Stored | None = field(default=None, compare=False, repr=False)  # None if unknown
 
@@ -65,34 +67,60 @@ class Timeline:
         attributes = Attributes.from_json(stored) if stored else None
         log = StepLog.read(folder, data["log"]) if data["log"] else None
         steps = () if log is None else log.steps
-        return cls(data["head"], steps, data["cursor"], attributes, log)
+        head, cursor = data["head"], data["cursor"]
+        # Earlier versions stored the content at the cursor itself.
+        base = data.get("base", [head, cursor] if head else None)
+        return cls(head, steps, cursor, attributes, Base(*base) if base else None, log)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object of a timeline whose steps are stored in its log."""
         return {
             "head": self.head,
             "cursor": self.cursor,
+            "base": self.base,
             "attributes": self.attributes.to_json() if self.attributes is not None else None,
             "log": self.log.to_json() if self.log is not None else None,
         }
 
     @property
     def references(self) -> set[str]:
-        """All blobs that the timeline needs, including the content at the cursor."""
-        needed = {reference for step in self.steps for reference in step.blobs}
-        return needed | {self.head} if self.head else needed
+        """All blobs that the timeline needs, including its base."""
+        if self.stored is not None:
+            needed = set(self.stored.blobs)
+        else:
+            needed = {reference for step in self.steps for reference in step.blobs}
+        return needed | {self.base.digest} if self.base is not None else needed
 
-    def freed_by(self, later: Timeline) -> list[str]:
-        """Return the blobs that a later timeline no longer needs."""
-        dropped: set[str] = set()
+    def content(self, blobs: Blobs) -> bytes | None:
+        """Rebuild the content at the cursor; LookupError if it is lost."""
+        if self.head is None:
+            return None
+        if self.base is None:
+            raise LookupError(self.head)
+        content = self.base.rebuild(self.steps, self.cursor, blobs)
+        if blobs.digests.of(content) != self.head:
+            raise LookupError(self.head)
+        return content
+
+    def can_rebuild(self, size: int) -> bool:
+        """Return whether the content at the cursor, of a size in bytes, is quickly rebuilt."""
+        return self.base is not None and self.base.is_near(self.cursor, size)
+
+    def based_on(self, digest: str) -> Timeline:
+        """Return a copy for which the content at the cursor is stored."""
+        return replace(self, base=Base(digest, self.cursor))
+
+    def freed_by(self, later: Timeline, other: str | None = None) -> list[str]:
+        """Return the blobs of this timeline, and another, that a later one does not need."""
+        dropped = set() if other is None else {other}
         if later.steps[: len(self.steps)] != self.steps:
             remaining = set(map(id, later.steps))
-            dropped = {
+            dropped.update(
                 ref for step in self.steps if id(step) not in remaining for ref in step.blobs
-            }
-        if self.head is not None:
-            dropped.add(self.head)
-        needed = later.references if later.stored is None else {*later.stored.blobs, later.head}
+            )
+        if self.base is not None and self.base != later.base:
+            dropped.add(self.base.digest)
+        needed = later.references if dropped else ()
         return [reference for reference in dropped if reference not in needed]
 
     def record(self, step: Step, head: str | None, blobs: Blobs) -> Timeline:
@@ -101,11 +129,25 @@ class Timeline:
         stored = None
         if self.stored is not None and self.cursor == len(self.steps):
             stored = self.stored.with_step(step, blobs)
-        return Timeline(head, steps, len(steps), log=self.log, stored=stored)
+        base = self.base if self.base is not None and self.base.position <= self.cursor else None
+        return Timeline(head, steps, len(steps), base=base, log=self.log, stored=stored)
 
     def _with(self, head: str | None, steps: tuple[Step, ...], cursor: int) -> Timeline:
-        stored = self.stored if steps == self.steps else None
-        return replace(self, head=head, steps=steps, cursor=cursor, stored=stored)
+        if steps == self.steps:
+            return replace(self, head=head, cursor=cursor)
+        base = self.base
+        if base is not None and steps[: base.position] != self.steps[: base.position]:
+            base = None  # other steps lead there
+        return replace(self, head=head, steps=steps, cursor=cursor, base=base, stored=None)
+
+    def without_first(self, count: int) -> Timeline:
+        """Drop the oldest steps, and the base unless the rest leads from it to the cursor."""
+        base = self.base
+        if base is not None:
+            is_left = min(base.position, self.cursor) >= count
+            base = Base(base.digest, base.position - count) if is_left else None
+        cursor = max(0, self.cursor - count)
+        return replace(self, steps=self.steps[count:], cursor=cursor, base=base, stored=None)
 
     def sync(self, current: bytes | None, head: str | None, blobs: Blobs, time: float) -> Timeline:
         """Add changes by others; return the same timeline if there are none."""
@@ -114,7 +156,7 @@ class Timeline:
         if not self.steps:
             return replace(self._with(head, (), 0), attributes=None)
         try:
-            known = blobs.get(self.head) if self.head else None
+            known = self.content(blobs)
             done, known = self._without_external_top(known, blobs)
         except (LookupError, ValueError):
             # The previous content is lost, so the steps are unusable.
@@ -193,8 +235,7 @@ class Timeline:
             if keep and (edits > max_steps or size > max_bytes):
                 break
             keep += 1
-        dropped = len(self.steps) - keep
-        return self._with(self.head, self.steps[dropped:], max(0, self.cursor - dropped))
+        return self.without_first(len(self.steps) - keep)
 
 
 def _merge_external(
@@ -297,18 +338,24 @@ class TimelineFiles:
         timeline: Timeline,
         path: Path,
         attributes: Attributes | None = None,
+        *,
+        is_new: bool = False,
         **more: str | None,
     ) -> tuple[Timeline, int]:
-        """Write a timeline atomically; return it with its log, and the number of bytes."""
+        """Write a timeline atomically; return it with its log, and the number of bytes.
+
+        ``is_new`` says that it replaces none: a part of it is no JSON, which ``read`` rejects.
+        """
         log, written = store_steps(file.parent, timeline.steps, timeline.log)
         timeline = replace(timeline, log=log, attributes=attributes or timeline.attributes)
         token = os.urandom(_TOKEN_CHARS // 2).hex().encode()
         body = json.dumps({"version": 2, "path": str(path), **more, **timeline.to_json()})
         data = _START + token + b'", ' + body.encode()[1:]
-        temporary = file.with_suffix(".tmp")
+        temporary = file if is_new else file.with_suffix(".tmp")
         try:
-            temporary.write_bytes(data)
-            os.replace(temporary, file)
+            write_new(temporary, data)
+            if not is_new:
+                os.replace(temporary, file)
         except OSError:
             with suppress(OSError):
                 os.unlink(temporary)

@@ -266,7 +266,7 @@ def _match(
 
 def _is_elsewhere(lines: list[str], hunk: PatchHunk, applied: int) -> bool:
     """Return whether lines very similar to the old ones are in another place than the new ones."""
-    match = closest(lines, hunk.old) if hunk.old else None
+    match = closest("\n".join(lines), hunk.old) if hunk.old else None
     if match is None:
         return False
     start, similarity = match

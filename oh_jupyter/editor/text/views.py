@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
@@ -103,7 +104,9 @@ def list_directory(path: Path) -> str:
     listing = os.fsencode("\n".join(entries)).decode("utf-8", "replace")
     if len(listing) > _MAX_VIEW_CHARS:
         listing = listing[: listing.rfind("\n", 0, _MAX_VIEW_CHARS) + 1] + DIRECTORY_CLIPPED
-    hidden = sum(child.name.startswith(".") for child in children)
+    # In a sorted list they are adjacent: "/" is the character after ".".
+    first, last = (bisect_left(children, start, key=_NAME) for start in "./")
+    hidden = last - first
     text = (
         f"Here's the files and directories up to 2 levels deep in {path}, "
         f"excluding hidden items:\n{listing}"

@@ -1,0 +1,258 @@
+"""The history stores one content of a file, and rebuilds the others by its steps."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from oh_jupyter.editor import EditorError, FileEditor, NoHistoryError
+from oh_jupyter.editor.history import base
+from oh_jupyter.editor.history.edit_history import EditHistory
+
+REST = "x" * 5000
+
+
+def edit(editor, path, number):
+    editor(command="str_replace", path=path, old_str=f"{number} ", new_str=f"{number + 1} ")
+
+
+def undo(editor, path):
+    return editor(command="undo_edit", path=path)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "history"
+
+
+@pytest.fixture
+def stored_content(folder):
+    """Return the content that the history rebuilds for a file, and whether nothing else is kept."""
+
+    def stored_content(path):
+        with EditHistory(folder).open(path) as history:
+            content = history.timeline.content(history.blobs)
+            stored = set(os.listdir(history.blobs.folder))
+            return content, stored == history.timeline.references
+
+    return stored_content
+
+
+def blobs_of(folder):
+    return sorted(folder.rglob("blobs/*"))
+
+
+def test_small_edits_and_undos_do_not_store_the_file_again(editor, write, folder):
+    path = write("a.txt", "0 " + REST)
+    edit(editor, path, 0)
+    before = blobs_of(folder)
+    for number in range(1, 90):
+        edit(editor, path, number)
+    for _ in range(60):
+        undo(editor, path)
+    assert blobs_of(folder) == before
+    assert len(before) == 1
+
+
+def test_a_base_that_is_far_is_replaced(editor, write, folder, stored_content, monkeypatch):
+    monkeypatch.setattr(base, "_MAX_STEPS", 3)
+    path = write("a.txt", "0 " + REST)
+    seen = set()
+    for number in range(20):
+        edit(editor, path, number)
+        seen.update(blobs_of(folder))
+        assert stored_content(path) == (path.read_bytes(), True)
+    assert len(seen) == 5
+    for _ in range(20):
+        undo(editor, path)
+        assert stored_content(path) == (path.read_bytes(), True)
+
+
+def test_a_large_file_is_stored_again_sooner(editor, write, folder, monkeypatch):
+    monkeypatch.setattr(base, "_MAX_COPIED_BYTES", 2 * len(REST) + 100)
+    path = write("a.txt", "0 " + REST)
+    seen = set()
+    for number in range(9):
+        edit(editor, path, number)
+        seen.update(blobs_of(folder))
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_sequence_of_edits_undos_and_changes_by_others(
+    workspace, write, folder, stored_content, monkeypatch, seed
+):
+    monkeypatch.setattr(base, "_MAX_STEPS", 4)
+    path = write("a.txt", "".join(f"line {number}\n" for number in range(300)))
+    chance = random.Random(seed)
+    for number in range(60):
+        editor = FileEditor(workspace, history_dir=folder, history_limit=9)
+        lines = path.read_text().split("\n")
+        command = chance.choice(["edit", "edit", "undo_edit", "undo_edit", "redo_edit", "other"])
+        if command in ("edit", "other"):
+            lines[chance.randrange(len(lines))] = f"{command} {number}"
+            text = "\n".join(lines)
+            if command == "edit":
+                editor(command="write", path=path, content=text)
+            else:
+                path.write_text(text)
+                continue
+        else:
+            try:
+                editor(command=command, path=path)
+            except EditorError:  # nothing to undo, or a conflict
+                continue
+        assert stored_content(path) == (path.read_bytes(), True)
+
+
+def test_a_history_of_the_version_before_is_read(editor, another_editor, write, folder):
+    path = write("a.txt", "0 " + REST)
+    for number in range(3):
+        edit(editor, path, number)
+    (index,), (blob,) = folder.rglob("index.json"), blobs_of(folder)
+    data = json.loads(index.read_text())
+    del data["base"]  # it stored the content at the cursor instead
+    blob.unlink()
+    blob.with_name(data["head"]).write_bytes(path.read_bytes())
+    index.write_text(json.dumps({**data, "token": "0" * 16}))
+    path.write_text(path.read_text() + "\ntheirs")
+    for number in (2, 1, 0):
+        undo(another_editor, path)
+        assert path.read_text() == f"{number} {REST}\ntheirs"
+
+
+def test_a_lost_base_loses_the_history_when_others_changed_the_file(
+    editor, another_editor, write, folder
+):
+    path = write("a.txt", "0 " + REST)
+    for number in range(3):
+        edit(editor, path, number)
+    (blob,) = blobs_of(folder)
+    blob.write_bytes(b"damaged")
+    undo(another_editor, path)
+    assert path.read_text() == "2 " + REST
+    path.write_text("0 theirs")
+    with pytest.raises(NoHistoryError):
+        undo(another_editor, path)
+    edit(another_editor, path, 0)
+    undo(another_editor, path)
+    assert path.read_text() == "0 theirs"
+
+
+def test_a_base_among_the_forgotten_steps_is_replaced(
+    editor, workspace, write, folder, stored_content
+):
+    path = write("a.txt", "0 " + REST)
+    for number in range(30):
+        edit(editor, path, number)
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    small = FileEditor(workspace, history_dir=folder, history_mb=(size - 1) / 1024 / 1024)
+    edit(small, path, 30)
+    assert 0 < len(small.history(path)) < 31
+    assert stored_content(path) == (path.read_bytes(), True)
+    path.write_text(path.read_text() + "\ntheirs")
+    undo(small, path)
+    assert path.read_text() == f"30 {REST}\ntheirs"
+
+
+def test_a_torn_undo_of_a_hard_linked_file_is_finished(editor, workspace, write, folder):
+    contents = [letter * 5000 + "z" * 5000 for letter in "abc"]
+    path = write("a.txt", contents[0])
+    os.link(path, workspace / "other")
+    for old, new in ("ab", "bc"):
+        editor(command="str_replace", path=path, old_str=old * 5000, new_str=new * 5000)
+    (index,) = folder.rglob("index.json")
+    before = index.read_bytes()
+    undo(editor, path)
+    index.rename(index.with_name("intent.json"))
+    index.write_bytes(before)
+    with open(path, "r+b") as file:
+        file.write((contents[1][:3000] + contents[2][3000:]).encode())
+    assert [entry.undone for entry in editor.history(path)] == [False, True]
+    assert path.read_text() == contents[1]
+
+
+@pytest.mark.parametrize("share", [0, 0.1, 0.5, 1])
+def test_a_torn_intent_is_an_edit_that_did_not_happen(editor, another_editor, write, folder, share):
+    path = write("a.txt", "0 " + REST)
+    edit(editor, path, 0)
+    (index,) = folder.rglob("index.json")
+    whole = index.read_bytes()
+    index.with_name("intent.json").write_bytes(whole[: int(share * (len(whole) - 1))])
+    edit(another_editor, path, 1)
+    assert len(another_editor.history(path)) == 2
+    undo(another_editor, path)
+    undo(another_editor, path)
+    assert path.read_text() == "0 " + REST
+
+
+DIES = """if True:
+    import os, sys
+    from oh_jupyter.editor import FileEditor
+    from oh_jupyter.editor.history import base
+    base._MAX_STEPS = 2
+    history, workspace, calls, deadly, command, path = sys.argv[1:]
+    editor = FileEditor(workspace, history_dir=history)
+    real = getattr(os, deadly)
+    left = int(calls)
+    def dies(*args, **more):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), 9)
+        return real(*args, **more)
+    number = int(open(path).read().split()[0])
+    arguments = {"old_str": f"{number} ", "new_str": f"{number + 1} "}
+    setattr(os, deadly, dies)
+    editor(command=command, path=path, **(arguments if command == "str_replace" else {}))
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("hard_linked", [False, True])
+@pytest.mark.parametrize("command", ["str_replace", "undo_edit"])
+@pytest.mark.parametrize("deadly", ["open", "write", "replace", "unlink", "fsync"])
+def test_death_at_any_call_leaves_the_file_and_its_history_together(
+    workspace, write, folder, deadly, command, hard_linked, stored_content, monkeypatch
+):
+    monkeypatch.setattr(base, "_MAX_STEPS", 2)
+    path = write("a.txt", "0 " + REST)
+    if hard_linked:
+        os.link(path, workspace / "other")
+    for made in range(6):  # a base is due at the next edit or undo, or it is not
+        prepared = folder.with_name("prepared")
+        edit(FileEditor(workspace, history_dir=folder), path, made)
+        if made % 3 != 2:
+            continue
+        shutil.copytree(folder, prepared)
+        old = path.read_bytes()
+        other = made + 2 if command == "str_replace" else made
+        for calls in range(40):
+            shutil.rmtree(folder)
+            shutil.copytree(prepared, folder)
+            path.write_bytes(old)
+            arguments = [folder, workspace, str(calls), deadly, command, path]
+            done = subprocess.run([sys.executable, "-c", DIES, *arguments], check=False)
+            editor = FileEditor(workspace, history_dir=folder)
+            steps = [entry.undone for entry in editor.history(path)].count(False)
+            assert path.read_text() == f"{steps} {REST}"
+            assert steps in (made + 1, other)
+            assert stored_content(path)[0] == path.read_bytes()
+            for number in reversed(range(steps)):
+                undo(editor, path)
+                assert path.read_text() == f"{number} {REST}"
+            assert not list(workspace.glob(".*"))
+            if done.returncode == 0:
+                break
+            assert done.returncode == -signal.SIGKILL
+        assert done.returncode == 0
+        shutil.rmtree(prepared)
+        shutil.rmtree(folder)
+        path.write_text("0 " + REST)
+        for number in range(made + 1):
+            edit(FileEditor(workspace, history_dir=folder), path, number)
