@@ -71,6 +71,7 @@ class CheckpointRecord:
         who: str = "agent",
         kind: Kind = "turn",
         extra: dict[str, Any] | None = None,
+        at: Checkpoint | None = None,
     ) -> Checkpoint:
         """Save the current files as the start of a turn, or as a mark.
 
@@ -79,6 +80,7 @@ class CheckpointRecord:
             who: Who is going to act.
             kind: ``turn``, ended by ``end``, or ``mark``.
             extra: JSON-ready values to store with it.
+            at: A checkpoint that was just made, whose files are also the start of this one.
 
         Returns:
             The checkpoint.
@@ -87,7 +89,8 @@ class CheckpointRecord:
             CheckpointError: git is missing, the workspace is too large, or the disk is full.
         """
         with self._locked() as git:
-            return self._begin(git, label, who, kind, extra or {})
+            span = None if at is None else (at.begin, None)
+            return self._begin(git, label, who, kind, extra or {}, span)
 
     def note(self, work: Work) -> None:
         """Record an agent's work so far, in case this process dies.
@@ -141,7 +144,7 @@ class CheckpointRecord:
             return self._end(git, id, is_of_turn, is_open, extra or {})
 
     def is_at_end(self, turn: Checkpoint) -> bool:
-        """Return whether the files are unchanged since the end of a turn.
+        """Return whether the files are as at the end of a turn, and no checkpoint was made since.
 
         Args:
             turn: A turn that has an end.
@@ -150,7 +153,8 @@ class CheckpointRecord:
             CheckpointError: As for ``begin``.
         """
         with self._locked() as git:
-            return turn.end is not None and is_same(git, self._take(git), turn.end)
+            is_last = self.entries()[-1].id == turn.id
+            return is_last and turn.end is not None and is_same(git, self._take(git), turn.end)
 
     def entries(self) -> list[Checkpoint]:
         """Return all stored checkpoints, oldest first.
@@ -206,7 +210,7 @@ class CheckpointRecord:
         who: str,
         kind: Kind,
         extra: dict[str, Any],
-        span: tuple[Snapshot, Snapshot] | None = None,
+        span: tuple[Snapshot, Snapshot | None] | None = None,
     ) -> Checkpoint:
         begin, end = span or (self._take(git), None)
         entries = self.entries()

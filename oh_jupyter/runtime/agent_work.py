@@ -48,6 +48,10 @@ class AgentWork:
         self._add(self._spans, self._under_way.pop(work))
         return True
 
+    def continue_from(self, work: AgentWork) -> None:
+        """Take over the pieces of another turn's work that have not ended."""
+        self._under_way.update(dict.fromkeys(work._under_way, time.time()))
+
     @property
     def is_under_way(self) -> bool:
         """Whether any piece of work has not ended."""

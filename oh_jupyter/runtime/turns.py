@@ -220,15 +220,24 @@ class Turns:
             return self._turn.id
 
     async def mark(self, label: str) -> Checkpoint:
-        """Make a checkpoint outside of turns; raise CheckpointError on failure."""
+        """Make a checkpoint; raise CheckpointError on failure.
+
+        A turn ends there, so that a rewind to the mark undoes what its agent does afterwards.
+        """
         async with self._lock:
+            turn, work = self._turn, self.work
             self._part_of = None
+            self._cancel_timer()
+            await self._end()
             checkpoint: Checkpoint = await self._in_thread(
                 lambda: self.checkpoints.begin(label, who="user", kind="mark")
             )
             await self._shell_states.save(checkpoint.id)
             if self._is_automatic:
                 self._clear_problem()
+            if turn is not None and (self.is_announced or work.is_under_way):
+                await self._continue(turn, at=checkpoint)
+                self.work.continue_from(work)
             return checkpoint
 
     async def checkpoint_id(self, id: int | None) -> int:
@@ -289,8 +298,13 @@ class Turns:
             self._turn = await self._in_thread(lambda: self.checkpoints.resume(turn.id))
             self._beat()
             raise
+        await self._continue(turn)
+
+    async def _continue(self, turn: Checkpoint, at: Checkpoint | None = None) -> None:
+        """Start another turn in which an ended one continues, now or at a checkpoint."""
+        by = turn.extra.get("by", "")
         try:
-            await self._begin(turn.label, turn.who, by=turn.extra.get("by", ""))
+            await self._begin(turn.label, turn.who, self._session, by, at=at)
             if self._turn is not None:
                 self._continued[turn.id] = self._turn.id
         except CheckpointError as error:
@@ -339,13 +353,15 @@ class Turns:
         if self._checkpoints is not None:
             self._checkpoints.close()
 
-    async def _begin(self, label: str, who: str, session: str = "", by: str = "") -> None:
+    async def _begin(
+        self, label: str, who: str, session: str = "", by: str = "", at: Checkpoint | None = None
+    ) -> None:
         extra: dict[str, Any] = {"by": by} if by else {}
         if session and self._is_recent(session) and self._part_of is not None:
             extra["part_of"] = self._part_of
         await self._end()
         turn: Checkpoint = await self._in_thread(
-            lambda: self.checkpoints.begin(label, who=who, extra=extra)
+            lambda: self.checkpoints.begin(label, who=who, extra=extra, at=at)
         )
         await self._shell_states.save(turn.id)
         self.work = AgentWork(self.notebook_file(), SETTLE_SECONDS)
@@ -401,7 +417,7 @@ class Turns:
         return session == self._session and pause_seconds <= self._pause_seconds
 
     async def _continues(self, session: str) -> bool:
-        """Return whether the turn continues: it is recent, and others changed no files since."""
+        """Return whether the turn continues: it is recent, and others did nothing since."""
         turn = self._turn
         if turn is None:
             return False

@@ -205,6 +205,70 @@ def test_the_shell_goes_back_too(runtime: Runtime, root: Path) -> None:
     ]
 
 
+def mark(runtime: Runtime) -> int:
+    id: int = runtime.submit(runtime.executor.turns.mark("here")).result(60).id
+    return id
+
+
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_a_rewind_to_a_mark_within_a_turn(runtime: Runtime, root: Path, is_settled: bool) -> None:
+    write(runtime, "a.txt", "1")
+    if is_settled:
+        runtime.submit(runtime.executor.turns._note_end()).result(60)
+    id = mark(runtime)
+    write(runtime, "a.txt", "2")
+    write(runtime, "b.txt", "agent")
+    runtime.submit_action(CmdRunAction("touch c.txt")).result(60)
+    assert [kind for kind, _ in labels(runtime)] == ["turn", "mark", "turn"]
+    assert str(rewind(runtime, id)) == "restore     a.txt\ndelete      b.txt\ndelete      c.txt"
+    assert (root / "a.txt").read_text() == "1\n"
+    rewind(runtime, 1)
+    assert list(root.iterdir()) == []
+
+
+def test_a_mark_of_another_process_ends_a_turn(runtime: Runtime, root: Path) -> None:
+    write(runtime, "a.txt", "1")
+    runtime.submit(runtime.executor.turns._note_end()).result(60)
+    checkpoints = Checkpoints(root, runtime.executor.turns.checkpoints.directory)
+    id = checkpoints.begin("here", who="user", kind="mark").id
+    write(runtime, "a.txt", "2")
+    assert str(rewind(runtime, id)) == "restore     a.txt"
+
+
+def test_a_mark_while_a_command_runs(runtime: Runtime, root: Path) -> None:
+    os.mkfifo(root / "wait")
+    command = "echo 1 > a.txt; touch begun; read < wait; echo 2 > a.txt; touch b.txt"
+    running = runtime.submit_action(CmdRunAction(command, blocking=True))
+    wait_until((root / "begun").exists, what="the start of the command")
+    id = mark(runtime)
+    (root / "wait").write_text("go\n")
+    running.result(60)
+    write(runtime, "c.txt", "agent")
+    assert [kind for kind, _ in labels(runtime)] == ["turn", "mark", "turn"]
+    plan = rewind(runtime, id)
+    assert [(each.kind, each.path) for each in plan.changes] == [
+        ("restore", "a.txt"),
+        ("delete", "b.txt"),
+        ("delete", "c.txt"),
+    ]
+    assert (root / "a.txt").read_text() == "1\n"
+
+
+def test_a_mark_within_an_announced_turn(runtime: Runtime, root: Path) -> None:
+    turn = runtime.submit(runtime.executor.turns.begin("fix it", "claude")).result(60)
+    write(runtime, "a.txt", "1")
+    id = mark(runtime)
+    write(runtime, "a.txt", "2")
+    with pytest.raises(CheckpointError, match="An agent is working"):
+        rewind(runtime, id)
+    end(runtime, turn)
+    assert labels(runtime) == [("turn", "fix it"), ("mark", "here"), ("turn", "fix it")]
+    rewind(runtime, id)
+    assert (root / "a.txt").read_text() == "1\n"
+    rewind(runtime, turn)
+    assert list(root.iterdir()) == []
+
+
 def test_an_announced_turn_is_one_turn(runtime: Runtime, root: Path) -> None:
     executor = runtime.executor
     id = runtime.submit(executor.turns.begin("fix it", "claude")).result(60)
