@@ -51,11 +51,16 @@ class Checkpoint:
     is_certain: bool = True
 
 
+_MAX_APPENDED = 16
+"""Lines after which the file is rewritten: a turn adds two in each of its pauses."""
+
+
 class CheckpointJournal:
     """A file of checkpoints; the last line with an id counts."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._appended = 0
 
     def read(self) -> list[Checkpoint]:
         """Return the checkpoints, oldest first; raise OSError if the file is unreadable."""
@@ -72,15 +77,25 @@ class CheckpointJournal:
         return list(entries.values())
 
     def append(self, entry: Checkpoint) -> None:
-        """Add a line, after ending the partial line of a process that died."""
+        """Add a line, after ending the partial line of a process that died.
+
+        After a few lines, those that no longer count are removed. The caller holds the lock.
+        """
         with open(self._path, "a", encoding="utf-8", opener=_open_private) as file:
             file.write(f"\n{json.dumps(asdict(entry))}\n")
+        self._appended += 1
+        if self._appended == _MAX_APPENDED:
+            self.replace(self.read())
 
     def replace(self, entries: Iterable[Checkpoint]) -> None:
-        """Replace the file at once."""
+        """Replace the file at once. The caller holds the lock."""
         fresh = self._path.with_suffix(".new")
-        fresh.write_text("".join(f"{json.dumps(asdict(entry))}\n" for entry in entries), "utf-8")
+        with open(fresh, "w", encoding="utf-8", opener=_open_private) as file:
+            file.writelines(f"{json.dumps(asdict(entry))}\n" for entry in entries)
+            file.flush()
+            os.fsync(file.fileno())
         fresh.replace(self._path)
+        self._appended = 0
 
 
 def standing_turns(entries: Sequence[Checkpoint]) -> list[Checkpoint]:

@@ -104,11 +104,12 @@ class CheckpointRecord:
         """Reopen an ended turn whose agent continues.
 
         Raises:
-            CheckpointError: No such turn.
+            CheckpointError: No such turn, or as for ``begin``.
         """
-        entry = replace(self.get(id), is_open=True, owner=self._token())
-        self._journal.append(entry)
-        return entry
+        with self._locked():
+            entry = replace(self.get(id), is_open=True, owner=self._token())
+            self._journal.append(entry)
+            return entry
 
     def settle(self) -> None:
         """Close turns of dead processes, so that later changes do not count as theirs.
@@ -280,14 +281,19 @@ class CheckpointRecord:
         return self._owner.token
 
     def _write(self, entries: list[Checkpoint], git: Git) -> None:
-        """Add the last entry; at twice the limit, drop the oldest ones with their files."""
+        """Add the last entry; at twice the limit, drop the oldest ones with their files.
+
+        The turn that a process is in stays, however old.
+        """
         if len(entries) < 2 * MAX_CHECKPOINTS:
             self._journal.append(entries[-1])
             return
-        for entry in entries[:-MAX_CHECKPOINTS]:
-            for part in ("begin", "end"):
+        under_way = {entry.owner: entry.id for entry in entries if entry.is_open}.values()
+        older, recent = entries[:-MAX_CHECKPOINTS], entries[-MAX_CHECKPOINTS:]
+        for entry in older:
+            for part in () if entry.id in under_way else ("begin", "end"):
                 git.run("update-ref", "-d", f"refs/checkpoints/{entry.id}/{part}")
-        recent = entries[-MAX_CHECKPOINTS:]
+        recent = [entry for entry in older if entry.id in under_way] + recent
         self._journal.replace(recent)
         ends = [entry.end for entry in recent if entry.end is not None]
         forget_details(git, [*(entry.begin for entry in recent), *ends])

@@ -352,6 +352,36 @@ def test_old_checkpoints_are_forgotten(root, checkpoints, monkeypatch):
         checkpoints.rewind(1)
 
 
+def test_the_journal_of_a_turn_with_many_pauses_stays_short(root, checkpoints):
+    turn = checkpoints.begin("long")
+    checkpoints.begin("here", kind="mark")
+    for i in range(40):
+        (root / f"{i}").touch()
+        checkpoints.end(turn.id)
+        checkpoints.resume(turn.id)
+    journal = checkpoints.directory / "checkpoints.jsonl"
+    assert sum(map(bool, journal.read_text().splitlines())) < 20
+    assert journal.stat().st_mode & 0o777 == 0o600
+    assert [entry.label for entry in checkpoints.entries()] == ["long", "here"]
+    again = Checkpoints(root, checkpoints.directory)
+    checkpoints.close()
+    assert len(again.rewind(turn.id).changes) == 40
+
+
+def test_a_turn_under_way_is_not_forgotten(root, checkpoints, monkeypatch):
+    monkeypatch.setattr("oh_jupyter.checkpoints.record.MAX_CHECKPOINTS", 2)
+    turn = checkpoints.begin("long")
+    (root / "a").touch()
+    others = Checkpoints(root, checkpoints.directory)
+    for i in range(6):
+        others.begin(str(i), kind="mark")
+    assert checkpoints.entries()[0].id == turn.id
+    assert len(checkpoints.entries()) <= 4
+    checkpoints.end(turn.id)
+    checkpoints.rewind(turn.id)
+    assert not (root / "a").exists()
+
+
 def test_clear_errors(root, tmp_path, monkeypatch):
     for name in "abc":
         (root / name).write_text(name)
