@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from oh_jupyter.checkpoints.attribution import moved_files
 from oh_jupyter.checkpoints.disk import State, look
 from oh_jupyter.checkpoints.git import Git, read_blobs
 from oh_jupyter.checkpoints.journal import Checkpoint
-from oh_jupyter.checkpoints.record import CheckpointRecord
+from oh_jupyter.checkpoints.record import MAX_CHECKPOINTS, CheckpointRecord
 from oh_jupyter.checkpoints.rewind import (
     RewindPlan,
     Turn,
@@ -21,12 +22,20 @@ from oh_jupyter.checkpoints.rewind import (
     plan_turns,
     turn_changes,
 )
-from oh_jupyter.checkpoints.snapshot import Snapshot, changes, load, with_states
+from oh_jupyter.checkpoints.snapshot import Change, Snapshot, changes, load, with_states
 from oh_jupyter.errors import CheckpointError
+
+MAX_KNOWN_CHANGES = 1000
+"""Changes of a turn above which they are compared again each time."""
 
 
 class Checkpoints(CheckpointRecord):
     """Checkpoints of one workspace, and the undo of the turns between them."""
+
+    @cached_property
+    def _known_changes(self) -> dict[int, tuple[Turn, dict[str, Change]]]:
+        """Turns by their numbers, and what they changed."""
+        return {}
 
     def preview(
         self,
@@ -144,7 +153,7 @@ class Checkpoints(CheckpointRecord):
         with self._locked() as git:
             now = self._take(git)
             for id, turn in self._turns(git, now, lambda entry: entry.id in entries):
-                changed = turn_changes(git, turn)
+                changed = self._changes(git, id, turn)
                 for name in changed:
                     rewinds.pop(self.workspace / name, None)
                 path = entries[id].extra.get("path")
@@ -216,6 +225,18 @@ class Checkpoints(CheckpointRecord):
             turns.append((entry.id, turn))
         return turns
 
+    def _changes(self, git: Git, id: int, turn: Turn) -> dict[str, Change]:
+        """Return what a turn changed; known from an earlier call unless the turn went on."""
+        known = self._known_changes.get(id)
+        if known is not None and known[0] == turn:
+            return known[1]
+        changed = turn_changes(git, turn)
+        if len(self._known_changes) >= 2 * MAX_CHECKPOINTS:  # most are forgotten by now
+            self._known_changes.clear()
+        if len(changed) <= MAX_KNOWN_CHANGES:
+            self._known_changes[id] = turn, changed
+        return changed
+
     def first_change(self, path: str, since: float) -> int | None:
         """Return the number of the first turn since a time that changed a file, or None.
 
@@ -230,7 +251,7 @@ class Checkpoints(CheckpointRecord):
         with self._locked() as git:
             now = self._take(git)
             for id, turn in self._turns(git, now, lambda entry: entry.time >= since):
-                if name in turn_changes(git, turn):
+                if name in self._changes(git, id, turn):
                     return id
         return None
 
@@ -253,8 +274,8 @@ class Checkpoints(CheckpointRecord):
             return {}
         with self._locked() as git:
             now = self._take(git)
-            for _, turn in self._turns(git, now, lambda entry: entry.time >= since):
-                for path, (old, new) in turn_changes(git, turn).items():
+            for id, turn in self._turns(git, now, lambda entry: entry.time >= since):
+                for path, (old, new) in self._changes(git, id, turn).items():
                     if _is_file(old) or (old is None and _is_file(new)):
                         originals.setdefault(path, old)
             files = {path: old for path, old in originals.items() if old is None or _is_file(old)}

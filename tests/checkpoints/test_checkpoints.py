@@ -368,6 +368,25 @@ def test_the_journal_of_a_turn_with_many_pauses_stays_short(root, checkpoints):
     assert len(again.rewind(turn.id).changes) == 40
 
 
+def test_originals_of_turns_that_go_on(root, checkpoints):
+    (root / "agents").write_text("before")
+    turn = checkpoints.begin("one")
+    (root / "agents").write_text("1")
+    checkpoints.end(turn.id)
+    known = {root / "agents": b"before"}
+    assert checkpoints.originals(0) == checkpoints.originals(0) == known
+    checkpoints.resume(turn.id)
+    (root / "made").touch()
+    checkpoints.end(turn.id)
+    other = checkpoints.begin("two")
+    (root / "agents").write_text("2")
+    checkpoints.end(other.id)
+    known[root / "made"] = None
+    assert checkpoints.originals(0) == checkpoints.originals(0) == known
+    assert checkpoints.originals(other.time) == {root / "agents": b"1"}
+    assert checkpoints.first_change("made", 0) == turn.id
+
+
 def test_a_turn_under_way_is_not_forgotten(root, checkpoints, monkeypatch):
     monkeypatch.setattr("oh_jupyter.checkpoints.record.MAX_CHECKPOINTS", 2)
     turn = checkpoints.begin("long")
