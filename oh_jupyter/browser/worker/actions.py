@@ -18,7 +18,7 @@ from oh_jupyter.browser.worker.session import MAX_TABS, BrowserSession
 from oh_jupyter.errors import BrowserActionError
 
 if TYPE_CHECKING:
-    from playwright.async_api import ElementHandle
+    from playwright.async_api import ElementHandle, Page
 
 ACTIONABILITY_TIMEOUT_MS = 500
 """Milliseconds to wait for an element to become actionable."""
@@ -27,6 +27,7 @@ BUSY_PAGE_TIMEOUT_MS = 10_000
 NAVIGATION_TIMEOUT_MS = 30_000
 """Milliseconds to wait for the server's response to a navigation."""
 COMMIT: dict[str, Any] = {"wait_until": "commit", "timeout": NAVIGATION_TIMEOUT_MS}
+LATE_ERROR_PAGE = 'is interrupted by another navigation to "chrome-error:'
 UPLOAD_TIMEOUT_MS = 5_000
 _PERFORMED = re.compile(r"- (performing \w+ action|\w+ action done)[^\n]*\Z")
 """End of Playwright's log for an action whose input events were sent."""
@@ -367,8 +368,7 @@ async def _goto(session: BrowserSession, url: str) -> None:
         # Route only during this navigation: a browser with routes does not use its cache.
         await page.route("file://**", show_pdf)
     try:
-        # After "commit", the step waits for the page as it does after any other action.
-        await page.goto(address, **COMMIT)
+        await _navigate(page, address)
     except PlaywrightTimeoutError:
         # The navigation would continue after the reported error and block the page. Never stop a
         # navigation that failed otherwise: the browser would not draw its error page.
@@ -377,6 +377,19 @@ async def _goto(session: BrowserSession, url: str) -> None:
     finally:
         if is_pdf:
             await page.unroute("file://**", show_pdf)
+
+
+async def _navigate(page: Page, address: str) -> None:
+    """Start a navigation; the step then waits for the page as it does after any other action."""
+    from playwright.async_api import Error
+
+    try:
+        await page.goto(address, **COMMIT)
+    except Error as error:
+        # The browser's error page for an earlier navigation may arrive only now.
+        if LATE_ERROR_PAGE not in str(error):
+            raise
+        await page.goto(address, **COMMIT)
 
 
 async def _travel(session: BrowserSession, navigation: Coroutine[Any, Any, Any]) -> None:
