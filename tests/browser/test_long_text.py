@@ -94,7 +94,7 @@ def test_a_long_text_is_observed_without_its_lines(env: BrowserEnv, site):
     assert text["nodeId"].startswith("text-"), "Chromium was asked for the lines"
 
 
-def test_so_is_one_that_a_script_adds(env: BrowserEnv, site):
+def test_a_long_text_that_a_script_adds_is_observed_without_its_lines(env: BrowserEnv, site):
     script = f"document.querySelector('pre').textContent = `{LINES}`"
     page = f"<button>Load</button><pre></pre><script>load = () => {{ {script} }}</script>"
     url = site.put("/", page.replace("<button", "<button onclick='load()'"))
