@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from oh_jupyter.editor import EditorError, FileEditor
+from tests.editor.dying import DYING_EDITOR
 
 MANY = """if True:
     import sys
@@ -26,24 +27,13 @@ MANY = """if True:
         print(number + 1, flush=True)
 """
 
-DIES = """if True:
-    import os, sys
-    from oh_jupyter.editor import FileEditor
-    history, workspace, calls, deadly, *paths = sys.argv[1:]
-    editor = FileEditor(workspace, history_dir=history)
-    real = getattr(os, deadly)
-    left = int(calls)
-    def dies(*args, **more):
-        global left
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), 9)
-        return real(*args, **more)
-    setattr(os, deadly, dies)
-    editor.edit_many(
-        [{"command": "str_replace", "path": p, "old_str": "old", "new_str": "new"} for p in paths]
-        + [{"command": "create", "path": workspace + "/c", "file_text": "new"}]
-    )
+DIES = f"""{DYING_EDITOR}
+paths = rest
+setattr(os, deadly, dies)
+editor.edit_many(
+    [{{"command": "str_replace", "path": p, "old_str": "old", "new_str": "new"}} for p in paths]
+    + [{{"command": "create", "path": workspace + "/c", "file_text": "new"}}]
+)
 """
 DIES_AT_B = DIES.replace("left -= 1", "left = -1 if str(args[1]) == paths[1] else 0")
 

@@ -13,6 +13,7 @@ import pytest
 from oh_jupyter.editor import EditorError, FileEditor, NoHistoryError
 from oh_jupyter.editor.history import base
 from oh_jupyter.editor.history.edit_history import EditHistory
+from tests.editor.dying import DYING_EDITOR
 
 REST = "x" * 5000
 
@@ -191,25 +192,14 @@ def test_a_torn_intent_is_an_edit_that_did_not_happen(editor, another_editor, wr
     assert path.read_text() == "0 " + REST
 
 
-DIES = """if True:
-    import os, sys
-    from oh_jupyter.editor import FileEditor
-    from oh_jupyter.editor.history import base
-    base._MAX_STEPS = 2
-    history, workspace, calls, deadly, command, path = sys.argv[1:]
-    editor = FileEditor(workspace, history_dir=history)
-    real = getattr(os, deadly)
-    left = int(calls)
-    def dies(*args, **more):
-        global left
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), 9)
-        return real(*args, **more)
-    number = int(open(path).read().split()[0])
-    arguments = {"old_str": f"{number} ", "new_str": f"{number + 1} "}
-    setattr(os, deadly, dies)
-    editor(command=command, path=path, **(arguments if command == "str_replace" else {}))
+DIES = f"""{DYING_EDITOR}
+from oh_jupyter.editor.history import base
+base._MAX_STEPS = 2
+command, path = rest
+number = int(open(path).read().split()[0])
+arguments = {{"old_str": f"{{number}} ", "new_str": f"{{number + 1}} "}}
+setattr(os, deadly, dies)
+editor(command=command, path=path, **(arguments if command == "str_replace" else {{}}))
 """
 
 
