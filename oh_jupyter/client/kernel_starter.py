@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ SESSION_TYPE = "fleet"
 
 LOST = (KernelDiedError, KernelNotFoundError, KernelTimeoutError, ExtensionMissingError)
 """Errors of a kernel that is gone, has lost its runtime, or is silent."""
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,18 @@ class KernelStarter:
         self._connection = HttpConnection(url, token, None, None, CONNECT_SECONDS)
 
     async def start(self, slot: int) -> Member:
-        """Start a kernel with a runtime, or raise OhJupyterError."""
+        """Start a kernel with a runtime, or raise OhJupyterError.
+
+        Another process may take the ports that Jupyter chose for the kernel before the kernel
+        does. Jupyter would restart it with the same ports, so another kernel is started.
+        """
+        try:
+            return await self._start(slot)
+        except KernelDiedError as error:
+            logger.warning("A kernel died at its start, and another is started: %s", error)
+            return await self._start(slot)
+
+    async def _start(self, slot: int) -> Member:
         model = {
             "type": SESSION_TYPE,
             "name": f"Fleet {self.name} {slot + 1}",

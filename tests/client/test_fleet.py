@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from oh_jupyter.errors import (
 )
 from oh_jupyter.events import Event, MessageAction
 from oh_jupyter.server.running import server_at
+from oh_jupyter.testing import run_server
 from oh_jupyter.testing.server import TOKEN
 
 HEADERS = {"Authorization": f"token {TOKEN}"}
@@ -171,6 +174,43 @@ def test_a_fleet_that_cannot_start_leaves_nothing(url: str) -> None:
         with pytest.raises(OhJupyterError, match=error), wrong:
             pytest.fail("it has started")
     assert kernels_of(url) <= before
+
+
+# A kernel whose ports were taken at its first start; later kernels start as usual.
+TAKEN = """
+import json, pathlib, runpy, socket, sys
+path = pathlib.Path(sys.argv.pop(1))
+path.write_text(path.read_text() + "x")
+if path.read_text() == "x":
+    taken = socket.create_server(("127.0.0.1", json.load(open(sys.argv[2]))["shell_port"]))
+runpy.run_module("ipykernel_launcher", run_name="__main__")
+"""
+
+
+@pytest.mark.thorough
+def test_another_kernel_is_started_if_the_ports_of_one_were_taken(tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    starts.touch()
+    spec = tmp_path / "share" / "kernels" / "taken" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    argv = [sys.executable, "-c", TAKEN, str(starts), "-f", "{connection_file}"]
+    spec.write_text(json.dumps({"argv": argv, "display_name": "Taken", "language": "python"}))
+    environment = {"JUPYTER_PATH": str(tmp_path / "share")}
+    with run_server(tmp_path, environment=environment) as server:
+
+        async def scenario() -> set[str]:
+            async with Fleet(server.url, TOKEN, 1, kernel="taken") as kernels:
+                (result,) = await kernels.map(
+                    lambda runtime, item: runtime.run_ipython(item), ["1 + 1"]
+                )
+                assert result.value is not None
+                assert result.value.content.startswith("2")
+                assert (result.attempts, kernels.lost) == (1, [])
+                return kernels_of(server.url) ^ set(kernels.kernel_ids)
+
+        assert asyncio.run(scenario()) == set()
+        assert starts.read_text() > "x"
+        assert kernels_of(server.url) == set()
 
 
 @pytest.mark.thorough
