@@ -190,7 +190,7 @@ class Turns:
         return run_in_background(self._note_end())
 
     def latest(self, id: int | None) -> int | None:
-        """Return the turn in which a turn continues whose agent has undone it, or the turn."""
+        """Return the turn in which a turn continues after a mark or its own undo, or the turn."""
         while id in self._continued:
             id = self._continued[id]
         return id

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from oh_jupyter.checkpoints.variables import history, records
+from oh_jupyter.checkpoints.variables.history import RAN_MEANWHILE
 from oh_jupyter.checkpoints.variables.plan import CHANGED_BETWEEN, CHANGED_SINCE
 from oh_jupyter.checkpoints.variables.reach import EVERYTHING, cell_reach
 from oh_jupyter.checkpoints.variables.records import settle
@@ -208,6 +209,29 @@ def test_a_mark_between_turns_changes_nothing(notebook: Notebook) -> None:
     notebook.person("x = 'mine'")
     notebook.history.rewind(mark, 100, everything=True, as_person=False)
     assert notebook.value("x") == "mine"
+
+
+def test_a_cell_that_ran_while_a_mark_was_set(notebook: Notebook) -> None:
+    """Nobody knows what its variables were at the mark, so a rewind to the mark names them."""
+    notebook.person("rows, x, y = [1], 1, 1")
+    turn, mark, later = 1, 2, 3
+    cell = notebook.history.before("rows.append(2); x = 2", turn)
+    exec("rows.append(2); x = 2", notebook.variables)
+    notebook.history.after(cell, later)
+    notebook.turn = later
+    notebook.agent("x = 3; y = 3")
+    assert notebook.rewind(mark) == {
+        "rows": ("not kept", RAN_MEANWHILE),
+        "x": ("restored", RAN_MEANWHILE),
+        "y": ("restored", ""),
+    }
+    assert notebook.value("rows, x, y") == ([1, 2], 2, 1)
+    assert notebook.rewind(turn) == {
+        "rows": ("restored", ""),
+        "x": ("restored", ""),
+        "y": ("unchanged", ""),
+    }
+    assert notebook.value("rows, x, y") == ([1], 1, 1)
 
 
 HOPELESS = {

@@ -151,6 +151,24 @@ def test_over_rest_on_the_main_thread_between_cells(kernel: LiveKernel) -> None:
     assert kernel.execute("rows") == "[1]"
 
 
+def test_a_mark_while_a_cell_runs(kernel: LiveKernel) -> None:
+    kernel.execute("import os; rows = [1]; os.mkfifo('wait')")
+    code = "open('begun', 'w').close(); open('wait').read(); rows.append(2)"
+    action = {"action": "run_ipython", "args": {"code": code}}
+    cell = kernel.send("execute_action", {"action": action})
+    wait_until((kernel.directory / "begun").exists, what="the start of the cell")
+    _, mark = kernel.ask("mark_checkpoint", label="here")
+    (kernel.directory / "wait").write_text("go")
+    assert kernel.reply(cell)[0]["status"] == "ok"
+    agent(kernel, "more = 1")
+    (more, rows) = rewind(kernel, mark["id"])["variables"]
+    assert (more["name"], more["outcome"]) == ("more", "removed")
+    assert (rows["name"], rows["outcome"]) == ("rows", "not kept")
+    assert rows["reason"] == "a cell that was running at the checkpoint changed it"
+    assert outcomes(rewind(kernel, mark["id"] - 1))["rows"] == "restored"
+    assert kernel.execute("rows, 'more' in globals()") == "([1], False)"
+
+
 def test_an_agent_cannot_restore_variables_by_its_cell(kernel: LiveKernel) -> None:
     kernel.execute("rows = [1]")
     id = agent(kernel, "rows.append(2)")

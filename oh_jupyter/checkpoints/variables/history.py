@@ -49,6 +49,7 @@ logger = logging.getLogger(__name__)
 
 MADE_SINCE = "it exists in this kernel"
 FROM_DISK = "a copy from before the restart of the kernel"
+RAN_MEANWHILE = "a cell that was running at the checkpoint changed it"
 
 RECORD_BYTES = 2048
 """Approximate size of a record without data."""
@@ -58,11 +59,15 @@ CLOSE_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class PendingCell:
-    """The variables before a cell that is running, or that was the last one to run."""
+    """The variables before a cell that is running, or that was the last one to run.
+
+    ``checkpoint`` is of the turn in which it began, ``end_checkpoint`` of that in which it ended.
+    """
 
     checkpoint: int
     names: Mapping[str, Any]
     walk: Walk
+    end_checkpoint: int
 
 
 class _Queue(QueueThread):
@@ -134,11 +139,18 @@ class VariableHistory:
         reach = EVERYTHING if runs_user_thread(self._namespace) else cell_reach(code)
         names, walk = self._namespace.own(), self._walk(reach)
         self.settle()  # mostly done: the background thread read while this one copied
-        return PendingCell(checkpoint, names, walk)
+        return PendingCell(checkpoint, names, walk, checkpoint)
 
-    def after(self, cell: PendingCell) -> None:
-        """Record what the cell has changed; much data is compared in the background."""
+    def after(self, cell: PendingCell, end_checkpoint: int | None = None) -> None:
+        """Record what the cell has changed; much data is compared in the background.
+
+        Args:
+            cell: What ``before`` returned.
+            end_checkpoint: Checkpoint of the turn in which the cell's turn continues, if a mark was
+                set while the cell was running.
+        """
         self.settle()
+        cell = replace(cell, end_checkpoint=end_checkpoint or cell.checkpoint)
         after = Walk(self._namespace, self._is_ours, self._budget())
         with without_collections():
             record = compare(cell.checkpoint, cell.walk, cell.names, self._namespace.own(), after)
@@ -166,7 +178,9 @@ class VariableHistory:
             if record:
                 self._add(record)
                 self._store(record, cell.walk, cell.names)
-                self.on_changed(record.checkpoint, record.names)
+                if cell.end_checkpoint != cell.checkpoint:
+                    self._add(_changed_across_mark(record, cell))
+                self.on_changed(cell.end_checkpoint, record.names)
 
     def mark(self, checkpoint: int) -> None:
         """Keep all variables."""
@@ -255,7 +269,9 @@ class VariableHistory:
         records = [
             record
             for record in self._records
-            if record.checkpoint >= checkpoint and (as_person or not record.is_exact)
+            if record.checkpoint >= checkpoint
+            and (record.replaces is None or record.replaces < checkpoint)
+            and (as_person or not record.is_exact)
         ]
         plan = plan_rewind(records, self._namespace, everything=everything)
         stored: dict[str, StoredRecord] = {}
@@ -325,3 +341,12 @@ class VariableHistory:
         is_library = os.path.realpath(path).startswith(os.path.join(sys.prefix, ""))
         is_inside = os.path.realpath(path).startswith(os.path.join(self._workspace, ""))
         return is_inside and not is_library
+
+
+def _changed_across_mark(record: Record, cell: PendingCell) -> Record:
+    """Return the record for a rewind to a mark that was set while the cell was running.
+
+    Nobody knows what the variables were at the mark, so they are only named.
+    """
+    reasons = dict.fromkeys(record.names, RAN_MEANWHILE)
+    return Record(cell.end_checkpoint, reasons=reasons, replaces=record.checkpoint)

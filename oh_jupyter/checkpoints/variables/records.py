@@ -58,6 +58,7 @@ class Record:
         reached_after: Those that the new object of a bound variable reached after it.
         reasons: Variables whose content was not kept, with the reason.
         is_exact: Whether it has all variables at a mark instead of the changes of a cell.
+        replaces: Checkpoint of the record that it replaces in a rewind to a later one, or None.
         size: Size of the data that it alone holds, in bytes.
         unread: Objects with much data, by their identity; ``settle`` reads them.
     """
@@ -69,6 +70,7 @@ class Record:
     reached_after: dict[str, set[int]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     is_exact: bool = False
+    replaces: int | None = None
     size: int = 0
     unread: dict[int, Unread] = field(default_factory=dict)
 

@@ -68,7 +68,8 @@ class CellVariables:
         finally:
             if cell is not None:
                 try:
-                    self._current().after(cell)
+                    end_checkpoint = self._executor.turns.latest(checkpoint)
+                    self._current().after(cell, end_checkpoint)
                 except Exception:
                     logger.exception("The changes of an agent's cell in variables were not kept")
 
