@@ -1,7 +1,7 @@
-"""Moves and saves of files by a person in Jupyter.
+"""Moves, saves and edits of files by a person.
 
-The server records them for the user's kernels, which would otherwise mistake them for an agent's
-changes.
+The server records the first two, and each kernel the edits in its editor. Otherwise the user's
+kernels would mistake them for changes of an agent that works at the same time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ from typing import Any
 
 from oh_jupyter.config import state_home
 
-MAX_RECORDS = 1000
+MAX_BYTES = 256 * 1024
+"""Size at which the older half of a journal is dropped."""
+
+CLOCK_SECONDS = 0.1
+"""How much coarser than the clock the times of files may be."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,13 @@ def note_move(source: str, target: str) -> None:
 
 
 def note_save(path: str) -> None:
-    """Record a save right after it."""
+    """Record a save in Jupyter right after it."""
     _append("saves", {"time": time(), "path": _real(path)})
+
+
+def note_edit(path: str) -> None:
+    """Record an edit in the file editor right after it."""
+    _append("edits", {"time": time(), "path": _real(path)})
 
 
 def moves(since: float) -> list[Move]:
@@ -57,17 +66,23 @@ def save_times(path: str) -> list[float]:
     return [record["time"] for record in _records("saves") if record["path"] == path]
 
 
+def edit_times(path: str) -> list[float]:
+    """Return the times of a person's edits of a real path, oldest first."""
+    return [record["time"] for record in _records("edits") if record["path"] == path]
+
+
 def _append(name: str, record: dict[str, Any]) -> None:
-    """Append to a journal, which is trimmed at twice the limit."""
+    """Append to a journal, and drop its older half if it is too large."""
     journal = _journal(name)
     journal.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with open(journal, "a", encoding="utf-8", opener=_open_private) as file:
         file.write(f"{json.dumps(record)}\n")
-    lines = journal.read_text("utf-8").splitlines(keepends=True)
-    if len(lines) >= 2 * MAX_RECORDS:
+        size = file.tell()
+    if size >= MAX_BYTES:
+        lines = journal.read_text("utf-8").splitlines(keepends=True)
         fresh = journal.with_suffix(".new")
         with open(fresh, "w", encoding="utf-8", opener=_open_private) as file:
-            file.writelines(lines[-MAX_RECORDS:])
+            file.writelines(lines[len(lines) // 2 :])
         fresh.replace(journal)
 
 
@@ -80,7 +95,7 @@ def _records(name: str) -> list[dict[str, Any]]:
         return []
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _load(journal: Path, *_version: int) -> list[dict[str, Any]]:
     loaded = []
     for line in journal.read_text("utf-8").splitlines():

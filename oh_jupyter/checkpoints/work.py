@@ -18,7 +18,7 @@ from typing import Any
 
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.locks import file_lock
-from oh_jupyter.moves import save_times
+from oh_jupyter.moves import CLOCK_SECONDS, edit_times, save_times
 
 MAX_RECORD_BYTES = 256 * 1024
 """Size at which the notes are replaced by the last one."""
@@ -46,17 +46,22 @@ class Work:
         if real_path == self.notebook:
             return real_path in self.edited
         edits = self.edited.get(real_path, [])
-        if self._is_saved_by_person(real_path, edits):
-            return False  # the file holds what the person saved, even if the agent changed it later
+        if self._is_written_by_person(real_path, edits):
+            return False  # the file holds what the person wrote, even if the agent changed it later
         if any(changed <= end for _, end in edits):
             return True
         return any(
             begin <= changed and (end is None or changed <= end) for begin, end in self.spans
         )
 
-    def _is_saved_by_person(self, path: str, edits: list[tuple[float, float]]) -> bool:
-        """Return whether Jupyter saved a file during the turn, and not an edit of the agent."""
+    def _is_written_by_person(self, path: str, edits: list[tuple[float, float]]) -> bool:
+        """Return whether a person edited a file during the turn, or Jupyter saved more than edits.
+
+        Jupyter also saves what the agent has edited.
+        """
         start = min((begin for begin, _ in (*self.spans, *edits)), default=0.0)
+        if any(start + CLOCK_SECONDS <= time for time in edit_times(path)):
+            return True
         return any(
             start <= time and not any(begin <= time <= end for begin, end in edits)
             for time in save_times(path)

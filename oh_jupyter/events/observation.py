@@ -5,6 +5,7 @@ OpenHands' client passes every key of ``extras`` to a constructor, so an unknown
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -58,6 +59,11 @@ class Observation(Event):
     def message(self) -> str:
         """The type's own message, otherwise the content."""
         return super().message or self.content
+
+    @property
+    def edited_paths(self) -> list[str]:
+        """Absolute paths of the files that an edit changed, in its order; not of a command's."""
+        return []
 
     @property
     def success(self) -> bool | None:
@@ -176,6 +182,11 @@ class FileWriteObservation(Observation):
         default=None, kw_only=True, repr=False, compare=False, metadata=EXTENSION
     )
 
+    @property
+    def edited_paths(self) -> list[str]:
+        """Absolute path of the file."""
+        return [self.path]
+
 
 @dataclass(repr=False, eq=False)
 class FileEditObservation(Observation):
@@ -205,6 +216,18 @@ class FileEditObservation(Observation):
     diff: str | None = None
     _diff_cache: str | None = None
     context_diff: str | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def edited_paths(self) -> list[str]:
+        """Absolute paths of the file and of those that a patch changed; none after a failure."""
+        if not self.diff:
+            return []
+        headers = [
+            line[4:].partition("\t")[0]
+            for line in self.diff.splitlines()
+            if line.startswith(("+++ ", "--- "))
+        ]
+        return [path for path in dict.fromkeys((self.path, *headers)) if os.path.isabs(path)]
 
 
 @dataclass(repr=False, eq=False)

@@ -10,13 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from oh_jupyter.moves import moved_to, moves
+from oh_jupyter.moves import CLOCK_SECONDS, moved_to, moves
 
 if TYPE_CHECKING:
     from oh_jupyter.checkpoints import Work
-
-CLOCK_SECONDS = 0.1
-"""How much coarser than the clock the times of files may be."""
 
 Span = tuple[float, float]
 """Start and end of the changes that are the agent's, in seconds since the epoch."""

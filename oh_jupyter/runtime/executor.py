@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import singledispatchmethod
 from typing import Any, cast
 
@@ -26,6 +27,7 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.events.action import progress
 from oh_jupyter.events.fields import check_fields, check_runnable
+from oh_jupyter.moves import note_edit
 from oh_jupyter.policy import check_allowed, check_cells
 from oh_jupyter.runtime.components import RuntimeComponents
 from oh_jupyter.runtime.confinement import confinement_fault
@@ -34,6 +36,7 @@ from oh_jupyter.runtime.execution import Execution, current_execution, executing
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
 from oh_jupyter.runtime.resources import memory_usage
 from oh_jupyter.runtime.risk import remote_risks
+from oh_jupyter.runtime.turn_titles import may_change_files
 
 logger = logging.getLogger(__name__)
 
@@ -119,15 +122,20 @@ class ActionExecutor(RuntimeComponents):
         sandboxed = self.boxes.sandboxed(execution, only_asks=only_asks)
         self.events.add_event(action, source)
         state = self.running.begin(action)
+        edited: list[str] = []
         try:
             with executing(execution, state):
                 observation = await self.confirmations.decide(
                     action, questions, state, sandboxed=sandboxed
                 )
                 if observation is None:
-                    await self.turns.before(action, execution.principal)
+                    path = self._edited_path(action)
+                    await self.turns.before(action, execution.principal, path)
                     state.start()
                     observation = await self._observe(action, execute)
+                    edited = observation.edited_paths if path else []
+                    if execution.principal == "user":
+                        self._note_edits(edited)
         except asyncio.CancelledError:
             cancelled = ErrorObservation("The action was cancelled.")
             self._record(cancelled, action, state, never_began=not state.has_begun)
@@ -135,13 +143,28 @@ class ActionExecutor(RuntimeComponents):
         finally:
             del self.running[cast(int, action.id)]
             state.put_out()
-            self.turns.after(action)
+            self.turns.after(action, edited)
             self.last_action_time = time.time()
         if is_agents:
             self.untrusted_text.note(action, observation)
         is_command = isinstance(action, CmdRunAction)
         self._record(observation, action, state, sandboxed=sandboxed if is_command else None)
         return observation
+
+    def _edited_path(self, action: Action) -> str:
+        """Return the absolute path that an Action is going to edit, "" for none."""
+        if not isinstance(action, FileEditAction | FileWriteAction) or not may_change_files(action):
+            return ""
+        return os.path.join(self.cwd, action.path)
+
+    @staticmethod
+    def _note_edits(paths: Iterable[str]) -> None:
+        """Record a person's edits, so that no agent's turn claims the files, in any kernel."""
+        try:
+            for path in paths:
+                note_edit(path)
+        except OSError as error:
+            logger.warning("An edit of yours could not be recorded: %s", error)
 
     def _check_policy(self, action: Action, *, runs_agents_code: bool) -> None:
         policy = self.settings.policy

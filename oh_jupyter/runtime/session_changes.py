@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from oh_jupyter.editor import ChangedFile, HistoryPosition
 from oh_jupyter.errors import CheckpointError, EditorError
-from oh_jupyter.events import Event, FileEditObservation, FileWriteObservation
+from oh_jupyter.events import Event, Observation
 from oh_jupyter.moves import Move, moved_to, moves
 
 if TYPE_CHECKING:
@@ -140,18 +140,8 @@ def joined_diff(changes: Sequence[ChangedFile]) -> str:
 
 def _edited_paths(events: Iterable[Event]) -> list[str]:
     """Return the files that edits name, in the order of their first edit."""
-    paths: dict[str, None] = {}
-    for event in events:
-        if isinstance(event, FileWriteObservation):
-            paths[event.path] = None
-        elif isinstance(event, FileEditObservation) and event.diff:
-            headers = [
-                line[4:].partition("\t")[0]
-                for line in event.diff.splitlines()
-                if line.startswith(("+++ ", "--- "))
-            ]
-            paths |= dict.fromkeys(path for path in (event.path, *headers) if os.path.isabs(path))
-    return [path for path in paths if not os.path.isdir(path)]
+    paths = [path for each in events if isinstance(each, Observation) for path in each.edited_paths]
+    return [path for path in dict.fromkeys(paths) if not os.path.isdir(path)]
 
 
 def _edit_counts(editor: FileEditor, paths: Iterable[str], since: float) -> dict[str, int]:

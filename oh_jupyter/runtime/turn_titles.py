@@ -34,5 +34,5 @@ def title_of(action: Action) -> str:
 def may_change_files(action: Action) -> bool:
     """Return whether an Action may change files, so that it belongs to a turn."""
     if isinstance(action, FileEditAction):
-        return action.command != "view"
+        return action.command != "view" and not action.dry_run
     return isinstance(action, CmdRunAction | FileWriteAction | IPythonRunCellAction | MCPAction)

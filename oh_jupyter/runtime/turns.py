@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import CheckpointError
-from oh_jupyter.events import (
-    Action,
-    EventSource,
-    FileEditAction,
-    FileWriteAction,
-    IPythonRunCellAction,
-)
+from oh_jupyter.events import Action, EventSource, IPythonRunCellAction
 from oh_jupyter.events.actor import agent_name, session_of, turn_owner
 from oh_jupyter.runtime.agent_work import AgentWork
 from oh_jupyter.runtime.rewind import Rewind, Scope, Variables
@@ -113,8 +107,11 @@ class Turns:
         turn = self._turn
         return None if turn is None else turn.id
 
-    async def before(self, action: Action, principal: EventSource) -> None:
-        """Start a turn if this Action is its first, or end the turn if a person acts."""
+    async def before(self, action: Action, principal: EventSource, path: str = "") -> None:
+        """Start a turn if this Action is its first, or end the turn if a person acts.
+
+        ``path`` is the absolute path of the file that it edits, "" for none.
+        """
         if self._has_given_up() or not may_change_files(action):
             return
         if not self.is_announced:
@@ -133,12 +130,15 @@ class Turns:
         if principal != "user":
             self._cells += isinstance(action, IPythonRunCellAction)
             self.work.begin(action.id)
-            if isinstance(action, FileEditAction | FileWriteAction):
-                self.work.edit(os.path.join(self._workspace_dir, action.path))
+            if path:
+                self.work.edit(path)
             self._note_work()
 
-    def after(self, action: Action) -> None:
-        """Record the end of an Action; a pause then settles the turn's changes."""
+    def after(self, action: Action, edited: Iterable[str] = ()) -> None:
+        """Record the end of an Action; a pause then settles the turn's changes.
+
+        ``edited`` are the absolute paths of the files that it edited.
+        """
         shell = self._find_shell()
         is_agents = self.work.end(action.id)
         if shell is None or not shell.running:
@@ -147,8 +147,9 @@ class Turns:
             self.work.begin(shell)
         if self._turn is None or not may_change_files(action):
             return
-        if isinstance(action, FileEditAction | FileWriteAction) and is_agents:
-            self.work.edit(os.path.join(self._workspace_dir, action.path))
+        if is_agents:
+            for path in edited:
+                self.work.edit(path)
         self._note_work()
         self._last_action_time = time.monotonic()
         self._cancel_timer()

@@ -15,12 +15,14 @@ from oh_jupyter.config import Settings
 from oh_jupyter.errors import CheckpointError, ConfigError
 from oh_jupyter.events import (
     CmdRunAction,
+    FileEditAction,
     FileReadAction,
     FileWriteAction,
     IPythonRunCellAction,
 )
+from oh_jupyter.moves import CLOCK_SECONDS
 from oh_jupyter.runtime import Runtime, turns
-from oh_jupyter.runtime.agent_work import CLOCK_SECONDS, AgentWork
+from oh_jupyter.runtime.agent_work import AgentWork
 from oh_jupyter.runtime.turn_titles import title_of
 from oh_jupyter.testing import wait_until
 
@@ -310,14 +312,59 @@ def test_what_others_do_while_an_agent_thinks_is_theirs(
     assert (root / "book.ipynb").read_text() == "before"
 
 
+def edit(runtime: Runtime, command: str, path: str = "", **fields: Any) -> str:
+    action = FileEditAction(path, command, **fields)
+    return runtime.submit_action(action, "user").result(60).content
+
+
+@pytest.mark.parametrize("kernels", [1, 2])
+def test_what_a_person_edits_while_an_agent_works_stays(
+    runtime: Runtime, root: Path, kernels: int
+) -> None:
+    persons = runtime if kernels == 1 else make(root)
+    (root / "its.txt").write_text("before")
+    (root / "patched.txt").write_text("one\n")
+    id = runtime.submit(runtime.executor.turns.begin("fix it", "claude")).result(60)
+    write(runtime, "its.txt", "agent")
+    write(runtime, "made.txt", "agent")
+    write(persons, "written.txt", "person", "user")
+    edit(persons, "create", str(root / "created.txt"), file_text="person\n")
+    patch = "--- a/patched.txt\n+++ b/patched.txt\n@@ -1 +1 @@\n-one\n+person\n"
+    edit(persons, "apply_patch", str(root), content=patch)
+    edit(persons, "create", str(root / "dry.txt"), file_text="", dry_run=True)
+    assert "ERROR" in edit(persons, "create", str(root / "its.txt"), file_text="person")
+    write(runtime, "written.txt", "person and agent")
+    end(runtime, id)
+    plan = rewind(runtime, 1)
+    others = "(changed by others during the turn)"
+    assert str(plan) == (
+        "restore     its.txt\ndelete      made.txt\n"
+        f"keep        created.txt  {others}\n"
+        f"keep        patched.txt  {others}\n"
+        f"keep        written.txt  {others}"
+    )
+    persons.close()
+
+
+def test_an_agents_change_right_after_a_persons_edit_is_undone(
+    runtime: Runtime, root: Path
+) -> None:
+    write(runtime, "both.txt", "person", "user")
+    runtime.submit_action(CmdRunAction("echo agent > both.txt")).result(60)
+    rewind(runtime, 1)
+    assert (root / "both.txt").read_text() == "person\n"
+
+
 def test_a_notebook_that_an_agent_edits_comes_back(
     runtime: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JPY_SESSION_NAME", str(root / "book.ipynb"))
-    (root / "book.ipynb").write_text("before")
+    monkeypatch.setenv("JPY_SESSION_NAME", str(root / "sub" / "book.ipynb"))
+    (root / "sub").mkdir(parents=True)
+    (root / "sub" / "book.ipynb").write_text("before")
+    runtime.submit_action(CmdRunAction("cd sub")).result(60)
     write(runtime, "book.ipynb", "agent")
     rewind(runtime, 1)
-    assert (root / "book.ipynb").read_text() == "before"
+    assert (root / "sub" / "book.ipynb").read_text() == "before"
 
 
 def test_what_a_command_does_that_goes_on_without_its_action(

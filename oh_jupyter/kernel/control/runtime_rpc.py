@@ -140,8 +140,8 @@ async def _announce_edit(request: Request) -> Reply:
     edit = FileEditAction(_local_path(request.json()["path"]), "notebook_edit")
     edit.actor = request.fields.get("actor")
     turns = request.runtime.executor.turns
-    await turns.before(edit, "agent")
-    turns.after(edit)
+    await turns.before(edit, "agent", edit.path)
+    turns.after(edit, [edit.path])
     return Reply()
 
 
