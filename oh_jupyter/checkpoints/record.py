@@ -106,8 +106,9 @@ class CheckpointRecord:
         Raises:
             CheckpointError: No such turn, or as for ``begin``.
         """
-        with self._locked():
-            entry = replace(self.get(id), is_open=True, owner=self._token())
+        with self._locked() as git:
+            turn = self._last_part(git, self.get(id))
+            entry = replace(turn, is_open=True, owner=self._token())
             self._journal.append(entry)
             return entry
 
@@ -137,6 +138,9 @@ class CheckpointRecord:
                 the time of its last change in seconds since the epoch; by default each is.
             is_open: Whether the turn continues, so that this is its end only if its process dies.
             extra: JSON-ready values to store with it, besides the names of the changed files.
+
+        Returns:
+            The turn; or its new part, if another process set a mark or rewound meanwhile.
 
         Raises:
             CheckpointError: No such turn, or as for ``begin``.
@@ -226,8 +230,35 @@ class CheckpointRecord:
         protect(git, f"{id}/begin", begin)
         if end is not None:
             protect(git, f"{id}/end", end)
-        self._write([*entries, entry], git)
+        if not is_turn:
+            self._part_others(git, entry)
+        self._write([*self.entries(), entry], git)
         return entry
+
+    def _part_others(self, git: Git, at: Checkpoint) -> None:
+        """End the turns of other running processes at a mark or rewind, where new parts begin."""
+        for turn in self.entries():
+            if turn.is_open and turn.owner != self._own_token:
+                ended = self._ended(git, turn, at.begin)
+                assert ended.end is not None
+                protect(git, f"{turn.id}/end", ended.end)
+                extra = {**ended.extra, "parted_at": at.id}
+                self._journal.append(replace(ended, extra=extra, is_certain=True))
+
+    def _last_part(self, git: Git, turn: Checkpoint) -> Checkpoint:
+        """Return the part of a turn that continues, begun where another process ended the last."""
+        while (following := turn.extra.get("continued_by")) is not None:
+            turn = self.get(following)
+        if turn.is_open or "parted_at" not in turn.extra:
+            return turn
+        at = self.get(turn.extra["parted_at"])
+        extra = {name: turn.extra[name] for name in ("by",) if name in turn.extra}
+        extra["part_of"] = turn.extra.get("part_of", turn.id)
+        span = (at.end or at.begin, None)
+        part = self._begin(git, turn.label, turn.who, "turn", extra, span)
+        continued = {**turn.extra, "continued_by": part.id}
+        self._journal.append(replace(turn, extra=continued))
+        return part
 
     def _end(
         self,
@@ -237,7 +268,7 @@ class CheckpointRecord:
         is_open: bool,
         extra: Mapping[str, Any],
     ) -> Checkpoint:
-        turn = self.get(id)
+        turn = self._last_part(git, self.get(id))
         end = self._take(git, known=turn.begin.tree)
         if is_of_turn is None:
             turn = replace(turn, end=end)
@@ -247,7 +278,7 @@ class CheckpointRecord:
         own = changes(git, turn.begin, turn.end).keys() - set(turn.others)
         facts = {**turn.extra, **extra, "files": sorted(own)[:MAX_FILE_NAMES]}
         entry = replace(turn, is_open=is_open, extra=facts)
-        protect(git, f"{id}/end", turn.end)
+        protect(git, f"{turn.id}/end", turn.end)
         self._journal.append(entry)
         return entry
 

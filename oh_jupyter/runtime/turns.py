@@ -446,6 +446,8 @@ class Turns:
                 self._turn = await self._in_thread(
                     lambda: self.checkpoints.end(turn.id, is_of_turn, is_open=is_open, extra=facts)
                 )
+                if self._turn.id != turn.id:
+                    self._continued[turn.id] = self._turn.id
             except CheckpointError as error:
                 self._give_up(error)
             if not is_open:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from oh_jupyter import moves
 from oh_jupyter.checkpoints import Checkpoints, Limits, Work
 from oh_jupyter.errors import CheckpointError
-from oh_jupyter.moves import note_move, note_save
 from tests.checkpoints.workspace import contents
 
 
@@ -152,7 +152,7 @@ def test_what_a_person_moves_in_jupyter_during_a_turn_stays_there(
     (root / "made").write_text("agent\n")
     for source, target in (("a.ipynb", "b.ipynb"), ("data", "set"), ("b.ipynb", "set/c.ipynb")):
         (root / source).rename(root / target)
-        note_move(str(root / source), str(root / target))
+        moves.note_move(str(root / source), str(root / target))
     if saved:
         (root / "set" / "c.ipynb").write_text("the person's, saved\n")
     before = contents(root)
@@ -178,7 +178,7 @@ def test_what_a_person_saves_in_jupyter_while_the_agent_works_stays(
     began = time.time() - 0.1
     for name in (*names, "new"):
         (root / name).write_text("the person's\n")
-        note_save(str(root / name))
+        moves.note_save(str(root / name))
     saved = time.time()
     for name in ("both", "saved then edited"):
         (root / name).write_text("the person's and the agent's\n")
@@ -339,3 +339,13 @@ def test_a_workspace_that_takes_too_long_is_given_up(
     with pytest.raises(CheckpointError, match="root of the file system") as caught:
         Checkpoints("/", root.parent / "of root").begin("turn")
     assert caught.value.is_lasting
+
+
+def test_old_notes_of_edits_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moves, "MAX_BYTES", 2000)
+    paths = [os.path.realpath(tmp_path / str(number)) for number in range(100)]
+    for path in paths:
+        moves.note_edit(path)
+    known = [path for path in paths if moves.edit_times(path)]
+    assert known == paths[-len(known) :]
+    assert 5 < len(known) < 50

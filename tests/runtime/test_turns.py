@@ -228,13 +228,41 @@ def test_a_rewind_to_a_mark_within_a_turn(runtime: Runtime, root: Path, is_settl
     assert list(root.iterdir()) == []
 
 
-def test_a_mark_of_another_process_ends_a_turn(runtime: Runtime, root: Path) -> None:
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_a_mark_of_another_process_ends_a_turn(
+    runtime: Runtime, root: Path, is_settled: bool
+) -> None:
     write(runtime, "a.txt", "1")
-    runtime.submit(runtime.executor.turns._note_end()).result(60)
+    if is_settled:
+        runtime.submit(runtime.executor.turns._note_end()).result(60)
     checkpoints = Checkpoints(root, runtime.executor.turns.checkpoints.directory)
     id = checkpoints.begin("here", who="user", kind="mark").id
     write(runtime, "a.txt", "2")
     assert str(rewind(runtime, id)) == "restore     a.txt"
+    assert str(rewind(runtime, 1)) == "delete      a.txt"
+
+
+def test_a_rewind_of_another_process_while_an_agent_works(runtime: Runtime, root: Path) -> None:
+    (root / "a.txt").write_text("0")
+    turn = runtime.submit(runtime.executor.turns.begin("fix it", "claude")).result(60)
+    write(runtime, "a.txt", "1")
+    persons = make(root)
+    assert str(rewind(persons, turn)) == "restore     a.txt"
+    write(runtime, "b.txt", "2")
+    runtime.submit(runtime.executor.turns._note_end()).result(60)
+    mark(persons)
+    write(runtime, "b.txt", "3")
+    end(runtime, turn)
+    entries = runtime.executor.turns.checkpoints.entries
+    wait_until(lambda: entries()[-1].end is not None, what="the end of the turn")
+    parts = [(each.kind, each.extra.get("part_of")) for each in entries()]
+    kinds = ["turn", "rewind", "turn", "mark", "turn"]
+    assert parts == list(zip(kinds, (None, None, turn, None, turn), strict=True))
+    assert str(rewind(persons, 4)) == "restore     b.txt"
+    assert (root / "b.txt").read_text() == "2\n"
+    assert str(rewind(persons, turn)) == "delete      b.txt"
+    assert (root / "a.txt").read_text() == "0"
+    persons.close()
 
 
 def test_a_mark_while_a_command_runs(runtime: Runtime, root: Path) -> None:
