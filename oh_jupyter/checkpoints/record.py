@@ -231,32 +231,29 @@ class CheckpointRecord:
         if end is not None:
             protect(git, f"{id}/end", end)
         if not is_turn:
-            self._part_others(git, entry)
+            self._split_others(git, entry)
         self._write([*self.entries(), entry], git)
         return entry
 
-    def _part_others(self, git: Git, at: Checkpoint) -> None:
+    def _split_others(self, git: Git, at: Checkpoint) -> None:
         """End the turns of other running processes at a mark or rewind, where new parts begin."""
         for turn in self.entries():
             if turn.is_open and turn.owner != self._own_token:
-                ended = self._ended(git, turn, at.begin)
-                assert ended.end is not None
-                protect(git, f"{turn.id}/end", ended.end)
-                extra = {**ended.extra, "parted_at": at.id}
+                ended = self._ended_now(git, turn)
+                extra = {**ended.extra, "split_at": at.id}
                 self._journal.append(replace(ended, extra=extra, is_certain=True))
 
     def _last_part(self, git: Git, turn: Checkpoint) -> Checkpoint:
         """Return the part of a turn that continues, begun where another process ended the last."""
-        while (following := turn.extra.get("continued_by")) is not None:
+        while (following := turn.extra.get("continued_in")) is not None:
             turn = self.get(following)
-        if turn.is_open or "parted_at" not in turn.extra:
+        if turn.is_open or "split_at" not in turn.extra:
             return turn
-        at = self.get(turn.extra["parted_at"])
-        extra = {name: turn.extra[name] for name in ("by",) if name in turn.extra}
-        extra["part_of"] = turn.extra.get("part_of", turn.id)
+        at = self.get(turn.extra["split_at"])
+        extra = {"by": turn.extra.get("by", ""), "part_of": turn.extra.get("part_of", turn.id)}
         span = (at.end or at.begin, None)
         part = self._begin(git, turn.label, turn.who, "turn", extra, span)
-        continued = {**turn.extra, "continued_by": part.id}
+        continued = {**turn.extra, "continued_in": part.id}
         self._journal.append(replace(turn, extra=continued))
         return part
 
@@ -291,14 +288,17 @@ class CheckpointRecord:
         proof = evidence(self.directory, entry.owner, entry.id)
         return end_unfinished_turn(git, entry, now, proof)
 
+    def _ended_now(self, git: Git, entry: Checkpoint) -> Checkpoint:
+        ended = self._ended(git, entry, self._take(git, known=entry.begin.tree))
+        assert ended.end is not None
+        protect(git, f"{entry.id}/end", ended.end)
+        return ended
+
     def _close_abandoned(self, git: Git) -> None:
         """Close turns of dead processes."""
         abandoned = list(filter(self._is_abandoned, self.entries()))
         for entry in abandoned:
-            closed = self._ended(git, entry, self._take(git, known=entry.begin.tree))
-            assert closed.end is not None
-            protect(git, f"{entry.id}/end", closed.end)
-            self._journal.append(closed)
+            self._journal.append(self._ended_now(git, entry))
         for entry in abandoned:
             forget(self.directory, entry.owner)
 

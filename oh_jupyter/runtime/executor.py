@@ -133,9 +133,10 @@ class ActionExecutor(RuntimeComponents):
                     await self.turns.before(action, execution.principal, path)
                     state.start()
                     observation = await self._observe(action, execute)
-                    edited = observation.edited_paths if path else []
-                    if execution.principal == "user":
-                        self._note_edits(edited)
+                    if path:
+                        edited = [path, *observation.edited_paths]
+                    if path and execution.principal == "user":
+                        self._note_edits(observation.edited_paths)
         except asyncio.CancelledError:
             cancelled = ErrorObservation("The action was cancelled.")
             self._record(cancelled, action, state, never_began=not state.has_begun)

@@ -100,7 +100,9 @@ class Rewind:
             return plan
         assert self.variables is not None, "otherwise there is no plan for them"
         entries: list[Checkpoint] = await self.in_thread(self.checkpoints.entries)
-        changes = await self.variables.rewind(self.id, entries[-1].id, self.scope)
+        # Another kernel may have added one since.
+        own = next(each.id for each in reversed(entries) if each.extra.get("target") == self.id)
+        changes = await self.variables.rewind(self.id, own, self.scope)
         return replace(plan, variables=changes)
 
     async def _with_files(
