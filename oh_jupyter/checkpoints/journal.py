@@ -30,8 +30,8 @@ class Checkpoint:
         end: The files when the turn ended or its agent last paused; None for a mark.
         extra: Further facts from its maker: ``target`` of a rewind; of a turn, ``files`` that it
             changed, ``cells`` that it ran, ``changed_variables``, and ``part_of``, the turn that it
-            continues; if another process ended it at a mark or rewind, ``split_at`` with the
-            number of that, and ``continued_in`` with the number of the next part.
+            continues; if another process split it at a mark or rewind, ``noted_as`` with the
+            number by which the turn's own process knows it.
         others: Paths, relative to the workspace, that others changed during the turn.
         is_open: Whether the turn continues.
         owner: Token of the process that started it.

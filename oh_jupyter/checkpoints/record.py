@@ -106,9 +106,8 @@ class CheckpointRecord:
         Raises:
             CheckpointError: No such turn, or as for ``begin``.
         """
-        with self._locked() as git:
-            turn = self._last_part(git, self.get(id))
-            entry = replace(turn, is_open=True, owner=self._token())
+        with self._locked():
+            entry = replace(self._last_part(id), is_open=True, owner=self._token())
             self._journal.append(entry)
             return entry
 
@@ -216,6 +215,7 @@ class CheckpointRecord:
         kind: Kind,
         extra: dict[str, Any],
         span: tuple[Snapshot, Snapshot | None] | None = None,
+        owner: str = "",
     ) -> Checkpoint:
         begin, end = span or (self._take(git), None)
         entries = self.entries()
@@ -225,37 +225,43 @@ class CheckpointRecord:
         entry = Checkpoint(
             *(id, time.time(), kind, line, who, begin, end, extra),
             is_open=is_turn,
-            owner=self._token() if is_turn else "",
+            owner=(owner or self._token()) if is_turn else "",
         )
         protect(git, f"{id}/begin", begin)
         if end is not None:
             protect(git, f"{id}/end", end)
+        self._write([*entries, entry], git)
         if not is_turn:
             self._split_others(git, entry)
-        self._write([*self.entries(), entry], git)
         return entry
 
     def _split_others(self, git: Git, at: Checkpoint) -> None:
-        """End the turns of other running processes at a mark or rewind, where new parts begin."""
+        """End the turns of other running processes at a mark or rewind, and begin new parts."""
         for turn in self.entries():
-            if turn.is_open and turn.owner != self._own_token:
-                ended = self._ended_now(git, turn)
-                extra = {**ended.extra, "split_at": at.id}
-                self._journal.append(replace(ended, extra=extra, is_certain=True))
+            is_others = turn.is_open and turn.owner != self._own_token
+            proof = self._proof(turn) if is_others else None
+            if proof is None:
+                continue
+            self._journal.append(replace(self._ended_now(git, turn), is_certain=True))
+            extra = {
+                "by": turn.extra.get("by", ""),
+                "part_of": turn.extra.get("part_of", turn.id),
+                "noted_as": proof[0].turn,
+            }
+            span = (at.end or at.begin, None)
+            self._begin(git, turn.label, turn.who, "turn", extra, span, turn.owner)
 
-    def _last_part(self, git: Git, turn: Checkpoint) -> Checkpoint:
-        """Return the part of a turn that continues, begun where another process ended the last."""
-        while (following := turn.extra.get("continued_in")) is not None:
-            turn = self.get(following)
-        if turn.is_open or "split_at" not in turn.extra:
-            return turn
-        at = self.get(turn.extra["split_at"])
-        extra = {"by": turn.extra.get("by", ""), "part_of": turn.extra.get("part_of", turn.id)}
-        span = (at.end or at.begin, None)
-        part = self._begin(git, turn.label, turn.who, "turn", extra, span)
-        continued = {**turn.extra, "continued_in": part.id}
-        self._journal.append(replace(turn, extra=continued))
-        return part
+    def _last_part(self, id: int) -> Checkpoint:
+        """Return a turn, or the part in which it continues after a mark or rewind by others."""
+        for entry in reversed(self.entries()):
+            if entry.extra.get("noted_as") == id:
+                return entry
+        return self.get(id)
+
+    def _proof(self, turn: Checkpoint) -> tuple[Work, float] | None:
+        """Return the notes on an open turn, and when its process was last alive."""
+        ids = (turn.id, turn.extra.get("noted_as", turn.id))
+        return evidence(self.directory, turn.owner, ids)
 
     def _end(
         self,
@@ -265,7 +271,7 @@ class CheckpointRecord:
         is_open: bool,
         extra: Mapping[str, Any],
     ) -> Checkpoint:
-        turn = self._last_part(git, self.get(id))
+        turn = self._last_part(id)
         end = self._take(git, known=turn.begin.tree)
         if is_of_turn is None:
             turn = replace(turn, end=end)
@@ -285,8 +291,7 @@ class CheckpointRecord:
         return not is_alive(self.directory, entry.owner)
 
     def _ended(self, git: Git, entry: Checkpoint, now: Snapshot) -> Checkpoint:
-        proof = evidence(self.directory, entry.owner, entry.id)
-        return end_unfinished_turn(git, entry, now, proof)
+        return end_unfinished_turn(git, entry, now, self._proof(entry))
 
     def _ended_now(self, git: Git, entry: Checkpoint) -> Checkpoint:
         ended = self._ended(git, entry, self._take(git, known=entry.begin.tree))
@@ -319,7 +324,10 @@ class CheckpointRecord:
         if len(entries) < 2 * MAX_CHECKPOINTS:
             self._journal.append(entries[-1])
             return
-        under_way = {entry.owner: entry.id for entry in entries if entry.is_open}.values()
+        open_turns = {entry.owner: entry for entry in entries if entry.is_open}.values()
+        under_way = {
+            id for turn in open_turns for id in (turn.id, turn.extra.get("noted_as", turn.id))
+        }
         older, recent = entries[:-MAX_CHECKPOINTS], entries[-MAX_CHECKPOINTS:]
         for entry in older:
             for part in () if entry.id in under_way else ("begin", "end"):

@@ -12,6 +12,7 @@ import json
 import os
 import uuid
 import weakref
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,13 +105,13 @@ def is_alive(directory: Path, token: str) -> bool:
         return True
 
 
-def evidence(directory: Path, token: str, turn: int) -> tuple[Work, float] | None:
-    """Return an owner's notes on a turn and when it was last alive, or None."""
+def evidence(directory: Path, token: str, turns: Collection[int]) -> tuple[Work, float] | None:
+    """Return an owner's notes on any of some turns and when it was last alive, or None."""
     record = _record(directory, token)
     try:
         fields = _last_note(record)
         work = Work(**{**fields, "spans": [(begin, end) for begin, end in fields["spans"]]})
-        return (work, record.stat().st_mtime) if work.turn == turn else None
+        return (work, record.stat().st_mtime) if work.turn in turns else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

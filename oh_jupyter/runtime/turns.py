@@ -448,6 +448,7 @@ class Turns:
                 )
                 if self._turn.id != turn.id:
                     self._continued[turn.id] = self._turn.id
+                    self._note_work()
             except CheckpointError as error:
                 self._give_up(error)
             if not is_open:
