@@ -1,7 +1,7 @@
-"""Moves, saves and edits of files by a person.
+"""Moves and saves of files by a person, and edits by persons and agents.
 
-The server records the first two, and each kernel the edits in its editor. Otherwise the user's
-kernels would mistake them for changes of an agent that works at the same time.
+The server records moves and saves, each kernel the edits in its editor. Otherwise the user's
+kernels would mistake them for changes of another agent that works at the same time.
 """
 
 from __future__ import annotations
@@ -50,9 +50,12 @@ def note_save(path: str) -> None:
     _append("saves", {"time": time(), "path": _real(path)})
 
 
-def note_edit(path: str) -> None:
-    """Record an edit in the file editor right after it."""
-    _append("edits", {"time": time(), "path": _real(path)})
+def note_edit(path: str, owner: str = "") -> None:
+    """Record an edit in the file editor right after it.
+
+    ``owner`` is the token of the process in whose turn an agent made it, "" for a person's edit.
+    """
+    _append("edits", {"time": time(), "path": _real(path), "owner": owner})
 
 
 def moves(since: float) -> list[Move]:
@@ -66,9 +69,10 @@ def save_times(path: str) -> list[float]:
     return [record["time"] for record in _records("saves") if record["path"] == path]
 
 
-def edit_times(path: str) -> list[float]:
-    """Return the times of a person's edits of a real path, oldest first."""
-    return [record["time"] for record in _records("edits") if record["path"] == path]
+def last_edits(path: str, since: float) -> dict[str, float]:
+    """Return the time of the last edit of a real path by each owner, of those since a time."""
+    records = (each for each in _records("edits") if each["path"] == path)
+    return {each["owner"]: each["time"] for each in records if each["time"] >= since}
 
 
 def _append(name: str, record: dict[str, Any]) -> None:

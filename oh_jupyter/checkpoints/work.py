@@ -19,7 +19,7 @@ from typing import Any
 
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.locks import file_lock
-from oh_jupyter.moves import CLOCK_SECONDS, edit_times, save_times
+from oh_jupyter.moves import CLOCK_SECONDS, last_edits, save_times
 
 MAX_RECORD_BYTES = 256 * 1024
 """Size at which the notes are replaced by the last one."""
@@ -34,12 +34,14 @@ class Work:
         spans: Starts and ends in seconds since the epoch; an end is None while the work continues.
         edited: Real paths with the spans in which their changes and saves are the agent's.
         notebook: Real path of the notebook that people's tabs save, or "".
+        owner: Token of the process of the turn.
     """
 
     turn: int = 0
     spans: list[tuple[float, float | None]] = field(default_factory=list)
     edited: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     notebook: str = ""
+    owner: str = ""
 
     def is_of_turn(self, path: Path, changed: float) -> bool:
         """Return whether a change is the agent's, judged by its time and path."""
@@ -47,22 +49,22 @@ class Work:
         if real_path == self.notebook:
             return real_path in self.edited
         edits = self.edited.get(real_path, [])
-        if self._is_written_by_person(real_path, edits):
+        start = min((begin for begin, _ in (*self.spans, *edits)), default=0.0)
+        others = last_edits(real_path, start + CLOCK_SECONDS)
+        own = others.pop(self.owner, 0.0) if self.owner else 0.0
+        if "" in others or self._is_saved_by_person(real_path, start, edits):
             return False  # the file holds what the person wrote, even if the agent changed it later
+        if any(own < time for time in others.values()):
+            return False
         if any(changed <= end for _, end in edits):
             return True
         return any(
             begin <= changed and (end is None or changed <= end) for begin, end in self.spans
         )
 
-    def _is_written_by_person(self, path: str, edits: list[tuple[float, float]]) -> bool:
-        """Return whether a person edited a file during the turn, or Jupyter saved more than edits.
-
-        Jupyter also saves what the agent has edited.
-        """
-        start = min((begin for begin, _ in (*self.spans, *edits)), default=0.0)
-        if any(start + CLOCK_SECONDS <= time for time in edit_times(path)):
-            return True
+    @staticmethod
+    def _is_saved_by_person(path: str, start: float, edits: list[tuple[float, float]]) -> bool:
+        """Return whether Jupyter saved a file during the turn, and not an edit of the agent."""
         return any(
             start <= time and not any(begin <= time <= end for begin, end in edits)
             for time in save_times(path)

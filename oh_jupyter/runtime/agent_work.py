@@ -22,11 +22,13 @@ Span = tuple[float, float]
 class AgentWork:
     """When an agent worked during a turn, which files it edited itself, and its ``variables``."""
 
-    def __init__(self, notebook: str, settle_seconds: float) -> None:
+    def __init__(self, notebook: str, settle_seconds: float, owner: str = "") -> None:
         """Take the notebook's path or "", and how long after work a change counts as its result.
 
-        The kernel's notebook is special because people's tabs save it.
+        The kernel's notebook is special because people's tabs save it. ``owner`` is the token of
+        this process, as in the turn.
         """
+        self._owner = owner
         self._notebook = notebook and os.path.realpath(notebook)
         self._settle_seconds = settle_seconds
         self.variables: set[str] = set()
@@ -72,7 +74,9 @@ class AgentWork:
         from oh_jupyter.checkpoints import Work
 
         under_way = [(begin - CLOCK_SECONDS, None) for begin in self._under_way.values()]
-        return Work(turn, [*self._spans, *under_way], self._edited, self._notebook_now())
+        return Work(
+            turn, [*self._spans, *under_way], self._edited, self._notebook_now(), self._owner
+        )
 
     def _notebook_now(self) -> str:
         if not self._notebook:

@@ -16,6 +16,7 @@ from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.events import Action, EventSource, IPythonRunCellAction
 from oh_jupyter.events.actor import agent_name, session_of, turn_owner
+from oh_jupyter.moves import note_edit
 from oh_jupyter.runtime.agent_work import AgentWork
 from oh_jupyter.runtime.rewind import Rewind, Scope, Variables
 from oh_jupyter.runtime.shell_states import ShellStates
@@ -148,12 +149,20 @@ class Turns:
         if self._turn is None or not may_change_files(action):
             return
         if is_agents:
-            for path in edited:
-                self.work.edit(path)
+            self.note_edits(edited)
         self._note_work()
         self._last_action_time = time.monotonic()
         self._cancel_timer()
         self._timer = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._settle)
+
+    def note_edits(self, paths: Iterable[str]) -> None:
+        """Record that the turn's agent has edited files itself."""
+        if self._turn is None:
+            return
+        for path in paths:
+            self.work.edit(path)
+            with contextlib.suppress(OSError):  # only other kernels need it
+                note_edit(path, self._turn.owner)
 
     def note_variables(self, turn: int, names: Iterable[str]) -> None:
         """Record variables that a cell of a turn has changed; on any thread."""
@@ -365,7 +374,7 @@ class Turns:
             lambda: self.checkpoints.begin(label, who=who, extra=extra, at=at)
         )
         await self._shell_states.save(turn.id)
-        self.work = AgentWork(self.notebook_file(), SETTLE_SECONDS)
+        self.work = AgentWork(self.notebook_file(), SETTLE_SECONDS, turn.owner)
         self._turn, self._session, self._cells = turn, session, 0
         self._part_of = extra.get("part_of", turn.id)
         self._clear_problem()

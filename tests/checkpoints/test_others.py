@@ -346,6 +346,6 @@ def test_old_notes_of_edits_are_dropped(tmp_path: Path, monkeypatch: pytest.Monk
     paths = [os.path.realpath(tmp_path / str(number)) for number in range(100)]
     for path in paths:
         moves.note_edit(path)
-    known = [path for path in paths if moves.edit_times(path)]
+    known = [path for path in paths if moves.last_edits(path, 0.0)]
     assert known == paths[-len(known) :]
     assert 5 < len(known) < 50

@@ -374,6 +374,25 @@ def test_what_a_person_edits_while_an_agent_works_stays(
     persons.close()
 
 
+def test_what_an_agent_edits_while_a_command_of_another_runs_is_its_own(
+    runtime: Runtime, root: Path
+) -> None:
+    other = make(root)
+    write(runtime, "first.txt", "1")
+    write(other, "both.txt", "2")
+    write(other, "second.txt", "2")
+    write(runtime, "both.txt", "1")
+    write(runtime, "later.txt", "1")
+    for each in (runtime, other):
+        each.submit(each.executor.turns._note_end()).result(60)
+    entries = runtime.executor.turns.checkpoints.entries()
+    files = [each.extra["files"] for each in entries]
+    assert files == [["both.txt", "first.txt", "later.txt"], ["second.txt"]]
+    rewind(runtime, 2)
+    assert sorted(path.name for path in root.iterdir()) == ["both.txt", "first.txt", "later.txt"]
+    other.close()
+
+
 def test_an_agents_change_right_after_a_persons_edit_is_undone(
     runtime: Runtime, root: Path
 ) -> None:

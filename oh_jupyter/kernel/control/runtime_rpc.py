@@ -168,7 +168,7 @@ async def _record_edit(request: Request) -> Reply:
     events.add_event(observation, source)
     if source == "agent":
         turns = request.runtime.executor.turns
-        turns.work.edit(path)
+        turns.note_edits([path])
         turns.after(action)
     else:
         request.runtime.executor.undo_notes.add(observation.content, str(edit["diff"]))
