@@ -242,7 +242,7 @@ class CheckpointRecord:
             proof = self._proof(turn) if is_others else None
             if proof is None:
                 continue
-            self._journal.append(replace(self._ended_now(git, turn), is_certain=True))
+            self._write_end(git, replace(self._ended_now(git, turn), is_certain=True))
             extra = {
                 "by": turn.extra.get("by", ""),
                 "part_of": turn.extra.get("part_of", turn.id),
@@ -277,10 +277,14 @@ class CheckpointRecord:
             turn = replace(turn, end=end)
         else:
             turn = end_turn(git, turn, end, is_of_turn)
+        entry = replace(turn, is_open=is_open, extra={**turn.extra, **extra})
+        return self._write_end(git, entry)
+
+    def _write_end(self, git: Git, turn: Checkpoint) -> Checkpoint:
+        """Store the end of a turn, with the names of the files that it changed."""
         assert turn.end is not None
         own = changes(git, turn.begin, turn.end).keys() - set(turn.others)
-        facts = {**turn.extra, **extra, "files": sorted(own)[:MAX_FILE_NAMES]}
-        entry = replace(turn, is_open=is_open, extra=facts)
+        entry = replace(turn, extra={**turn.extra, "files": sorted(own)[:MAX_FILE_NAMES]})
         protect(git, f"{turn.id}/end", turn.end)
         self._journal.append(entry)
         return entry
@@ -294,16 +298,13 @@ class CheckpointRecord:
         return end_unfinished_turn(git, entry, now, self._proof(entry))
 
     def _ended_now(self, git: Git, entry: Checkpoint) -> Checkpoint:
-        ended = self._ended(git, entry, self._take(git, known=entry.begin.tree))
-        assert ended.end is not None
-        protect(git, f"{entry.id}/end", ended.end)
-        return ended
+        return self._ended(git, entry, self._take(git, known=entry.begin.tree))
 
     def _close_abandoned(self, git: Git) -> None:
         """Close turns of dead processes."""
         abandoned = list(filter(self._is_abandoned, self.entries()))
         for entry in abandoned:
-            self._journal.append(self._ended_now(git, entry))
+            self._write_end(git, self._ended_now(git, entry))
         for entry in abandoned:
             forget(self.directory, entry.owner)
 

@@ -35,6 +35,7 @@ class Work:
         edited: Real paths with the spans in which their changes and saves are the agent's.
         notebook: Real path of the notebook that people's tabs save, or "".
         owner: Token of the process of the turn.
+        begin: When the turn began, in seconds since the epoch; 0 for the start of its work.
     """
 
     turn: int = 0
@@ -42,6 +43,7 @@ class Work:
     edited: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     notebook: str = ""
     owner: str = ""
+    begin: float = 0.0
 
     def is_of_turn(self, path: Path, changed: float) -> bool:
         """Return whether a change is the agent's, judged by its time and path."""
@@ -50,7 +52,7 @@ class Work:
             return real_path in self.edited
         edits = self.edited.get(real_path, [])
         start = min((begin for begin, _ in (*self.spans, *edits)), default=0.0)
-        others = last_edits(real_path, start + CLOCK_SECONDS)
+        others = last_edits(real_path, self.begin or start + CLOCK_SECONDS)
         own = others.pop(self.owner, 0.0) if self.owner else 0.0
         if "" in others or self._is_saved_by_person(real_path, start, edits):
             return False  # the file holds what the person wrote, even if the agent changed it later

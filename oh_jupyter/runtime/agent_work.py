@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from oh_jupyter.moves import CLOCK_SECONDS, moved_to, moves
 
 if TYPE_CHECKING:
-    from oh_jupyter.checkpoints import Work
+    from oh_jupyter.checkpoints import Checkpoint, Work
 
 Span = tuple[float, float]
 """Start and end of the changes that are the agent's, in seconds since the epoch."""
@@ -22,13 +22,14 @@ Span = tuple[float, float]
 class AgentWork:
     """When an agent worked during a turn, which files it edited itself, and its ``variables``."""
 
-    def __init__(self, notebook: str, settle_seconds: float, owner: str = "") -> None:
+    def __init__(
+        self, notebook: str, settle_seconds: float, turn: Checkpoint | None = None
+    ) -> None:
         """Take the notebook's path or "", and how long after work a change counts as its result.
 
-        The kernel's notebook is special because people's tabs save it. ``owner`` is the token of
-        this process, as in the turn.
+        The kernel's notebook is special because people's tabs save it.
         """
-        self._owner = owner
+        self._owner, self._begin = ("", 0.0) if turn is None else (turn.owner, turn.time)
         self._notebook = notebook and os.path.realpath(notebook)
         self._settle_seconds = settle_seconds
         self.variables: set[str] = set()
@@ -74,9 +75,8 @@ class AgentWork:
         from oh_jupyter.checkpoints import Work
 
         under_way = [(begin - CLOCK_SECONDS, None) for begin in self._under_way.values()]
-        return Work(
-            turn, [*self._spans, *under_way], self._edited, self._notebook_now(), self._owner
-        )
+        spans, notebook = [*self._spans, *under_way], self._notebook_now()
+        return Work(turn, spans, self._edited, notebook, self._owner, self._begin)
 
     def _notebook_now(self) -> str:
         if not self._notebook:

@@ -374,7 +374,7 @@ class Turns:
             lambda: self.checkpoints.begin(label, who=who, extra=extra, at=at)
         )
         await self._shell_states.save(turn.id)
-        self.work = AgentWork(self.notebook_file(), SETTLE_SECONDS, turn.owner)
+        self.work = AgentWork(self.notebook_file(), SETTLE_SECONDS, turn)
         self._turn, self._session, self._cells = turn, session, 0
         self._part_of = extra.get("part_of", turn.id)
         self._clear_problem()
