@@ -56,8 +56,8 @@ class Work:
         own = others.pop(self.owner, 0.0) if self.owner else 0.0
         if "" in others or self._is_saved_by_person(real_path, start, edits):
             return False  # the file holds what the person wrote, even if the agent changed it later
-        if any(own < time for time in others.values()):
-            return False
+        if any(own < time and changed <= time for time in others.values()):
+            return False  # another agent's edit is its last change
         if any(changed <= end for _, end in edits):
             return True
         return any(
