@@ -72,6 +72,8 @@ class Session:
         client = self.dice.choice("123")
         action.actor = {"client": "agent", "session": client}
         kernel.submit_action(action, "agent").result(60)
+        # A deletion has no known author: it is of each turn that has not settled.
+        kernel.submit(kernel.executor.turns._note_end()).result(60)
 
     def write(self, kernel: Runtime, text: str) -> None:
         self.act(kernel, FileWriteAction(self.name(kernel), text))
