@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -60,18 +60,18 @@ def note_edit(path: str, owner: str = "") -> None:
 
 def moves(since: float) -> list[Move]:
     """Return the moves after a time in seconds since the epoch, oldest first."""
-    known = [Move(**record) for record in _records("moves")]
-    return [move for move in known if move.time >= since]
+    known = [Move(**record) for records in _records("moves").values() for record in records]
+    return sorted((move for move in known if move.time >= since), key=lambda move: move.time)
 
 
 def save_times(path: str) -> list[float]:
     """Return the times of the saves of a real path, oldest first."""
-    return [record["time"] for record in _records("saves") if record["path"] == path]
+    return [record["time"] for record in _records("saves").get(path, [])]
 
 
 def last_edits(path: str, since: float) -> dict[str, float]:
     """Return the time of the last edit of a real path by each owner, of those since a time."""
-    records = (each for each in _records("edits") if each["path"] == path)
+    records = _records("edits").get(path, [])
     return {each["owner"]: each["time"] for each in records if each["time"] >= since}
 
 
@@ -90,21 +90,24 @@ def _append(name: str, record: dict[str, Any]) -> None:
         fresh.replace(journal)
 
 
-def _records(name: str) -> list[dict[str, Any]]:
+def _records(name: str) -> Mapping[str, list[dict[str, Any]]]:
+    """Return the records of a journal by path, or source of a move; each path's oldest first."""
     journal = _journal(name)
     try:
         status = journal.stat()
         return _load(journal, status.st_ino, status.st_size, status.st_mtime_ns)
     except OSError:
-        return []
+        return {}
 
 
 @lru_cache(maxsize=3)
-def _load(journal: Path, *_version: int) -> list[dict[str, Any]]:
-    loaded = []
+def _load(journal: Path, *_version: int) -> Mapping[str, list[dict[str, Any]]]:
+    loaded: dict[str, list[dict[str, Any]]] = {}
     for line in journal.read_text("utf-8").splitlines():
-        with suppress(ValueError):  # the server died while it wrote
-            loaded.append(json.loads(line))
+        with suppress(ValueError):  # a process died while it wrote
+            record = json.loads(line)
+            path = record.get("path") or record.get("source")
+            loaded.setdefault(path, []).append(record)
     return loaded
 
 
