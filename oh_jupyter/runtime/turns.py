@@ -111,7 +111,9 @@ class Turns:
     async def before(self, action: Action, principal: EventSource, path: str = "") -> None:
         """Start a turn if this Action is its first, or end the turn if a person acts.
 
-        ``path`` is the absolute path of the file that it edits, "" for none.
+        A command of the agent that is running continues in a new turn beside a person's edit; a
+        person's command waits for it. ``path`` is the absolute path of the file that the Action
+        edits, "" for none.
         """
         if self._has_given_up() or not may_change_files(action):
             return
@@ -120,8 +122,12 @@ class Turns:
                 self._cancel_timer()
                 try:
                     if principal == "user":
+                        turn, work = self._turn, self.work
                         self._part_of = None
                         await self._end()
+                        if turn is not None and path and work.is_under_way:
+                            await self._continue(turn)
+                            self.work.continue_from(work)
                     elif not await self._continues(session_of(action.actor)):
                         who = agent_name(action.actor) or "agent"
                         session, by = session_of(action.actor), turn_owner(action.actor)

@@ -284,6 +284,23 @@ def test_a_mark_while_a_command_runs(runtime: Runtime, root: Path) -> None:
     assert (root / "a.txt").read_text() == "1\n"
 
 
+def test_a_person_edits_while_a_command_of_an_agent_runs(runtime: Runtime, root: Path) -> None:
+    os.mkfifo(root / "wait")
+    command = "touch begun; read < wait; touch its.txt"
+    running = runtime.submit_action(CmdRunAction(command, blocking=True))
+    wait_until((root / "begun").exists, what="the start of the command")
+    write(runtime, "mine.txt", "person", "user")
+    (root / "wait").write_text("go\n")
+    running.result(60)
+    assert [kind for kind, _ in labels(runtime)] == ["turn", "turn"]
+    plan = rewind(runtime, 2)
+    assert [(each.kind, each.path) for each in plan.changes] == [("delete", "its.txt")]
+    assert list(plan.kept) == ["mine.txt"]
+    rewind(runtime, 1)
+    assert not (root / "begun").exists()
+    assert (root / "mine.txt").exists()
+
+
 def test_a_mark_within_an_announced_turn(runtime: Runtime, root: Path) -> None:
     turn = runtime.submit(runtime.executor.turns.begin("fix it", "claude")).result(60)
     write(runtime, "a.txt", "1")
