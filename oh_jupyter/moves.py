@@ -17,9 +17,13 @@ from time import time
 from typing import Any
 
 from oh_jupyter.config import state_home
+from oh_jupyter.locks import file_lock
 
 MAX_BYTES = 256 * 1024
 """Size at which the older half of a journal is dropped."""
+
+LOCK_SECONDS = 2.0
+"""How long a record waits for those of other processes."""
 
 CLOCK_SECONDS = 0.1
 """How much coarser than the clock the times of files may be."""
@@ -78,16 +82,16 @@ def last_edits(path: str, since: float) -> dict[str, float]:
 def _append(name: str, record: dict[str, Any]) -> None:
     """Append to a journal, and drop its older half if it is too large."""
     journal = _journal(name)
-    journal.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with open(journal, "a", encoding="utf-8", opener=_open_private) as file:
-        file.write(f"{json.dumps(record)}\n")
-        size = file.tell()
-    if size >= MAX_BYTES:
-        lines = journal.read_text("utf-8").splitlines(keepends=True)
-        fresh = journal.with_suffix(".new")
-        with open(fresh, "w", encoding="utf-8", opener=_open_private) as file:
-            file.writelines(lines[len(lines) // 2 :])
-        fresh.replace(journal)
+    with file_lock(journal.with_suffix(".lock"), LOCK_SECONDS):
+        with open(journal, "a", encoding="utf-8", opener=_open_private) as file:
+            file.write(f"{json.dumps(record)}\n")
+            size = file.tell()
+        if size >= MAX_BYTES:
+            lines = journal.read_text("utf-8").splitlines(keepends=True)
+            fresh = journal.with_suffix(".new")
+            with open(fresh, "w", encoding="utf-8", opener=_open_private) as file:
+                file.writelines(lines[len(lines) // 2 :])
+            fresh.replace(journal)
 
 
 def _records(name: str) -> Mapping[str, list[dict[str, Any]]]:

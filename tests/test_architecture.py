@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "setting_values": BASE,
     "policy": BASE,
     "config": BASE | {"policy", "setting_values"},
-    "moves": BASE | {"config"},
+    "moves": BASE | {"config", "locks"},
     "process": BASE,
     "mcp_sdk": BASE,
     "mcp_tools": BASE | {"events", "mcp_sdk"},

@@ -165,7 +165,9 @@ class ActionExecutor(RuntimeComponents):
             for path in paths:
                 note_edit(path)
         except OSError as error:
-            logger.warning("An edit of yours could not be recorded: %s", error)
+            logger.warning(
+                "A rewind may count your edit as an agent's; it was not noted: %s", error
+            )
 
     def _check_policy(self, action: Action, *, runs_agents_code: bool) -> None:
         policy = self.settings.policy

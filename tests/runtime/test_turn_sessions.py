@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from oh_jupyter.errors import CheckpointError
 from oh_jupyter.events import Action, CmdRunAction, FileWriteAction
 from oh_jupyter.moves import CLOCK_SECONDS
 from oh_jupyter.runtime import Runtime, turns
+from oh_jupyter.testing import wait_until
 
 STEPS = 40
 OPERATIONS = ("write", "write", "write", "command", "remove", "person", "typed")
@@ -54,8 +54,11 @@ class Session:
         before, persons = self.files("abcd"), self.files("pqrs")
         known = {entry.id for entry in self.checkpoints()}
         operation = self.dice.choice(OPERATIONS)
-        with suppress(CheckpointError):
+        try:
             getattr(self, operation)(kernel, f"{number}\n")
+        except CheckpointError:
+            assert operation in ("rewind", "split")
+            assert self.announced.get(kernel), "an agent is working"
         entries = self.checkpoints()
         for entry in entries:
             is_within = any(other.is_open and other.id < entry.id for other in entries)
@@ -90,13 +93,12 @@ class Session:
 
     def typed(self, kernel: Runtime, text: str) -> None:
         """Write a file in another editor, not during a step of an agent."""
-        now = time.time()
-        while time.time() < now + 2 * CLOCK_SECONDS:
-            pass
+        begin = time.time()
+        wait_until(lambda: time.time() - begin > 2 * CLOCK_SECONDS)
         path = self.root / self.dice.choice("pqrs")
         path.write_text(text)
-        while time.time() < path.stat().st_ctime + 2 * CLOCK_SECONDS:
-            pass
+        changed = path.stat().st_ctime
+        wait_until(lambda: time.time() - changed > 2 * CLOCK_SECONDS)
 
     def mark(self, kernel: Runtime, text: str) -> None:
         kernel.submit(kernel.executor.turns.mark(text)).result(60)
