@@ -61,6 +61,7 @@ from oh_jupyter.agents.turn import (
     PlanEntry,
     ToolCall,
 )
+from oh_jupyter.background import run_in_background
 from oh_jupyter.events import (
     Action,
     CmdRunAction,
@@ -414,11 +415,11 @@ class AcpClient:
         call.title = update.title or call.title
         call.kind = update.kind or call.kind
         call.status = update.status or call.status
-        work = self._executor.turns.work
+        turns = self._executor.turns
         if call.status in ("completed", "failed"):
-            work.end(call.id)
+            run_in_background(turns.end_work(call.id))
         elif call.kind not in _READ_ONLY_KINDS and not is_our_tool(update, TOOL_SERVER):
-            work.begin(call.id)
+            run_in_background(turns.begin_work(call.id, call.title))
         if update.raw_input is not None:
             call.arguments = update.raw_input
         if update.content is not None:

@@ -5,7 +5,6 @@ from oh_jupyter.checkpoints.journal import Checkpoint
 from oh_jupyter.checkpoints.rewind import PathChange, RewindPlan
 from oh_jupyter.checkpoints.snapshot import Limits
 from oh_jupyter.checkpoints.variables.change import VariableChange
-from oh_jupyter.checkpoints.work import Work
 
 __all__ = [
     "Checkpoint",
@@ -14,5 +13,4 @@ __all__ = [
     "PathChange",
     "RewindPlan",
     "VariableChange",
-    "Work",
 ]

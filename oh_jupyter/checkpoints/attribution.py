@@ -1,100 +1,178 @@
-"""Attribution of changes: which belong to a turn's agent, and which to others."""
+"""Attribution of changes by their cause: which are an agent's, and which are others'.
+
+An operation that reports what it changed is believed. Otherwise the process that changed a path
+decides, if the system names it, and else whether a step was running. What cannot be decided stays
+on a rewind, and is listed.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from oh_jupyter.checkpoints.disk import look
-from oh_jupyter.checkpoints.git import Git
-from oh_jupyter.checkpoints.journal import Checkpoint
-from oh_jupyter.checkpoints.snapshot import Change, Snapshot, changes, load, with_states
-from oh_jupyter.checkpoints.work import Work
-from oh_jupyter.moves import moved_to, moves
+from oh_jupyter.checkpoints.steps import Author, Step, Write
+from oh_jupyter.checkpoints.tracker import Found
+from oh_jupyter.checkpoints.writers import Job, Lineage, opened_for_writing
+from oh_jupyter.writes import PersonsWrite
 
-IsOfTurn = Callable[[Path, float], bool]
-"""Returns whether a change is a turn's, given the absolute path and the time of the change."""
+UNSURE_AFTER_DEATH = "changed since by an unknown author; its turn has no known end"
 
+CLOCK_SECONDS = 0.1
+"""How much coarser than the clock the times of files may be."""
 
-def end_turn(git: Git, turn: Checkpoint, now: Snapshot, is_of_turn: IsOfTurn) -> Checkpoint:
-    """Return a turn that ends now, with only its own changes."""
-    return _attributed(
-        git, turn, now, lambda path: _is_of(git.work_tree, is_of_turn, path, turn.time)
-    )
+RECORD_SECONDS = 1.0
+"""How long after a person's deletion or move in Jupyter its record may come."""
 
 
-def end_unfinished_turn(
-    git: Git, entry: Checkpoint, now: Snapshot, proof: tuple[Work, float] | None
-) -> Checkpoint:
-    """Return another process' turn with an end: only proven changes count as its own.
+class Running(NamedTuple):
+    """A step in progress.
 
-    The proof is the agent's work, and when its process was last alive.
+    Attributes:
+        step: The step.
+        root: The process whose descendants do its work; 0 if it reports each change itself.
+        is_persons: Whether a person does it.
+        is_whole_turn: Whether it lasts as long as its turn.
     """
-    # Others may have moved in directories that did not exist, with the agent's files.
-    folders = load(git, entry.end or entry.begin).folders
-    workspace = git.work_tree
 
-    def is_of_turn(path: str) -> bool:
-        if proof is None:
-            return False
-        work, last_alive = proof
-        status = look(workspace, path)
-        if status is not None and not _is_of(workspace, work.is_of_turn, path, entry.time):
-            return False
-        parents = [parent.as_posix() for parent in PurePosixPath(path).parents]
-        if status is None:  # its directory has the time of the deletion
-            status = next(filter(None, (look(workspace, name) for name in parents)), None)
-            status = status or os.stat(workspace)
-        new_folders = (look(workspace, name) for name in parents if name not in folders)
-        moved = max((each.st_ctime for each in new_folders if each), default=0.0)
-        if max(status.st_ctime, moved) > last_alive:
-            return False
-        return work.is_of_turn(workspace / path, status.st_ctime)
-
-    ended = _attributed(git, entry, now, is_of_turn)
-    return replace(ended, is_open=False, is_certain=False)
+    step: Step
+    root: int = 0
+    is_persons: bool = False
+    is_whole_turn: bool = False
 
 
-def moved_files(workspace: Path, changed: Mapping[str, Change], since: float) -> set[str]:
-    """Return the old and new names of files that a person moved in Jupyter."""
-    persons_moves = moves(since)
-    targets = [move.target for move in persons_moves]
-    moved = set()
-    for path, (_, new) in changed.items():
-        source = str(workspace / path)
-        target = moved_to(source, persons_moves)
-        if new is None and target != source:
-            moved.add(path)
-            targets.append(target)
-    return moved | {path for path in changed if str(workspace / path) in targets}
+class Cause(NamedTuple):
+    """Who changed a path, in which step, and how that is known."""
+
+    author: Author
+    step: int = 0
+    turn: int = 0
+    reason: str = ""
+    is_known: bool = False
 
 
-def _is_of(workspace: Path, is_of_turn: IsOfTurn, path: str, since: float) -> bool:
-    """Return whether a change is a turn's, which began at a time."""
-    status = look(workspace, path)
-    if status is None:  # a deletion has no known author
-        return True
-    target = workspace / path
-    if status.st_mtime >= since and not is_of_turn(target, status.st_mtime):
-        return False  # the turn changed attributes of what others wrote
-    return is_of_turn(target, status.st_ctime)
+def reported(found: Found, running: Running, paths: Collection[str]) -> Cause | None:
+    """Return the cause of a change that a step reports, or of a directory made for it."""
+    is_folder = found.old is None and found.new is not None and found.new.kind == "folder"
+    if found.path in paths or (
+        is_folder and any(path.startswith(f"{found.path}/") for path in paths)
+    ):
+        return _of(running, is_known=True)
+    return None
 
 
-def _attributed(
-    git: Git, turn: Checkpoint, now: Snapshot, is_of_turn: Callable[[str], bool]
-) -> Checkpoint:
-    """Return the turn with an end that has only its changes, and the paths that others changed.
+def cause(found: Found, running: Sequence[Running], jobs: Sequence[Job]) -> Cause:
+    """Return the cause of a change that no step has reported.
 
-    These paths keep their state at the turn's last end.
+    Args:
+        found: The change, with the processes that made it if they are known.
+        running: The steps in progress, the latest last.
+        jobs: Processes that earlier steps have started and that live on.
     """
-    base = turn.end or turn.begin
-    changed = changes(git, base, now)
-    moved = moved_files(git.work_tree, changed, turn.time)
-    foreign = {
-        path: old for path, (old, _) in changed.items() if path in moved or not is_of_turn(path)
+    steps = [each for each in running if each.root]
+    pid = next(reversed(dict(found.writers)), 0)
+    lineage = found.writers.get(pid, frozenset())
+    if step := _step_of(lineage, steps):
+        return _of(step)
+    if job := next((job for job in jobs if job.pid == pid or job.pid in lineage), None):
+        return Cause("agent", job.step, job.turn)
+    if lineage:  # another process
+        return Cause("others")
+    if steps:
+        return _of(steps[-1])
+    if not jobs:
+        return Cause("others")
+    if not pid and (job := _writing(found.path, jobs)):
+        return Cause("agent", job.step, job.turn)
+    last = jobs[-1]
+    return Cause("unsure", last.step, last.turn, f"changed while {last.label!r} was running")
+
+
+def _of(running: Running, *, is_known: bool = False) -> Cause:
+    step = running.step
+    if running.is_persons:
+        return Cause("others", is_known=is_known)
+    return Cause("agent", step.id, step.turn, is_known=is_known)
+
+
+def _step_of(lineage: Lineage, steps: Sequence[Running]) -> Running | None:
+    """Return the step whose process made a change; a command's before that of the kernel itself."""
+    own = [each for each in reversed(steps) if each.root in lineage]
+    commands = [each for each in own if each.root != os.getpid()]
+    return next(iter(commands or own), None)
+
+
+def _writing(path: str, jobs: Sequence[Job]) -> Job | None:
+    """Return the process that has a file open for writing."""
+    for job in jobs:
+        if any(opened.endswith(f"/{path}") for opened in opened_for_writing(job.pid)):
+            return job
+    return None
+
+
+def corrected(
+    writes: Sequence[Write],
+    steps: Mapping[int, Step],
+    workspace: Path,
+    persons: Sequence[PersonsWrite],
+) -> list[Write]:
+    """Attribute changes during a step to others, where these have reported them.
+
+    Args:
+        writes: Writes in the order of time.
+        steps: Their steps by number.
+        workspace: The workspace, a real path.
+        persons: What people did, as their programs recorded it.
+    """
+    known = {
+        (each.path, each.new): steps[each.step].owner
+        for each in writes
+        if each.is_known and each.step in steps
     }
-    earlier = changes(git, turn.begin, base).keys()
-    others = sorted({*turn.others, *(foreign.keys() - earlier)})
-    return replace(turn, end=with_states(git, now, foreign), others=others)
+    result = []
+    for write in writes:
+        step = steps.get(write.step)
+        if write.author == "agent" and not write.is_known and step is not None:
+            owner = known.get((write.path, write.new), step.owner)
+            full = str(workspace / write.path)
+            if owner != step.owner or any(_is_cause(each, write, step, full) for each in persons):
+                write = write._replace(author="others")
+        result.append(write)
+    return result
+
+
+def _is_cause(person: PersonsWrite, write: Write, step: Step, path: str) -> bool:
+    """Return whether a person's recorded action made a change during a step."""
+    ended = write.time if step.ended is None else step.ended
+    if person.kind == "save":
+        is_same = write.new is not None and person.contents == write.new.blob != ""
+        return person.path == path and is_same and step.began <= person.time <= ended
+    if not step.began <= person.time <= ended + RECORD_SECONDS:
+        return False
+    if write.new is None:
+        return _is_at_or_below(path, person.path)
+    return person.kind == "move" and _is_at_or_below(path, person.target)
+
+
+def _is_at_or_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder + os.sep)
+
+
+def is_proven(
+    workspace: Path, path: str, new_folders: Collection[str], began: float, last_alive: float
+) -> bool:
+    """Return whether a change belongs to a step of a process that died during it.
+
+    The change must not be from before the step, nor after the process was last known to be alive.
+    Others may have moved in directories that are new, with the agent's files.
+    """
+    parents = [parent.as_posix() for parent in PurePosixPath(path).parents]
+    status = look(workspace, path)
+    if status is None:  # its directory has the time of the deletion
+        status = next(filter(None, (look(workspace, name) for name in parents)), None)
+        status = status or os.stat(workspace)
+    moved = [look(workspace, name) for name in parents if name in new_folders]
+    times = [status.st_ctime, *(each.st_ctime for each in moved if each is not None)]
+    return began - CLOCK_SECONDS <= status.st_ctime and max(times) <= last_alive

@@ -4,38 +4,25 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from oh_jupyter.checkpoints.apply import apply
-from oh_jupyter.checkpoints.attribution import moved_files
+from oh_jupyter.checkpoints.attribution import corrected
 from oh_jupyter.checkpoints.disk import State, look
 from oh_jupyter.checkpoints.git import Git, read_blobs
 from oh_jupyter.checkpoints.journal import Checkpoint
-from oh_jupyter.checkpoints.record import MAX_CHECKPOINTS, CheckpointRecord
-from oh_jupyter.checkpoints.rewind import (
-    RewindPlan,
-    Turn,
-    plan_exact,
-    plan_turns,
-    turn_changes,
-)
-from oh_jupyter.checkpoints.snapshot import Change, Snapshot, changes, load, with_states
+from oh_jupyter.checkpoints.record import CheckpointRecord
+from oh_jupyter.checkpoints.rewind import RewindPlan, plan_exact, plan_undo
+from oh_jupyter.checkpoints.snapshot import Snapshot, load, states, with_states
+from oh_jupyter.checkpoints.steps import Write
 from oh_jupyter.errors import CheckpointError
-
-MAX_KNOWN_CHANGES = 1000
-"""Changes of a turn above which they are compared again each time."""
+from oh_jupyter.writes import persons_writes
 
 
 class Checkpoints(CheckpointRecord):
-    """Checkpoints of one workspace, and the undo of the turns between them."""
-
-    @cached_property
-    def _known_changes(self) -> dict[int, tuple[Turn, dict[str, Change]]]:
-        """Turns by their numbers, and what they changed."""
-        return {}
+    """Checkpoints of one workspace, and the undo of what agents changed since one."""
 
     def preview(
         self,
@@ -44,6 +31,7 @@ class Checkpoints(CheckpointRecord):
         everything: bool = False,
         path: str | None = None,
         files: bool = True,
+        turns: Collection[int] | None = None,
     ) -> RewindPlan:
         """Return what ``rewind`` would do now.
 
@@ -52,12 +40,13 @@ class Checkpoints(CheckpointRecord):
             everything: See ``rewind``.
             path: See ``rewind``.
             files: See ``rewind``.
+            turns: See ``rewind``.
 
         Raises:
             CheckpointError: No such checkpoint, or as for ``begin``.
         """
         with self._locked() as git:
-            return self._plan(git, id, everything, path)[1] if files else RewindPlan()
+            return self._plan(git, id, everything, path, turns)[1] if files else RewindPlan()
 
     def rewind_contents(
         self, id: int, *, everything: bool = False, path: str | None = None
@@ -77,7 +66,7 @@ class Checkpoints(CheckpointRecord):
         """
         only = None if path is None else self._relative(path)
         with self._locked() as git:
-            changes = self._plan(git, id, everything, None)[1].changes
+            changes = self._plan(git, id, everything, None, None)[1].changes
             ids = {
                 each.path: (_blob(each.before), _blob(each.after))
                 for each in changes
@@ -97,20 +86,24 @@ class Checkpoints(CheckpointRecord):
         everything: bool = False,
         path: str | None = None,
         files: bool = True,
+        turns: Collection[int] | None = None,
     ) -> RewindPlan:
-        """Undo the turns since a checkpoint, the last one first.
+        """Undo what agents changed since a checkpoint, the last change first.
 
-        Changes by others between and after them stay: if they are in the same text as a turn's
+        Changes by others between and after them stay: if they are in the same text as an agent's
         change, both are reconciled, and a file where that is impossible stays and is listed as
-        kept. A rewind is itself a turn, so a rewind to it undoes it: it first saves whatever it
-        overwrites or removes, of any size. If the process dies, the same call completes the rewind.
+        kept. A rewind is itself in the list, so a rewind to it undoes it: it first saves whatever
+        it overwrites or removes, of any size. If the process dies, the same call completes the
+        rewind.
 
         Args:
             id: Number of the checkpoint.
             everything: Restore all files, including files that others changed since.
-            path: Restore only this file, absolute or relative to the workspace.
+            path: Restore only this file, absolute or relative to the workspace, also where it is
+                not certain that an agent changed it.
             files: Whether to restore files; without them, this only adds a checkpoint, for what
                 the caller restores.
+            turns: Undo only the changes of these turns and rewinds; all by default.
 
         Returns:
             The changes.
@@ -125,15 +118,20 @@ class Checkpoints(CheckpointRecord):
             if path is not None:
                 extra["path"] = self._relative(path)
                 label = f"{extra['path']} {label}"
-            if files:
-                now, plan = self._plan(git, id, everything, path)
-            else:
+            if not files:
                 extra["variables"] = True
-                now, plan = self._take(git), RewindPlan()
-            # Its end is recorded before it starts, so a killed rewind has no changes of others.
-            span = (now, with_states(git, now, plan.results()))
-            self._begin(git, label, "user", "rewind", extra, span)
-            return apply(git, plan)
+                self._begin(git, label, "user", "rewind", extra)
+                return RewindPlan()
+            now, plan = self._plan(git, id, everything, path, turns)
+            folder_modes = {name: state.mode for name, state in states(git, now).items()}
+            # Its writes are recorded before it starts, so a killed rewind has none of others'.
+            entry = self._add(git, now, label, "user", "rewind", extra)
+            self._steps.add(plan.writes(entry.id, folder_modes))
+            try:
+                return apply(git, plan)
+            finally:
+                if self._tracker.has_begun:
+                    self._tracker.look(git, self._taking(git))
 
     def rewound(self, since: float) -> dict[Path, int]:
         """Return the files that were restored alone, with the rewind that undoes that.
@@ -146,20 +144,19 @@ class Checkpoints(CheckpointRecord):
         Raises:
             CheckpointError: As for ``begin``.
         """
-        entries = {entry.id: entry for entry in self.entries() if entry.time >= since}
+        entries = {entry.id: entry for entry in self._entries() if entry.time >= since}
         rewinds: dict[Path, int] = {}
         if not any(entry.extra.get("path") for entry in entries.values()):
             return rewinds
-        with self._locked() as git:
-            now = self._take(git)
-            for id, turn in self._turns(git, now, lambda entry: entry.id in entries):
-                changed = self._changes(git, id, turn)
-                for name in changed:
-                    rewinds.pop(self.workspace / name, None)
-                path = entries[id].extra.get("path")
-                target = entries.get(entries[id].extra.get("target", 0))
-                if path in changed and (target is None or target.kind != "rewind"):
-                    rewinds[self.workspace / str(path)] = id
+        for write in self._agents_writes(entries.values()):
+            target = self.workspace / write.path
+            rewinds.pop(target, None)
+            if write.author == "rewind":
+                entry = entries[write.turn]
+                undone = entries.get(entry.extra.get("target", 0))
+                is_undo = undone is None or undone.kind != "rewind"
+                if entry.extra.get("path") == write.path and is_undo:
+                    rewinds[target] = entry.id
         return rewinds
 
     def _relative(self, path: str) -> str:
@@ -176,17 +173,23 @@ class Checkpoints(CheckpointRecord):
         return name
 
     def _plan(
-        self, git: Git, id: int, everything: bool, path: str | None
+        self,
+        git: Git,
+        id: int,
+        everything: bool,
+        path: str | None,
+        turns: Collection[int] | None,
     ) -> tuple[Snapshot, RewindPlan]:
         target = self.get(id)
         only = None if path is None else self._relative(path)
+        self._record_changes(git, self._taking(git))
+        writes = [] if everything else self._writes_since(git, target, turns)
         now = self._take(git)
 
         def plan() -> tuple[RewindPlan, list[str]]:
             if everything:
                 return plan_exact(git, now, target.begin, only)
-            turns = self._turns(git, now, lambda entry: entry.id >= id)
-            return plan_turns(git, now, [turn for _, turn in turns], only)
+            return plan_undo(git, now, target.begin, writes, only)
 
         result, missing = plan()
         forced: set[str] = set()
@@ -205,37 +208,43 @@ class Checkpoints(CheckpointRecord):
             git, now, {path: State("folder", modes[path]) for path in ignored}
         ), result
 
-    def _turns(
-        self, git: Git, now: Snapshot, matches: Callable[[Checkpoint], bool]
-    ) -> list[tuple[int, Turn]]:
-        """Return the matching turns and rewinds with their numbers, in order of time."""
-        entries = list(filter(matches, self.entries()))
-        following = [entry.begin for entry in entries[1:]] + [now]
-        turns = []
-        for entry, after in zip(entries, following, strict=True):
-            if entry.kind == "mark":
-                continue
-            if entry.is_open and entry.owner != self._own_token:
-                entry = self._ended(git, entry, now)
-            end = after if entry.is_open or entry.end is None else entry.end
-            others, is_rewind = frozenset(entry.others), entry.kind == "rewind"
-            if entry.is_open:
-                others |= moved_files(self.workspace, changes(git, entry.begin, end), entry.time)
-            turn = Turn(entry.begin, end, others, entry.is_certain, is_rewind)
-            turns.append((entry.id, turn))
-        return turns
+    def _writes_since(
+        self, git: Git, target: Checkpoint, turns: Collection[int] | None = None
+    ) -> list[Write]:
+        """Return the writes since a checkpoint, in the order of time.
 
-    def _changes(self, git: Git, id: int, turn: Turn) -> dict[str, Change]:
-        """Return what a turn changed; known from an earlier call unless the turn went on."""
-        known = self._known_changes.get(id)
-        if known is not None and known[0] == turn:
-            return known[1]
-        changed = turn_changes(git, turn)
-        if len(self._known_changes) >= 2 * MAX_CHECKPOINTS:  # most are forgotten by now
-            self._known_changes.clear()
-        if len(changed) <= MAX_KNOWN_CHANGES:
-            self._known_changes[id] = turn, changed
-        return changed
+        The first change of a path by a step that was running at the checkpoint counts from there.
+        """
+        steps = {step.id: step for step in self._steps.steps()}
+        writes = self._steps.writes(target.at.write)
+        writes = corrected(writes, steps, self.workspace, persons_writes(target.time))
+        at_target: dict[str, State] | None = None
+        seen: set[str] = set()
+        for number, write in enumerate(writes):
+            if 0 < write.step <= target.at.step and write.path not in seen:
+                at_target = states(git, target.begin) if at_target is None else at_target
+                writes[number] = write._replace(old=at_target.get(write.path, write.old))
+                if write.path not in at_target and not load(git, target.begin).covering(write.path):
+                    writes[number] = write._replace(old=None)
+            seen.add(write.path)
+        if turns is not None:
+            return [write for write in writes if write.turn in turns]
+        if target.kind == "turn":  # an earlier turn that still continues is not undone
+            return [write for write in writes if write.turn >= target.id]
+        return writes
+
+    def _agents_writes(self, entries: Collection[Checkpoint]) -> list[Write]:
+        """Return what agents and rewinds wrote in some turns, in the order of time."""
+        if not entries or not self._steps.exists():
+            return []
+        with self._mutex:
+            if self._git is not None and self.is_at_work:
+                self._record_changes(self._git, self._take_alone)
+        first = min(entries, key=lambda entry: entry.id)
+        steps = {step.id: step for step in self._steps.steps()}
+        writes = self._steps.writes(first.at.write, turns=[entry.id for entry in entries])
+        writes = corrected(writes, steps, self.workspace, persons_writes(first.time))
+        return [write for write in writes if write.author in ("agent", "rewind")]
 
     def first_change(self, path: str, since: float) -> int | None:
         """Return the number of the first turn since a time that changed a file, or None.
@@ -248,12 +257,9 @@ class Checkpoints(CheckpointRecord):
             CheckpointError: The file is not in the workspace, or as for ``begin``.
         """
         name = self._relative(path)
-        with self._locked() as git:
-            now = self._take(git)
-            for id, turn in self._turns(git, now, lambda entry: entry.time >= since):
-                if name in self._changes(git, id, turn):
-                    return id
-        return None
+        entries = [entry for entry in self._entries() if entry.time >= since]
+        writes = self._agents_writes(entries)
+        return next((write.turn for write in writes if write.path == name), None)
 
     def originals(self, since: float) -> dict[Path, bytes | None]:
         """Return the files that turns changed, as they were before the first of these turns.
@@ -263,24 +269,20 @@ class Checkpoints(CheckpointRecord):
 
         Returns:
             The old contents by absolute path, None for a file that did not exist; links and files
-                that
-            no checkpoint stores are omitted.
+            that no checkpoint stores are omitted.
 
         Raises:
             CheckpointError: As for ``begin``.
         """
         originals: dict[str, State | None] = {}
-        if not any(entry.time >= since for entry in self.entries()):
-            return {}
-        with self._locked() as git:
-            now = self._take(git)
-            for id, turn in self._turns(git, now, lambda entry: entry.time >= since):
-                for path, (old, new) in self._changes(git, id, turn).items():
-                    if _is_file(old) or (old is None and _is_file(new)):
-                        originals.setdefault(path, old)
-            files = {path: old for path, old in originals.items() if old is None or _is_file(old)}
-            blobs = read_blobs(git, {old.blob for old in files.values() if old is not None})
-        return {self.workspace / path: old and blobs[old.blob] for path, old in files.items()}
+        for write in self._agents_writes([e for e in self._entries() if e.time >= since]):
+            if _is_file(write.old) or (write.old is None and _is_file(write.new)):
+                originals.setdefault(write.path, write.old)
+        blobs: dict[str, bytes] = {}
+        if ids := {old.blob for old in originals.values() if old is not None}:
+            with self._locked() as git:
+                blobs = read_blobs(git, ids)
+        return {self.workspace / path: old and blobs[old.blob] for path, old in originals.items()}
 
 
 def _blob(state: State | None) -> str:

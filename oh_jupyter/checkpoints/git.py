@@ -42,9 +42,11 @@ _ENVIRONMENT = {
 # Store bytes unchanged, whatever the workspace's .gitattributes says.
 _ATTRIBUTES = "* -text !eol !filter !ident !working-tree-encoding\n"
 
-# Files that tools regenerate, and folders too large to check on each turn.
+IGNORED_FOLDERS = frozenset({"__pycache__", ".ipynb_checkpoints", ".venv", "node_modules"})
+"""Folders that tools regenerate, or that are too large to compare in each step."""
+
 _IGNORED = (
-    *("__pycache__/", ".ipynb_checkpoints/", ".venv/", "node_modules/"),
+    *(f"{name}/" for name in sorted(IGNORED_FOLDERS)),
     "*.chat",  # of Jupyter AI, which writes in it during an agent's turn
     f"*{TEMPORARY_SUFFIX}",
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from oh_jupyter.checkpoints.snapshot import Snapshot
+from oh_jupyter.checkpoints.steps import Position
 
 Kind = Literal["turn", "mark", "rewind"]
 
@@ -27,15 +28,12 @@ class Checkpoint:
         label: The prompt, the first Action of a turn, or the label of a mark.
         who: Who acted in the turn, such as the name of an agent.
         begin: The files at that moment.
-        end: The files when the turn ended or its agent last paused; None for a mark.
+        at: The position in the log of steps at that moment.
         extra: Further facts from its maker: ``target`` of a rewind; of a turn, ``files`` that it
             changed, ``cells`` that it ran, ``changed_variables``, and ``part_of``, the turn that it
-            continues; if another process split it at a mark or rewind, ``noted_as`` with the
-            number by which the turn's own process knows it.
-        others: Paths, relative to the workspace, that others changed during the turn.
+            continues.
         is_open: Whether the turn continues.
         owner: Token of the process that started it.
-        is_certain: Whether the end of the turn is known; False if its process died.
     """
 
     id: int
@@ -44,12 +42,10 @@ class Checkpoint:
     label: str
     who: str
     begin: Snapshot
-    end: Snapshot | None
+    at: Position
     extra: dict[str, Any]
-    others: Sequence[str] = ()
     is_open: bool = False
     owner: str = ""
-    is_certain: bool = True
 
 
 _MAX_APPENDED = 16
@@ -129,7 +125,7 @@ def merged_turns(entries: Iterable[Checkpoint]) -> list[Checkpoint]:
             **{name: _both(first, entry, name) for name in ("files", "changed_variables")},
             "cells": first.extra.get("cells", 0) + entry.extra.get("cells", 0),
         }
-        merged[first.id] = replace(first, end=entry.end, is_open=entry.is_open, extra=extra)
+        merged[first.id] = replace(first, is_open=entry.is_open, extra=extra)
     return list(merged.values())
 
 
@@ -138,14 +134,8 @@ def _both(first: Checkpoint, second: Checkpoint, name: str) -> list[str]:
 
 
 def _parse(fields: dict[str, Any]) -> Checkpoint:
-    end = fields["end"]
-    return Checkpoint(
-        **{
-            **fields,
-            "begin": Snapshot(*fields["begin"]),
-            "end": None if end is None else Snapshot(*end),
-        }
-    )
+    places = {"begin": Snapshot(*fields["begin"]), "at": Position(*fields["at"])}
+    return Checkpoint(**{**fields, **places})
 
 
 def _open_private(path: str, flags: int) -> int:

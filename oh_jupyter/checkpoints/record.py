@@ -1,26 +1,46 @@
-"""The record of checkpoints: snapshots of the files when agents' turns start and end."""
+"""The record of checkpoints: snapshots of the files, and the steps of agents between them."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.checkpoints.attribution import IsOfTurn, end_turn, end_unfinished_turn
+from oh_jupyter.checkpoints import owner as owners
+from oh_jupyter.checkpoints.attribution import (
+    CLOCK_SECONDS,
+    UNSURE_AFTER_DEATH,
+    Cause,
+    Running,
+    cause,
+    is_proven,
+    reported,
+)
 from oh_jupyter.checkpoints.git import Git
 from oh_jupyter.checkpoints.journal import Checkpoint, CheckpointJournal, Kind, standing_turns
-from oh_jupyter.checkpoints.repository import Repository, default_directory, protect
-from oh_jupyter.checkpoints.snapshot import Limits, Snapshot, changes, forget_details, is_same
-from oh_jupyter.checkpoints.work import Owner, Work, evidence, forget, is_alive
+from oh_jupyter.checkpoints.repository import (
+    Repository,
+    default_directory,
+    protect,
+    protect_contents,
+)
+from oh_jupyter.checkpoints.snapshot import Limits, Snapshot, forget_details, load, states
+from oh_jupyter.checkpoints.steps import Step, StepLog, Write
+from oh_jupyter.checkpoints.tracker import Found, Take, Tracker, known_change
+from oh_jupyter.checkpoints.writers import Job, Writers, descendants, jobs
 from oh_jupyter.errors import CheckpointError
+from oh_jupyter.process import guardian_pids
+from oh_jupyter.writes import moved_to, moves
 
 MAX_CHECKPOINTS = 100
 MAX_FILE_NAMES = 100
-"""Maximum names of changed files stored with a turn."""
+"""Maximum names of changed files listed with a turn."""
 
 
 class CheckpointRecord:
@@ -38,6 +58,7 @@ class CheckpointRecord:
         *,
         limits: Limits | None = None,
         own_folders: Collection[str] = (),
+        is_watched: bool = False,
     ) -> None:
         """Name the workspace; nothing is read or written yet.
 
@@ -47,22 +68,55 @@ class CheckpointRecord:
                 ``$XDG_STATE_HOME/oh_jupyter/checkpoints``, readable by its owner only.
             limits: Maximum sizes.
             own_folders: Folders of the caller's own state, which is not part of the workspace.
+            is_watched: Whether to watch the workspace from the first step on, so that a step costs
+                what it changes.
         """
         self.workspace = Path(os.path.realpath(workspace))
         self.directory = Path(directory) if directory else default_directory(self.workspace)
         self.limits = limits or Limits()
+        self._notebook = ""
         self._repository = Repository(self.workspace, self.directory, own_folders)
         self._journal = CheckpointJournal(self.directory / "checkpoints.jsonl")
-        self._owner: Owner | None = None
+        self._steps = StepLog(self.directory / "steps.sqlite3")
+        self._tracker = Tracker(self.workspace, self.limits, is_watched=is_watched)
+        self._mutex = threading.RLock()
+        self._git: Git | None = None
+        self._owner: owners.Owner | None = None
+        self._turn = 0
+        self._running: dict[int, Running] = {}
+        self._children: dict[int, set[int]] = {}
+        self._jobs: list[Job] = []
+        self._last_persons_step = 0
 
     def close(self) -> None:
         """Release the lock; the next call closes a turn of this object that was not ended.
 
-        That turn keeps what its notes prove to be the agent's, and nothing that changed later.
+        What a step that was not ended has changed until the last beat is then the agent's.
         """
-        if self._owner is not None:
-            self._owner.close()
-            self._owner = None
+        with self._mutex:
+            self._tracker.close()
+            self._running.clear()
+            self._jobs.clear()
+            self._turn = 0
+            self._steps.close()
+            if self._owner is not None:
+                self._owner.close()
+                self._owner = None
+
+    @property
+    def watch_problem(self) -> str:
+        """Why the workspace is not watched, as a clause; "" if it is, or nothing has run yet."""
+        return self._tracker.problem
+
+    @property
+    def events_fd(self) -> int | None:
+        """The descriptor that is readable when files change; None without a watch."""
+        return self._tracker.fd
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a step, or a process that one has started, may be changing files."""
+        return bool(self._running or self._jobs)
 
     def begin(
         self,
@@ -71,7 +125,7 @@ class CheckpointRecord:
         who: str = "agent",
         kind: Kind = "turn",
         extra: dict[str, Any] | None = None,
-        at: Checkpoint | None = None,
+        in_steps: bool = False,
     ) -> Checkpoint:
         """Save the current files as the start of a turn, or as a mark.
 
@@ -80,7 +134,8 @@ class CheckpointRecord:
             who: Who is going to act.
             kind: ``turn``, ended by ``end``, or ``mark``.
             extra: JSON-ready values to store with it.
-            at: A checkpoint that was just made, whose files are also the start of this one.
+            in_steps: Whether only what ``begin_step`` and ``end_step`` enclose is the turn's,
+                instead of everything that changes until its end.
 
         Returns:
             The checkpoint.
@@ -89,27 +144,34 @@ class CheckpointRecord:
             CheckpointError: git is missing, the workspace is too large, or the disk is full.
         """
         with self._locked() as git:
-            span = None if at is None else (at.begin, None)
-            return self._begin(git, label, who, kind, extra or {}, span)
+            if kind == "turn":
+                self._end_own_turns(git)
+                self._tracker.begin(git, self._taking(git))
+            entry = self._begin(git, label, who, kind, extra or {})
+            if kind == "turn":
+                self._enter(entry, in_steps)
+            return entry
 
-    def note(self, work: Work) -> None:
-        """Record an agent's work so far, in case this process dies.
-
-        Changes after the last note are then not the turn's.
-        """
-        if self._owner is not None:
-            self._owner.note(work)
-
-    def resume(self, id: int) -> Checkpoint:
-        """Reopen an ended turn whose agent continues.
+    def resume(self, id: int, *, in_steps: bool = False) -> Checkpoint:
+        """Reopen an ended turn whose agent continues; ``in_steps`` is as for ``begin``.
 
         Raises:
             CheckpointError: No such turn, or as for ``begin``.
         """
-        with self._locked():
-            entry = replace(self._last_part(id), is_open=True, owner=self._token())
+        with self._locked() as git:
+            entry = replace(self.get(id), is_open=True, owner=self._token())
+            self._tracker.begin(git, self._taking(git))
+            self._record_changes(git, self._taking(git))
             self._journal.append(entry)
+            self._enter(entry, in_steps)
             return entry
+
+    def _enter(self, turn: Checkpoint, in_steps: bool) -> None:
+        """Make a turn the current one."""
+        self._turn = turn.id
+        if not in_steps:
+            step = self._steps.begin(turn.id, self._token(), turn.label)
+            self._running[step.id] = Running(step, os.getpid(), is_whole_turn=True)
 
     def settle(self) -> None:
         """Close turns of dead processes, so that later changes do not count as theirs.
@@ -117,55 +179,145 @@ class CheckpointRecord:
         Raises:
             CheckpointError: As for ``begin``.
         """
-        if any(self._is_abandoned(entry) for entry in self.entries()):
+        if any(self._is_abandoned(entry) for entry in self._entries()):
             with self._locked():
                 pass
 
     def end(
         self,
         id: int,
-        is_of_turn: IsOfTurn | None = None,
         *,
         is_open: bool = False,
+        with_steps: bool = True,
         extra: Mapping[str, Any] | None = None,
     ) -> Checkpoint:
-        """Save the current files as the end of a turn; later changes are others'.
+        """Record what a turn has changed until now; later changes are others'.
 
         Args:
-            id: Number of the turn. A later call moves the end.
-            is_of_turn: Returns whether a changed file is the turn's, given its absolute path and
-                the time of its last change in seconds since the epoch; by default each is.
-            is_open: Whether the turn continues, so that this is its end only if its process dies.
+            id: Number of the turn. A later call adds what the turn has changed since.
+            is_open: Whether the turn continues.
+            with_steps: Whether its steps that are in progress end as well.
             extra: JSON-ready values to store with it, besides the names of the changed files.
 
         Returns:
-            The turn; or its new part, if another process set a mark or rewound meanwhile.
+            The turn.
 
         Raises:
             CheckpointError: No such turn, or as for ``begin``.
         """
         with self._locked() as git:
-            return self._end(git, id, is_of_turn, is_open, extra or {})
+            entry = self.get(id)
+            self._record_changes(git, self._taking(git))
+            own = [each for each in self._running.values() if each.step.turn == id]
+            for running in own if with_steps and not is_open else ():
+                self._stop(running)
+            if not is_open:
+                self._turn = 0 if self._turn == id else self._turn
+            return self._write_end(replace(entry, is_open=is_open), extra or {})
 
-    def is_at_end(self, turn: Checkpoint) -> bool:
-        """Return whether the files are as at the end of a turn, and no checkpoint was made since.
+    def begin_step(
+        self, label: str, *, turn: int = 0, root: int = 0, is_persons: bool = False
+    ) -> int:
+        """Begin a piece of work that may change files; what changed before is not its.
 
         Args:
-            turn: A turn that has an end.
+            label: What it does, such as a command.
+            turn: The turn of an agent's step.
+            root: The process whose descendants do the work; 0 if it reports each change.
+            is_persons: Whether a person does it.
+
+        Returns:
+            The number of the step, for ``end_step``.
 
         Raises:
             CheckpointError: As for ``begin``.
         """
-        with self._locked() as git:
-            is_last = self.entries()[-1].id == turn.id
-            return is_last and turn.end is not None and is_same(git, self._take(git), turn.end)
+        with self._mutex:
+            if not is_persons:
+                self._watch()
+            if self._git is not None:
+                self._record_changes(self._git, self._take_alone)
+            if is_persons:
+                self._last_persons_step -= 1
+                step = Step(self._last_persons_step, 0, "", label, time.time(), None)
+            else:
+                step = self._steps.begin(turn, self._token(), label)
+                self._children[step.id] = self._processes(root) if root else set()
+            self._running[step.id] = Running(step, root, is_persons)
+            self._tracker.names_writers = True
+            return step.id
+
+    def end_step(self, id: int, paths: Collection[str] = (), *, root: int = 0) -> None:
+        """End a piece of work; what changes from now on is not its, except by its processes.
+
+        Args:
+            id: Its number; nothing happens if it has ended.
+            paths: Absolute paths that it reports to have changed.
+            root: The process whose descendants have done the work, if it has started since.
+
+        Raises:
+            CheckpointError: As for ``begin``.
+        """
+        with self._mutex:
+            running = self._running.get(id)
+            if running is None:
+                return
+            if root not in (0, running.root):
+                running = self._running[id] = running._replace(root=root)
+                self._children[id] = set()
+            if self._git is not None:
+                names = self._relative_paths(paths)
+                self._record_changes(self._git, self._take_alone, running, names)
+            self._stop(running)
+
+    def look(self) -> None:
+        """Record what has changed until now, while steps or their processes are at work.
+
+        Raises:
+            CheckpointError: As for ``begin``.
+        """
+        with self._mutex:
+            if self._git is not None and self.is_at_work:
+                self._record_changes(self._git, self._take_alone)
+
+    def collect(self) -> Mapping[str, Writers] | None:
+        """Read the events until now; return the changed paths with their writers.
+
+        None while another thread reads them.
+        """
+        return self._tracker.collect()
+
+    def needs_look(self, changed: Mapping[str, Writers]) -> bool:
+        """Return whether to look now: others change files beside a step, or late work does."""
+        roots = {each.root for each in list(self._running.values()) if each.root}
+        if not roots:
+            return bool(self._jobs and changed and not self._running)
+        return any(
+            lineage and not roots & lineage and next(iter(writers)) != os.getpid()
+            for writers in changed.values()
+            for lineage in writers.values()
+        )
+
+    def beat(self) -> None:
+        """Record that this process is alive; only changes until then are proven if it dies."""
+        if self._owner is not None:
+            self._owner.beat()
 
     def entries(self) -> list[Checkpoint]:
-        """Return all stored checkpoints, oldest first.
+        """Return all stored checkpoints, oldest first, each turn with the files that it changed.
 
         Raises:
             CheckpointError: They cannot be read.
         """
+        files = self._steps.files() if self._steps.exists() else {}
+        return [
+            replace(entry, extra={**entry.extra, "files": files.get(entry.id, [])[:MAX_FILE_NAMES]})
+            if entry.kind == "turn"
+            else entry
+            for entry in self._entries()
+        ]
+
+    def _entries(self) -> list[Checkpoint]:
         try:
             return self._journal.read()
         except OSError as error:
@@ -177,12 +329,30 @@ class CheckpointRecord:
         Raises:
             CheckpointError: There is none with that number.
         """
-        for entry in self.entries():
+        for entry in self._entries():
             if entry.id == id:
                 return entry
         raise CheckpointError(
             f"No checkpoint {id} in {str(self.workspace)!r}; %oh_rewind lists the existing ones."
         )
+
+    def is_split(self, id: int) -> bool:
+        """Return whether there is a mark or rewind after a turn, in which it cannot continue.
+
+        Raises:
+            CheckpointError: The checkpoints cannot be read.
+        """
+        return any(entry.id > id and entry.kind != "turn" for entry in self._entries())
+
+    def set_notebook(self, path: str) -> None:
+        """Name a notebook that people's tabs save; a turn changes it only by edits.
+
+        Args:
+            path: Its path when this process started, "" for none.
+        """
+        path = moved_to(os.path.realpath(path), moves(_process_start_time())) if path else ""
+        with self._mutex:
+            self._notebook = next(iter(self._relative_paths([path])), "") if path else ""
 
     def standing_turns(self) -> list[Checkpoint]:
         """Return the turns that no rewind has undone, oldest first.
@@ -208,105 +378,153 @@ class CheckpointRecord:
         return next((turn for turn in turns if turn.id == first), turns[-1])
 
     def _begin(
+        self, git: Git, label: str, who: str, kind: Kind, extra: dict[str, Any]
+    ) -> Checkpoint:
+        begin, found = self._tracker.save(git, self._taking(git))
+        self._record(found)
+        return self._add(git, begin, label, who, kind, extra)
+
+    def _add(
         self,
         git: Git,
+        begin: Snapshot,
         label: str,
         who: str,
         kind: Kind,
         extra: dict[str, Any],
-        span: tuple[Snapshot, Snapshot | None] | None = None,
-        owner: str = "",
     ) -> Checkpoint:
-        begin, end = span or (self._take(git), None)
-        entries = self.entries()
-        id = entries[-1].id + 1 if entries else 1
+        """Add a checkpoint of a snapshot."""
+        entries = self._entries()
         line = (label.strip().splitlines() or [""])[0][:200]
         is_turn = kind == "turn"
         entry = Checkpoint(
-            *(id, time.time(), kind, line, who, begin, end, extra),
+            entries[-1].id + 1 if entries else 1,
+            *(time.time(), kind, line, who, begin, self._steps.position(), extra),
             is_open=is_turn,
-            owner=(owner or self._token()) if is_turn else "",
+            owner=self._token() if is_turn else "",
         )
-        protect(git, f"{id}/begin", begin)
-        if end is not None:
-            protect(git, f"{id}/end", end)
+        protect(git, f"{entry.id}/begin", begin)
         self._write([*entries, entry], git)
-        if not is_turn:
-            self._split_others(git, entry)
         return entry
 
-    def _split_others(self, git: Git, at: Checkpoint) -> None:
-        """End the turns of other running processes at a mark or rewind, and begin new parts."""
-        for turn in self.entries():
-            is_others = turn.is_open and turn.owner != self._own_token
-            proof = self._proof(turn) if is_others else None
-            if proof is None:
-                continue
-            self._write_end(git, replace(self._ended_now(git, turn), is_certain=True))
-            extra = {
-                "by": turn.extra.get("by", ""),
-                "part_of": turn.extra.get("part_of", turn.id),
-                "noted_as": proof[0].turn,
-            }
-            span = (at.end or at.begin, None)
-            self._begin(git, turn.label, turn.who, "turn", extra, span, turn.owner)
-
-    def _last_part(self, id: int) -> Checkpoint:
-        """Return a turn, or the part in which it continues after a mark or rewind by others."""
-        for entry in reversed(self.entries()):
-            if entry.extra.get("noted_as") == id:
-                return entry
-        return self.get(id)
-
-    def _proof(self, turn: Checkpoint) -> tuple[Work, float] | None:
-        """Return the notes on an open turn, and when its process was last alive."""
-        ids = (turn.id, turn.extra.get("noted_as", turn.id))
-        return evidence(self.directory, turn.owner, ids)
-
-    def _end(
-        self,
-        git: Git,
-        id: int,
-        is_of_turn: IsOfTurn | None,
-        is_open: bool,
-        extra: Mapping[str, Any],
-    ) -> Checkpoint:
-        turn = self._last_part(id)
-        end = self._take(git, known=turn.begin.tree)
-        if is_of_turn is None:
-            turn = replace(turn, end=end)
-        else:
-            turn = end_turn(git, turn, end, is_of_turn)
-        entry = replace(turn, is_open=is_open, extra={**turn.extra, **extra})
-        return self._write_end(git, entry)
-
-    def _write_end(self, git: Git, turn: Checkpoint) -> Checkpoint:
-        """Store the end of a turn, with the names of the files that it changed."""
-        assert turn.end is not None
-        own = changes(git, turn.begin, turn.end).keys() - set(turn.others)
-        entry = replace(turn, extra={**turn.extra, "files": sorted(own)[:MAX_FILE_NAMES]})
-        protect(git, f"{turn.id}/end", turn.end)
+    def _write_end(self, turn: Checkpoint, extra: Mapping[str, Any]) -> Checkpoint:
+        entry = replace(turn, extra={**turn.extra, **extra})
         self._journal.append(entry)
         return entry
+
+    def _end_own_turns(self, git: Git) -> None:
+        """End the turns that this object began and never ended."""
+        if self._running:
+            self._record_changes(git, self._taking(git))
+            for running in list(self._running.values()):
+                if running.is_whole_turn:
+                    self._stop(running)
+        if self._turn:
+            self._write_end(replace(self.get(self._turn), is_open=False), {})
+            self._turn = 0
+
+    def _watch(self) -> None:
+        """Look for the first time, for which the repository is locked."""
+        if not self._tracker.has_begun:
+            with self._locked() as git:
+                self._tracker.begin(git, self._taking(git))
+
+    def _record_changes(
+        self,
+        git: Git,
+        take: Take,
+        ended: Running | None = None,
+        paths: Collection[str] = (),
+    ) -> None:
+        """Record who has changed what since the last look."""
+        if self._tracker.has_begun:
+            self._record(self._tracker.look(git, take), ended, paths)
+
+    def _record(
+        self, found: Iterable[Found], ended: Running | None = None, paths: Collection[str] = ()
+    ) -> None:
+        running = list(self._running.values())
+        writes = []
+        for each in found:
+            known = None if ended is None else reported(each, ended, paths)
+            if known is None and self._notebook and each.path == self._notebook:
+                known = Cause("others")
+            write = self._write_of(each, known or cause(each, running, self._jobs))
+            if write.turn:  # others' changes matter only during a turn
+                writes.append(write)
+        self._steps.add(writes)
+        self._jobs = [job for job in self._jobs if job.is_alive]
+        self._tracker.names_writers = self.is_at_work
+
+    def _write_of(self, found: Found, cause: Cause) -> Write:
+        turn = cause.turn or self._turn
+        reason = cause.reason or found.reason
+        return Write(
+            *(found.path, found.old, found.new, cause.author, cause.step, turn, reason),
+            is_known=cause.is_known,
+        )
+
+    def _stop(self, running: Running) -> None:
+        """End a step, and remember the processes that it has started."""
+        step = running.step
+        self._running.pop(step.id, None)
+        if running.is_persons:
+            return
+        self._steps.end(step.id)
+        if running.root:
+            started = self._processes(running.root) - self._children.pop(step.id, set())
+            self._jobs += jobs(started, step.id, step.turn, step.label)
+
+    @staticmethod
+    def _processes(root: int) -> set[int]:
+        """Return the processes of a step's root; those of the kernel's own services are not."""
+        return descendants(root, guardian_pids() if root == os.getpid() else ())
+
+    def _relative_paths(self, paths: Collection[str]) -> frozenset[str]:
+        names = set()
+        for path in paths:
+            real = Path(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+            for target in (real, Path(os.path.realpath(path))):  # a link, and its target
+                with contextlib.suppress(ValueError):
+                    names.add(target.relative_to(self.workspace).as_posix())
+        return frozenset(names)
 
     def _is_abandoned(self, entry: Checkpoint) -> bool:
         if not entry.is_open or entry.owner == self._own_token:
             return False
-        return not is_alive(self.directory, entry.owner)
-
-    def _ended(self, git: Git, entry: Checkpoint, now: Snapshot) -> Checkpoint:
-        return end_unfinished_turn(git, entry, now, self._proof(entry))
-
-    def _ended_now(self, git: Git, entry: Checkpoint) -> Checkpoint:
-        return self._ended(git, entry, self._take(git, known=entry.begin.tree))
+        return not owners.is_alive(self.directory, entry.owner)
 
     def _close_abandoned(self, git: Git) -> None:
         """Close turns of dead processes."""
-        abandoned = list(filter(self._is_abandoned, self.entries()))
+        abandoned = list(filter(self._is_abandoned, self._entries()))
         for entry in abandoned:
-            self._write_end(git, self._ended_now(git, entry))
+            for step in self._steps.steps(owner=entry.owner, is_open=True):
+                if step.turn == entry.id:
+                    self._steps.add(self._left_by(git, entry, step))
+                self._steps.end(step.id)
+            self._write_end(replace(entry, is_open=False), {})
         for entry in abandoned:
-            forget(self.directory, entry.owner)
+            owners.forget(self.directory, entry.owner)
+
+    def _left_by(self, git: Git, turn: Checkpoint, step: Step) -> Iterator[Write]:
+        """Return the changes since the last look of a dead process in a step."""
+        last_alive = owners.last_alive(self.directory, turn.owner)
+        then, details = states(git, turn.begin), load(git, turn.begin)
+        for write in self._steps.writes(turn.at.write):
+            if write.new is None or write.new.kind == "unknown":
+                then.pop(write.path, None)
+            else:
+                then[write.path] = write.new
+        snapshot = self._take(git, known=turn.begin.tree)
+        now, details_now = states(git, snapshot), load(git, snapshot)
+        new_folders = {path for path, state in now.items() if state.kind == "folder"} - then.keys()
+        for path in sorted(then.keys() | now.keys()):
+            old, new = then.get(path), now.get(path)
+            for found in known_change(path, old, new, details, details_now) if old != new else ():
+                proven = is_proven(self.workspace, path, new_folders, step.began, last_alive)
+                reason = found.reason if proven else UNSURE_AFTER_DEATH
+                author = Cause("agent" if proven else "unsure", step.id, turn.id, reason)
+                yield self._write_of(found, author)
 
     @property
     def _own_token(self) -> str:
@@ -314,7 +532,7 @@ class CheckpointRecord:
 
     def _token(self) -> str:
         if self._owner is None:
-            self._owner = Owner(self.directory)
+            self._owner = owners.Owner(self.directory)
         return self._owner.token
 
     def _write(self, entries: list[Checkpoint], git: Git) -> None:
@@ -325,29 +543,43 @@ class CheckpointRecord:
         if len(entries) < 2 * MAX_CHECKPOINTS:
             self._journal.append(entries[-1])
             return
-        open_turns = {entry.owner: entry for entry in entries if entry.is_open}.values()
-        under_way = {
-            id for turn in open_turns for id in (turn.id, turn.extra.get("noted_as", turn.id))
-        }
+        under_way = {entry.id for entry in entries if entry.is_open}
         older, recent = entries[:-MAX_CHECKPOINTS], entries[-MAX_CHECKPOINTS:]
         for entry in older:
-            for part in () if entry.id in under_way else ("begin", "end"):
-                git.run("update-ref", "-d", f"refs/checkpoints/{entry.id}/{part}")
+            if entry.id not in under_way:
+                git.run("update-ref", "-d", f"refs/checkpoints/{entry.id}/begin")
         recent = [entry for entry in older if entry.id in under_way] + recent
         self._journal.replace(recent)
-        ends = [entry.end for entry in recent if entry.end is not None]
-        forget_details(git, [*(entry.begin for entry in recent), *ends])
+        forget_details(git, [entry.begin for entry in recent])
+        self._steps.forget(entry.id for entry in recent)
+        protect_contents(git, self._steps.contents())
         git.run("gc", "--auto", "--quiet")
 
     def _take(self, git: Git, *, known: str = "", forced: Collection[str] = ()) -> Snapshot:
         def last_tree() -> str:
-            last = self.entries()[-1:]
-            return (last[0].end or last[0].begin).tree if last else ""
+            last = self._entries()[-1:]
+            return last[0].begin.tree if last else ""
 
         return self._repository.take(git, self.limits, last_tree, known=known, forced=forced)
 
+    def _taking(self, git: Git) -> Take:
+        return lambda known: self._take(git, known=known)
+
+    def _take_alone(self, known: str) -> Snapshot:
+        with self._locked() as git:
+            return self._take(git, known=known)
+
     @contextlib.contextmanager
     def _locked(self) -> Iterator[Git]:
-        with self._repository.opened() as git:
+        with self._mutex, self._repository.opened() as git:
+            self._git = git
             self._close_abandoned(git)
             yield git
+
+
+@functools.cache
+def _process_start_time() -> float:
+    """Return when this process started, which is when its notebook had its first name."""
+    import psutil
+
+    return psutil.Process().create_time() - CLOCK_SECONDS

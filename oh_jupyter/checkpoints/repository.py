@@ -6,10 +6,10 @@ import contextlib
 import errno
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
-from oh_jupyter.checkpoints.git import Git, GitError
+from oh_jupyter.checkpoints.git import Git, GitError, joined
 from oh_jupyter.checkpoints.snapshot import Limits, Snapshot, take
 from oh_jupyter.config import state_home
 from oh_jupyter.errors import CheckpointError
@@ -102,6 +102,13 @@ class Repository:
 def protect(git: Git, name: str, snapshot: Snapshot) -> None:
     """Protect a tree from git's garbage collection."""
     git("update-ref", f"refs/checkpoints/{name}", snapshot.tree)
+
+
+def protect_contents(git: Git, ids: Iterable[str]) -> None:
+    """Protect contents from git's garbage collection, in place of those protected before."""
+    lines = [f"100644 blob {id}\t{id}" for id in sorted(ids)]
+    tree = git("mktree", "--missing", "-z", data=joined(lines)).decode().strip()
+    git("update-ref", "refs/checkpoints/contents", tree)
 
 
 def default_directory(workspace: Path) -> Path:

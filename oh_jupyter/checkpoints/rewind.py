@@ -1,8 +1,8 @@
 """The plan of a rewind: three versions of each path reconciled, so that others lose nothing.
 
-The versions are the path when a turn began, when it ended, and now. Only a path that is exactly as
-the turn left it (type, permission bits, contents) is the turn's, and is restored. Everything else
-on disk belongs to others: it stays, and is listed as kept with the reason.
+The versions are the path before an agent's change, after it, and now. Only a path that is exactly
+as the agent left it (type, permission bits, contents) is the agent's, and is restored. Everything
+else on disk belongs to others: it stays, and is listed as kept with the reason.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal, NamedTuple
 
 from oh_jupyter.checkpoints.disk import UNKNOWN, State, below, is_now, look
 from oh_jupyter.checkpoints.git import Git, read_blobs
-from oh_jupyter.checkpoints.snapshot import Change, Snapshot, changes, load, states
+from oh_jupyter.checkpoints.snapshot import Snapshot, changes, load, states
+from oh_jupyter.checkpoints.steps import Write
 from oh_jupyter.checkpoints.variables.change import VariableChange
 
 Kind = Literal["create", "restore", "merge", "delete", "permissions"]
@@ -80,6 +81,17 @@ class RewindPlan:
             results[path] = State("folder", self.directory_modes.get(path, 0o755))
         return results
 
+    def writes(self, turn: int, folder_modes: Mapping[str, int]) -> list[Write]:
+        """Return the changes as a rewind's writes, given the modes of directories to remove."""
+        old: dict[str, State | None] = {
+            path: State("folder", folder_modes.get(path, 0o755)) for path in self.remove_directories
+        }
+        old |= {each.path: each.before for each in self.changes if each.path not in old}
+        return [
+            Write(path, old.get(path), new, "rewind", turn=turn)
+            for path, new in self.results().items()
+        ]
+
     def __repr__(self) -> str:
         """One line for each path and each variable."""
         lines = [f"{change.kind:12}{change.path}" for change in self.changes]
@@ -96,36 +108,38 @@ CHANGED_BY_OTHERS_MEANWHILE = "changed by others during the turn"
 NOT_IN_CHECKPOINT = "is not kept by checkpoints: "
 NOT_AT_BEGIN = "was not in the checkpoint when the turn began: "
 HOLDS_OTHERS = "holds what is not the turn's"
-UNSURE = "changed since by an unknown author; its turn has no known end"
 
 
-class Turn(NamedTuple):
-    """A unit of undo: the files before and after, and the paths that others changed meanwhile."""
+class Undo(NamedTuple):
+    """A change to undo, of one write or of several of the same kind in a row.
 
-    begin: Snapshot
-    end: Snapshot
-    others: frozenset[str] = frozenset()
-    is_certain: bool = True
+    Attributes:
+        path: Relative to the workspace.
+        old: Its state before.
+        new: Its state after.
+        reason: Why the old contents are not stored, "" if they are.
+        is_rewind: Whether a rewind made it.
+    """
+
+    path: str
+    old: State | None
+    new: State | None
+    reason: str = ""
     is_rewind: bool = False
 
 
-def turn_changes(git: Git, turn: Turn) -> dict[str, Change]:
-    """Return the states before and after a turn of the paths that it changed.
-
-    A file that existed without being stored is unknown, not absent. Everything is known of a
-    rewind.
-    """
-    before, after = load(git, turn.begin), load(git, turn.end)
-    result: dict[str, Change] = {}
-    for path, (old, new) in changes(git, turn.begin, turn.end).items():
-        if path in turn.others:
-            continue
-        if old is None and not turn.is_rewind and before.covering(path):
-            old = UNKNOWN
-        if new is None and not turn.is_rewind and after.covering(path):
-            new = UNKNOWN
-        result[path] = old, new
-    return result
+def joined_writes(writes: Iterable[Write]) -> list[Undo]:
+    """Join the writes of each path between which nobody else changed it, in the order of time."""
+    chains: dict[str, list[Undo]] = {}
+    for write in writes:
+        chain = chains.setdefault(write.path, [])
+        is_rewind = write.author == "rewind"
+        last = chain[-1] if chain else None
+        if last is not None and last.new == write.old and last.is_rewind == is_rewind:
+            chain[-1] = last._replace(new=write.new)
+        else:
+            chain.append(Undo(write.path, write.old, write.new, write.reason, is_rewind))
+    return [undo for chain in chains.values() for undo in chain if undo.old != undo.new]
 
 
 @dataclass
@@ -170,10 +184,9 @@ class _Planner:
         reason = self.outside.outside.get(covering, "made since the files were read")
         self.keep(path, NOT_IN_CHECKPOINT + reason)
 
-    def undo(
-        self, path: str, old: State | None, new: State | None, *, is_rewind: bool = False
-    ) -> None:
-        """Want the state before a turn, if the path is as the turn left it."""
+    def undo(self, undo: Undo) -> None:
+        """Want the state before a change, if the path is as the change left it."""
+        path, old, new, _, is_rewind = undo
         current = self.wanted[path] if path in self.wanted else self.here(path)
         if is_rewind and current is None and _is_replacement(old, new):
             current = new  # a rewind was killed between the removal and the creation
@@ -311,31 +324,30 @@ class _Planner:
         return RewindPlan(path_changes, in_order, make, remove[::-1], [], modes)
 
 
-def plan_turns(
-    git: Git, now: Snapshot, turns: Sequence[Turn], only: str | None = None
+def plan_undo(
+    git: Git, now: Snapshot, target: Snapshot, writes: Sequence[Write], only: str | None = None
 ) -> tuple[RewindPlan, list[str]]:
-    """Plan to undo the changes of some turns, from the last to the first; others' stay.
+    """Plan to undo agents' writes since a moment, from the last to the first; others' stay.
+
+    Writes of which it cannot be decided who made them stay, unless their path is the only one.
 
     Returns:
         The plan, and the files that must be saved before it can be complete.
     """
     planner = _Planner(git, now, only)
-    if turns:
-        planner.folder_modes = load(git, turns[0].begin).folders
-    for turn in reversed(turns):
-        before = load(git, turn.begin)
-        for path, (old, new) in turn_changes(git, turn).items():
-            covering = before.covering(path) if old == UNKNOWN else ""
-            if not covering:
-                planner.undo(path, old, new, is_rewind=turn.is_rewind)
-            elif planner.final(path) is not None:
-                planner.keep(covering, NOT_AT_BEGIN + before.outside[covering])
-                planner.keep(path, NOT_AT_BEGIN + before.outside[covering])
-    for turn in turns:
-        reason = CHANGED_BY_OTHERS_MEANWHILE if turn.is_certain else UNSURE
-        for path in turn.others - planner.wanted.keys():
-            planner.keep(path, reason)
-    return _with_notes(git, planner.plan(), turns), planner.missing
+    planner.folder_modes = load(git, target).folders
+    authors = {"agent", "rewind"} | ({"unsure"} if only is not None else set())
+    for undo in reversed(joined_writes(each for each in writes if each.author in authors)):
+        if undo.old != UNKNOWN:
+            planner.undo(undo)
+        elif planner.final(undo.path) is not None:
+            planner.keep(undo.path, NOT_AT_BEGIN + undo.reason)
+    for author, reason in (("unsure", ""), ("others", CHANGED_BY_OTHERS_MEANWHILE)):
+        if author not in authors:
+            for undo in joined_writes(each for each in writes if each.author == author):
+                if undo.path not in planner.wanted:
+                    planner.keep(undo.path, reason or undo.reason)
+    return _with_notes(git, planner.plan(), target, now), planner.missing
 
 
 def plan_exact(
@@ -358,26 +370,23 @@ def plan_exact(
     if only is not None:
         planner._restrict()
     unknown = planner.unknown()
-    return _with_notes(git, planner.plan(), [Turn(target, now)]), unknown
+    return _with_notes(git, planner.plan(), target, now), unknown
 
 
-def _with_notes(git: Git, plan: RewindPlan, turns: Sequence[Turn]) -> RewindPlan:
-    """Add notes on what turns changed and checkpoints do not restore."""
-    repositories: set[str] = set()
-    attributes: dict[str, str] = {}
+def _with_notes(git: Git, plan: RewindPlan, target: Snapshot, now: Snapshot) -> RewindPlan:
+    """Add notes on what changed since a moment and checkpoints do not restore."""
+    before, after = load(git, target), load(git, now)
     results = plan.results()
-    for turn in turns:
-        before, after = load(git, turn.begin), load(git, turn.end)
-        repositories |= _changed(before.repositories, after.repositories)
-        for path in _changed(before.special, after.special) - plan.kept.keys():
-            remains = results[path] if path in results else look(git.work_tree, path)
-            if remains is not None:
-                attributes.setdefault(path, before.special.get(path) or after.special[path])
-    if repositories:
+    if repositories := _changed(before.repositories, after.repositories):
         names = ", ".join(sorted(repositories)[:5])
         plan.notes.append(
             f"Commits, branches and the index of git repositories do not come back ({names})."
         )
+    attributes = {}
+    for path in _changed(before.special, after.special) - plan.kept.keys():
+        remains = results[path] if path in results else look(git.work_tree, path)
+        if remains is not None:
+            attributes[path] = before.special.get(path) or after.special[path]
     for path, attribute in sorted(attributes.items())[:5]:
         plan.notes.append(f"{path} does not get its {attribute} back.")
     return plan

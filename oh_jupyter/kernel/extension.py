@@ -203,7 +203,7 @@ class LoadedExtension:
         self._turns = TurnBroadcast(broadcast)
         QuestionNotices(self._kernel, runtime.executor, lambda: self._cells.vscode_cell)
         runtime.executor.confirmations.on_decision(broadcast.send_decision)
-        runtime.executor.turns.on_settled = broadcast.send_settled
+        runtime.executor.turns.on_recorded = broadcast.send_settled
 
         self._unsubscribe = runtime.events.subscribe_to_wires(broadcast.send)
 

@@ -10,8 +10,8 @@ import sys
 from oh_jupyter.process.child import PIPE, Child
 
 if sys.platform == "win32":
-    from oh_jupyter.process.windows import spawn
+    from oh_jupyter.process.windows import guardian_pids, spawn
 else:
-    from oh_jupyter.process.posix import spawn
+    from oh_jupyter.process.posix import guardian_pids, spawn
 
-__all__ = ["PIPE", "Child", "spawn"]
+__all__ = ["PIPE", "Child", "guardian_pids", "spawn"]

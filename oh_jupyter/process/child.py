@@ -27,6 +27,11 @@ class Child(ABC):
     stdout: IO[bytes] | None
     stderr: IO[bytes] | None
 
+    @property
+    def guardian_pid(self) -> int:
+        """Process id above the child and everything that it starts; 0 if there is none."""
+        return 0
+
     @abstractmethod
     def fileno(self) -> int:
         """Return a descriptor that becomes readable when the child's state changes.

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import IO, cast
@@ -43,6 +44,7 @@ class PosixChild(Child):
         self.stdout: IO[bytes] | None = guardian.stdout
         self.stderr: IO[bytes] | None = guardian.stderr
         self._guardian = guardian
+        _children.add(self)
         self._channel = channel
         self._received = b""
         self._at_end = False
@@ -51,6 +53,10 @@ class PosixChild(Child):
         # Held while writing or closing: after a close, the descriptor may be reused.
         self._sending = threading.Lock()
         self._parse(received)
+
+    @property
+    def guardian_pid(self) -> int:  # noqa: D102
+        return self._guardian.pid
 
     def fileno(self) -> int:  # noqa: D102
         return -1 if self._at_end else self._channel.fileno()
@@ -130,6 +136,14 @@ class PosixChild(Child):
                 # The guardian itself was killed, and the child with it.
                 self.returncode = -9
         return True
+
+
+_children: weakref.WeakSet[PosixChild] = weakref.WeakSet()
+
+
+def guardian_pids() -> set[int]:
+    """Return the ids of the guardians of this process' children."""
+    return {child.guardian_pid for child in list(_children)}
 
 
 def spawn(

@@ -87,6 +87,10 @@ sys.exit(not done)
                 )
             )
 
+    def guardian_pids() -> set[int]:
+        """Return nothing: a job, not a process, holds the children together."""
+        return set()
+
     def spawn(
         argv: Sequence[str | os.PathLike[str]],
         *,

@@ -123,6 +123,11 @@ class BoxedShells:
         """The running shells."""
         return [each.shell for each in self._boxes.values()]
 
+    def shell_of(self, action: Action) -> ShellSession | None:
+        """Return the shell of the agent that an Action belongs to, None if it has not started."""
+        boxed = self._boxes.get(_owner(action))
+        return None if boxed is None else boxed.shell
+
     async def applies(self, action: Action, *, is_agents: bool) -> bool:
         """Return whether an Action is a command that runs in a box.
 

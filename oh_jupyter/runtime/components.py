@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from oh_jupyter.background import thread_pool
 from oh_jupyter.config import Settings, check_value
-from oh_jupyter.events import CmdRunAction, Observation
+from oh_jupyter.events import Action, CmdRunAction, Observation
+from oh_jupyter.runtime.agent_steps import kernel_root
 from oh_jupyter.runtime.boxed_shells import BoxedShells
 from oh_jupyter.runtime.confirmation import Confirmations
 from oh_jupyter.runtime.execution import current_execution
@@ -125,6 +126,7 @@ class RuntimeComponents:
             self.in_thread,
             workspace_dir,
             self._agents_shell,
+            self._root_of,
             automatic=settings.checkpoints == "auto",
             pause_seconds=settings.checkpoint_pause,
             own_folders=[*_own_folders(settings), *self.boxes.placeholders()],
@@ -161,6 +163,14 @@ class RuntimeComponents:
         engine = self.boxes.engine
         unboxed = not self.boxes.is_on or (engine is not None and engine.program is None)
         return self._shell if unboxed else self.boxes.last
+
+    def _root_of(self, action: Action) -> int:
+        """Return the process whose descendants do an Action's work, as far as it is known yet."""
+        shell = None
+        if isinstance(action, CmdRunAction):
+            is_boxed = current_execution.get().is_boxed
+            shell = self.boxes.shell_of(action) if is_boxed else self._shell
+        return kernel_root() if shell is None else shell.guardian_pid or kernel_root()
 
     @property
     def has_shell(self) -> bool:

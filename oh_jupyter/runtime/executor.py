@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -27,7 +28,6 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.events.action import progress
 from oh_jupyter.events.fields import check_fields, check_runnable
-from oh_jupyter.moves import note_edit
 from oh_jupyter.policy import check_allowed, check_cells
 from oh_jupyter.runtime.components import RuntimeComponents
 from oh_jupyter.runtime.confinement import confinement_fault
@@ -37,6 +37,7 @@ from oh_jupyter.runtime.progress import ActionProgress, RunningActions
 from oh_jupyter.runtime.resources import memory_usage
 from oh_jupyter.runtime.risk import remote_risks
 from oh_jupyter.runtime.turn_titles import may_change_files
+from oh_jupyter.writes import note_save
 
 logger = logging.getLogger(__name__)
 
@@ -136,7 +137,7 @@ class ActionExecutor(RuntimeComponents):
                     if path:
                         edited = [path, *observation.edited_paths]
                     if path and execution.principal == "user":
-                        self._note_edits(observation.edited_paths)
+                        await self.in_thread(_note_saves, observation.edited_paths)
         except asyncio.CancelledError:
             cancelled = ErrorObservation("The action was cancelled.")
             self._record(cancelled, action, state, never_began=not state.has_begun)
@@ -144,7 +145,7 @@ class ActionExecutor(RuntimeComponents):
         finally:
             del self.running[cast(int, action.id)]
             state.put_out()
-            self.turns.after(action, edited)
+            await self.turns.after(action, edited)
             self.last_action_time = time.time()
         if is_agents:
             self.untrusted_text.note(action, observation)
@@ -157,17 +158,6 @@ class ActionExecutor(RuntimeComponents):
         if not isinstance(action, FileEditAction | FileWriteAction) or not may_change_files(action):
             return ""
         return os.path.join(self.cwd, action.path)
-
-    @staticmethod
-    def _note_edits(paths: Iterable[str]) -> None:
-        """Record a person's edits, so that no agent's turn claims the files, in any kernel."""
-        try:
-            for path in paths:
-                note_edit(path)
-        except OSError as error:
-            logger.warning(
-                "A rewind may count your edit as an agent's; it was not noted: %s", error
-            )
 
     def _check_policy(self, action: Action, *, runs_agents_code: bool) -> None:
         policy = self.settings.policy
@@ -347,6 +337,20 @@ class ActionExecutor(RuntimeComponents):
             "browser": self._browsers is not None,
             "memory": memory_usage(self._shell),
         }
+
+
+def _note_saves(paths: Iterable[str]) -> None:
+    """Record a person's edits, so that no other kernel takes them for its agent's."""
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # removed, or a patch's
+            try:
+                note_save(path)
+            except OSError as error:
+                logger.warning(
+                    "A rewind in another kernel may count your edit of %s as its agent's; it was "
+                    "not recorded: %s",
+                    *(path, error),
+                )
 
 
 def _refused(error: OhJupyterError) -> Callable[[], Awaitable[Observation]]:

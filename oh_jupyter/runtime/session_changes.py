@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from oh_jupyter.editor import ChangedFile, HistoryPosition
 from oh_jupyter.errors import CheckpointError, EditorError
 from oh_jupyter.events import Event, Observation
-from oh_jupyter.moves import Move, moved_to, moves
+from oh_jupyter.writes import PersonsWrite, moved_to, moves
 
 if TYPE_CHECKING:
     from oh_jupyter.editor import FileEditor
@@ -52,7 +52,7 @@ def join_changes(
     editor: FileEditor,
     start: HistoryPosition,
     originals: Mapping[Path, bytes | None],
-    persons_moves: Sequence[Move] = (),
+    persons_moves: Sequence[PersonsWrite] = (),
 ) -> list[ChangedFile]:
     """Join the edits since a position with the changes that checkpoints show, by path.
 
@@ -82,7 +82,7 @@ def join_changes(
 def _join_persons_moves(
     changes: dict[Path, ChangedFile],
     originals: Mapping[Path, bytes | None],
-    persons_moves: Sequence[Move],
+    persons_moves: Sequence[PersonsWrite],
 ) -> None:
     """Join the changes of a file's old and new name into one."""
     gone = {path: change.old for path, change in changes.items() if change.new is None}

@@ -8,16 +8,29 @@ import logging
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import CheckpointError
-from oh_jupyter.events import Action, EventSource, IPythonRunCellAction
+from oh_jupyter.events import (
+    Action,
+    CmdRunAction,
+    EventSource,
+    FileEditAction,
+    IPythonRunCellAction,
+)
 from oh_jupyter.events.actor import agent_name, session_of, turn_owner
-from oh_jupyter.moves import note_edit
-from oh_jupyter.runtime.agent_work import AgentWork
+from oh_jupyter.runtime.agent_steps import AgentSteps, kernel_root
 from oh_jupyter.runtime.rewind import Rewind, Scope, Variables
 from oh_jupyter.runtime.shell_states import ShellStates
 from oh_jupyter.runtime.turn_titles import may_change_files, title_of
@@ -28,17 +41,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SETTLE_SECONDS = 2.0
-"""Quiet time after which a turn's changes are recorded."""
+REPORT_SECONDS = 0.5
+"""How often at most the end of steps is reported to those who show changes."""
 
 SESSION_PAUSE_SECONDS = 600.0
 """Longest pause within a turn of a client whose session is known."""
 
 RETRY_SECONDS = 300.0
 """Pause after a failed checkpoint, such as on a full disk."""
-
-ALIVE_SECONDS = 0.5
-"""Interval at which a turn records that its kernel is alive."""
 
 CLOSE_SECONDS = 3.0
 """How long a closing runtime waits for the end of its last turn."""
@@ -52,14 +62,15 @@ class Turns:
         in_thread: Callable[..., Awaitable[Any]],
         workspace_dir: str,
         find_shell: Callable[[], ShellSession | None],
+        find_root: Callable[[Action], int],
         *,
         automatic: bool,
         pause_seconds: float,
         own_folders: Sequence[str] = (),
     ) -> None:
         self.configure(automatic, pause_seconds)
-        self.on_settled: Callable[[], None] = lambda: None
-        """Called when the changes of a turn so far are recorded."""
+        self.on_recorded: Callable[[], None] = lambda: None
+        """Called when the changes of steps are recorded."""
         self.on_rewound: Callable[[], None] = lambda: None
         """Called after a rewind of all files."""
         self.variables: Variables | None = None
@@ -72,7 +83,10 @@ class Turns:
         self._find_shell = find_shell
         self._shell_states = ShellStates(find_shell, workspace_dir)
         self._checkpoints: Checkpoints | None = None
-        self.work = AgentWork("", SETTLE_SECONDS)
+        self.steps = AgentSteps(in_thread, lambda: self._checkpoints)
+        self._find_root = find_root
+        self._announced_edits: list[str] = []
+        self._variables: set[str] = set()
         self._turn: Checkpoint | None = None
         self._part_of: int | None = None
         self._session = ""
@@ -83,8 +97,7 @@ class Turns:
         self._last_action_time = 0.0
         self._is_closed = False
         self._lock = asyncio.Lock()
-        self._timer: asyncio.TimerHandle | None = None
-        self._alive_timer: asyncio.TimerHandle | None = None
+        self._report_timer: asyncio.TimerHandle | None = None
 
     def configure(self, automatic: bool, pause_seconds: float) -> None:
         """Set whether turns make checkpoints automatically, and which pause ends a turn."""
@@ -99,7 +112,9 @@ class Turns:
         if self._checkpoints is None:
             from oh_jupyter.checkpoints import Checkpoints
 
-            self._checkpoints = Checkpoints(self._workspace_dir, own_folders=self._own_folders)
+            self._checkpoints = Checkpoints(
+                self._workspace_dir, own_folders=self._own_folders, is_watched=True
+            )
         return self._checkpoints
 
     @property
@@ -109,74 +124,109 @@ class Turns:
         return None if turn is None else turn.id
 
     async def before(self, action: Action, principal: EventSource, path: str = "") -> None:
-        """Start a turn if this Action is its first, or end the turn if a person acts.
+        """Begin a step, and a turn if this Action is its first; a person's Action ends a turn.
 
-        A command of the agent that is running continues in a new turn beside a person's edit; a
-        person's command waits for it. ``path`` is the absolute path of the file that the Action
-        edits, "" for none.
+        A turn with a step in progress continues beside a person's Action. ``path`` is the absolute
+        path of the file that the Action edits, "" for none.
         """
         if self._has_given_up() or not may_change_files(action):
             return
-        if not self.is_announced:
+        root = 0 if path else self._find_root(action)
+        async with self._lock:
+            try:
+                await self._end_announced_edits()
+                if principal == "user":
+                    await self._before_persons(action, root)
+                else:
+                    await self._before_agents(action, root)
+            except CheckpointError as error:
+                self._give_up(error)
+
+    async def _before_persons(self, action: Action, root: int) -> None:
+        if not (self.is_announced or self.steps.is_under_way):
+            self._part_of = None
+            await self._end()
+        label = title_of(action)
+        await self.steps.begin(_key(action), label, root=root, is_persons=True)
+
+    async def _before_agents(self, action: Action, root: int) -> None:
+        session = session_of(action.actor)
+        if not await self._continues(session):
+            who, by = agent_name(action.actor) or "agent", turn_owner(action.actor)
+            await self._begin(title_of(action), who, session, by)
+        self._cells += isinstance(action, IPythonRunCellAction)
+        if self._turn is not None:
+            await self.steps.begin(_key(action), title_of(action), turn=self._turn.id, root=root)
+
+    async def after(self, action: Action, edited: Iterable[str] = ()) -> None:
+        """End the step of an Action, the moment that it has returned.
+
+        ``edited`` are the absolute paths of the files that it edited. A command that continues
+        without its Action ends its step later.
+        """
+        shell = self._find_shell() if isinstance(action, CmdRunAction) else None
+        unfinished = shell if shell is not None and shell.running else None
+        root = 0 if shell is None else shell.guardian_pid
+        was_running = await self.steps.end(
+            _key(action), list(edited), root=root, unfinished=unfinished
+        )
+        self._last_action_time = time.monotonic()
+        if was_running:
+            self._report()
+
+    async def begin_work(self, key: Hashable, label: str) -> None:
+        """Begin a step of the current turn without an Action, such as an agent's own tool."""
+        async with self._lock:
+            if self._turn is not None and not self._has_given_up():
+                with contextlib.suppress(CheckpointError):  # reported with the next Action
+                    await self.steps.begin(key, label, turn=self._turn.id, root=kernel_root())
+
+    async def end_work(self, key: Hashable) -> None:
+        """End such a step."""
+        async with self._lock:
+            if await self.steps.end(key):
+                self._report()
+
+    async def announce_edit(self, action: FileEditAction) -> None:
+        """Begin a turn or step for an edit that another program makes for an agent."""
+        if not self._has_given_up():
             async with self._lock:
-                self._cancel_timer()
                 try:
-                    if principal == "user":
-                        turn, work = self._turn, self.work
-                        self._part_of = None
-                        await self._end()
-                        if turn is not None and path and work.is_under_way:
-                            await self._continue(turn)
-                            self.work.continue_from(work)
-                    elif not await self._continues(session_of(action.actor)):
-                        who = agent_name(action.actor) or "agent"
-                        session, by = session_of(action.actor), turn_owner(action.actor)
-                        await self._begin(title_of(action), who, session, by)
+                    await self._end_announced_edits()
+                    await self._before_agents(action, 0)
+                    self._announced_edits.append(action.path)
                 except CheckpointError as error:
                     self._give_up(error)
-        if principal != "user":
-            self._cells += isinstance(action, IPythonRunCellAction)
-            self.work.begin(action.id)
-            if path:
-                self.work.edit(path)
-            self._note_work()
 
-    def after(self, action: Action, edited: Iterable[str] = ()) -> None:
-        """Record the end of an Action; a pause then settles the turn's changes.
-
-        ``edited`` are the absolute paths of the files that it edited.
-        """
-        shell = self._find_shell()
-        is_agents = self.work.end(action.id)
-        if shell is None or not shell.running:
-            self.work.end(shell)
-        elif is_agents:  # the command continues without the Action
-            self.work.begin(shell)
-        if self._turn is None or not may_change_files(action):
-            return
-        if is_agents:
-            self.note_edits(edited)
-        self._note_work()
+    async def note_edits(self) -> None:
+        """Record that the announced edits are done."""
+        async with self._lock:
+            await self._end_announced_edits()
         self._last_action_time = time.monotonic()
-        self._cancel_timer()
-        self._timer = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._settle)
+        self._report()
 
-    def note_edits(self, paths: Iterable[str]) -> None:
-        """Record that the turn's agent has edited files itself."""
-        if self._turn is None:
-            return
-        for path in paths:
-            self.work.edit(path)
-            with contextlib.suppress(OSError):  # only other kernels need it
-                note_edit(path, self._turn.owner)
+    async def _end_announced_edits(self) -> None:
+        for path in self._announced_edits:
+            await self.steps.end(("edit", path), [path])
+        self._announced_edits.clear()
+
+    def _report(self) -> None:
+        """Report the recorded changes, in a moment for all steps until then."""
+        if self._report_timer is None and not self._is_closed:
+            loop = asyncio.get_running_loop()
+            self._report_timer = loop.call_later(REPORT_SECONDS, self._report_now)
+
+    def _report_now(self) -> None:
+        self._report_timer = None
+        self.on_recorded()
 
     def note_variables(self, turn: int, names: Iterable[str]) -> None:
         """Record variables that a cell of a turn has changed; on any thread."""
         if turn == self.current_id:
-            self.work.variables.update(names)
+            self._variables.update(names)
 
     def _facts(self) -> dict[str, Any]:
-        return {"cells": self._cells, "changed_variables": sorted(self.work.variables)}
+        return {"cells": self._cells, "changed_variables": sorted(self._variables)}
 
     async def begin(
         self, label: str, who: str, actor: Mapping[str, Any] | None = None
@@ -185,7 +235,6 @@ class Turns:
         if self._has_given_up():
             return None
         async with self._lock:
-            self._cancel_timer()
             self._part_of = None
             try:
                 await self._begin(label, who, by=turn_owner(actor))
@@ -202,8 +251,13 @@ class Turns:
         if self._turn is None or self._turn.id != self.latest(id):
             return None
         self.is_announced = False
-        self._cancel_timer()
-        return run_in_background(self._note_end())
+        return run_in_background(self._end_announced())
+
+    async def _end_announced(self) -> None:
+        async with self._lock:
+            with contextlib.suppress(CheckpointError):  # reported with the next turn
+                await self._end()
+        self._report()
 
     def latest(self, id: int | None) -> int | None:
         """Return the turn in which a turn continues after a mark or its own undo, or the turn."""
@@ -226,13 +280,11 @@ class Turns:
         if self._has_given_up():
             raise CheckpointError(f"There are no checkpoints now: {self.problem}")
         async with self._lock:
-            self._cancel_timer()
             self._part_of = None
             who, session = agent_name(actor) or "agent", session_of(actor)
             await self._begin(label, who, session, turn_owner(actor))
             assert self._turn is not None
             self._last_action_time = time.monotonic()
-            self._timer = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._settle)
             return self._turn.id
 
     async def mark(self, label: str) -> Checkpoint:
@@ -241,19 +293,18 @@ class Turns:
         A turn ends there, so that a rewind to the mark undoes what its agent does afterwards.
         """
         async with self._lock:
-            turn, work = self._turn, self.work
+            turn = self._turn
             self._part_of = None
-            self._cancel_timer()
-            await self._end()
+            await self._end_announced_edits()
+            await self._end(with_steps=False)
             checkpoint: Checkpoint = await self._in_thread(
                 lambda: self.checkpoints.begin(label, who="user", kind="mark")
             )
             await self._shell_states.save(checkpoint.id)
             if self._is_automatic:
                 self._clear_problem()
-            if turn is not None and (self.is_announced or work.is_under_way):
-                await self._continue(turn, at=checkpoint)
-                self.work.continue_from(work)
+            if turn is not None and (self.is_announced or self.steps.is_under_way):
+                await self._continue(turn)
             return checkpoint
 
     async def checkpoint_id(self, id: int | None) -> int:
@@ -278,10 +329,10 @@ class Turns:
                 "An agent is working. Wait for it, or end it with %oh_agent stop, then rewind."
             )
         async with self._lock:
-            if not self.is_announced:
-                self._cancel_timer()
+            await self._end_announced_edits()
+            if not self.is_announced and not preview:
                 self._part_of = None
-                await self._end()
+                await self._end(with_steps=False)
             await self._in_thread(lambda: self.checkpoints.get(id))
             rewind = Rewind(self.checkpoints, self.variables, self._in_thread, id, scope)
             if preview:
@@ -300,27 +351,27 @@ class Turns:
         if not self.is_announced or self._turn is None:
             yield
             return
-        if self.work.is_under_way:
+        if self.steps.is_under_way:
             raise CheckpointError(
                 "One of your commands or cells is still running, so its changes cannot be undone. "
                 "Wait for it or stop it, then rewind."
             )
         turn = self._turn
-        self._cancel_timer()
         await self._end()
         try:
             yield
         except BaseException:  # it was not undone
-            self._turn = await self._in_thread(lambda: self.checkpoints.resume(turn.id))
-            self._beat()
+            self._turn = await self._in_thread(
+                lambda: self.checkpoints.resume(turn.id, in_steps=True)
+            )
             raise
         await self._continue(turn)
 
-    async def _continue(self, turn: Checkpoint, at: Checkpoint | None = None) -> None:
-        """Start another turn in which an ended one continues, now or at a checkpoint."""
+    async def _continue(self, turn: Checkpoint, part_of: int | None = None) -> None:
+        """Start another turn in which an ended one continues, as a part of one if it is named."""
         by = turn.extra.get("by", "")
         try:
-            await self._begin(turn.label, turn.who, self._session, by, at=at)
+            await self._begin(turn.label, turn.who, self._session, by, part_of)
             if self._turn is not None:
                 self._continued[turn.id] = self._turn.id
         except CheckpointError as error:
@@ -339,7 +390,6 @@ class Turns:
 
     async def own(self, actor: Mapping[str, Any] | None) -> list[Checkpoint]:
         """Return the turns of an agent's session that no rewind has undone, oldest first."""
-        await self._note_end()
         owner, standing = turn_owner(actor), await self.standing()
         return [
             entry
@@ -352,69 +402,70 @@ class Turns:
         from oh_jupyter.checkpoints.journal import merged_turns
 
         await self.settle()
-        return merged_turns(await self._in_thread(self.checkpoints.entries))
+        entries: list[Checkpoint] = await self._in_thread(self.checkpoints.entries)
+        is_open = self.is_announced or self.steps.is_under_way
+        return merged_turns(
+            replace(entry, is_open=is_open, extra={**entry.extra, **self._facts()})
+            if entry.id == self.current_id
+            else entry
+            for entry in entries
+        )
 
     async def close(self) -> None:
         """End the last turn, so that later changes count as others'."""
-        self._cancel_timer()
+        if self._report_timer is not None:
+            self._report_timer.cancel()
         self._is_closed = True
         async with self._lock:
             try:
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await self._end()
             except (CheckpointError, TimeoutError) as error:
-                # The next kernel ends it by its last note.
+                # The next kernel ends it by what its process recorded.
                 logger.warning("The last turn of an agent was not ended: %s", error)
-        self._stop_beating()
+        self.steps.close()
         if self._checkpoints is not None:
             self._checkpoints.close()
 
     async def _begin(
-        self, label: str, who: str, session: str = "", by: str = "", at: Checkpoint | None = None
+        self,
+        label: str,
+        who: str,
+        session: str = "",
+        by: str = "",
+        part_of: int | None = None,
     ) -> None:
         extra: dict[str, Any] = {"by": by} if by else {}
-        if session and self._is_recent(session) and self._part_of is not None:
-            extra["part_of"] = self._part_of
-        await self._end()
+        if part_of is None and session and self._is_recent(session):
+            part_of = self._part_of
+        if part_of is not None:
+            extra["part_of"] = part_of
+        await self._end(with_steps=False)
+        checkpoints, notebook = self.checkpoints, self.notebook_file()
         turn: Checkpoint = await self._in_thread(
-            lambda: self.checkpoints.begin(label, who=who, extra=extra, at=at)
+            lambda: checkpoints.begin(label, who=who, extra=extra, in_steps=True)
         )
         await self._shell_states.save(turn.id)
-        self.work = AgentWork(self.notebook_file(), SETTLE_SECONDS, turn)
-        self._turn, self._session, self._cells = turn, session, 0
+        await self._in_thread(lambda: checkpoints.set_notebook(notebook))
+        self._turn, self._session, self._cells, self._variables = turn, session, 0, set()
         self._part_of = extra.get("part_of", turn.id)
         self._clear_problem()
-        self._beat()
 
     def _clear_problem(self) -> None:
         self.problem, self._retry_time = "", 0.0
 
-    def _note_work(self) -> None:
-        if self._turn is not None:
-            with contextlib.suppress(OSError):
-                self.checkpoints.note(self.work.recorded(self._turn.id))
-
-    def _beat(self) -> None:
-        """Record periodically that the kernel is alive."""
-        self._stop_beating()
-        self._note_work()
-        self._alive_timer = asyncio.get_running_loop().call_later(ALIVE_SECONDS, self._beat)
-
-    def _stop_beating(self) -> None:
-        if self._alive_timer is not None:
-            self._alive_timer.cancel()
-            self._alive_timer = None
-
-    async def _end(self) -> None:
-        if self._turn is not None:
-            turn, self._turn = self._turn, None
-            self._stop_beating()
-            if turn.is_open:  # otherwise later changes are not the agent's
-                is_of_turn = self.work.is_of_turn
-                facts = self._facts()
-                await self._now_or_in_thread(
-                    lambda: self.checkpoints.end(turn.id, is_of_turn, extra=facts)
-                )
+    async def _end(self, *, with_steps: bool = True) -> None:
+        """End the current turn; without its steps, these continue beside what follows."""
+        if self._turn is None:
+            return
+        turn, self._turn = self._turn, None
+        facts = self._facts()
+        if with_steps:
+            await self._end_announced_edits()
+            await self.steps.end_all()
+        await self._now_or_in_thread(
+            lambda: self.checkpoints.end(turn.id, extra=facts, with_steps=with_steps)
+        )
 
     async def _now_or_in_thread(self, call: Callable[[], object]) -> None:
         try:
@@ -433,47 +484,17 @@ class Turns:
         return session == self._session and pause_seconds <= self._pause_seconds
 
     async def _continues(self, session: str) -> bool:
-        """Return whether the turn continues: it is recent, and others did nothing since."""
+        """Return whether the turn continues, in a new part after a mark or rewind by others."""
         turn = self._turn
         if turn is None:
             return False
-        if turn.is_open:
-            return True
-        if not self._is_recent(session):
+        is_current = self.is_announced or self.steps.is_under_way or self._is_recent(session)
+        if not is_current:
             self._part_of = None
             return False
-        if not await self._in_thread(lambda: self.checkpoints.is_at_end(turn)):
-            return False
-        self._turn = await self._in_thread(lambda: self.checkpoints.resume(turn.id))
-        self._beat()
+        if await self._in_thread(lambda: self.checkpoints.is_split(turn.id)):
+            await self._continue(turn, turn.extra.get("part_of", turn.id))
         return True
-
-    def _settle(self) -> None:
-        run_in_background(self._note_end())
-
-    async def _note_end(self) -> None:
-        async with self._lock:
-            if self._turn is None or self._is_closed or not self._turn.is_open:
-                return
-            turn, is_of_turn, is_open = self._turn, self.work.is_of_turn, self.is_announced
-            facts = self._facts()
-            try:
-                self._turn = await self._in_thread(
-                    lambda: self.checkpoints.end(turn.id, is_of_turn, is_open=is_open, extra=facts)
-                )
-                if self._turn.id != turn.id:
-                    self._continued[turn.id] = self._turn.id
-                    self._note_work()
-            except CheckpointError as error:
-                self._give_up(error)
-            if not is_open:
-                self._stop_beating()
-        self.on_settled()
-
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def _give_up(self, error: CheckpointError) -> None:
         self._turn = None
@@ -481,8 +502,12 @@ class Turns:
         # A workspace that is too large stays so; a person's mark tries again.
         pause = math.inf if error.is_lasting else RETRY_SECONDS
         self._retry_time = time.monotonic() + pause
-        self._stop_beating()
         logger.warning("Turns of agents get no checkpoints now: %s", error)
 
     def _has_given_up(self) -> bool:
         return bool(self.problem) and time.monotonic() < self._retry_time
+
+
+def _key(action: Action) -> Hashable:
+    """Return the key of an Action's step."""
+    return action.id if action.id is not None else ("edit", getattr(action, "path", ""))

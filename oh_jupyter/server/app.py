@@ -23,12 +23,12 @@ from oh_jupyter.control_messages import REQUEST_MESSAGE
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.logs import set_up_logging
 from oh_jupyter.server.collaboration import SharedDocuments
+from oh_jupyter.server.contents_journal import record_contents
 from oh_jupyter.server.handlers import HANDLERS
 from oh_jupyter.server.handlers.workspace import WORKSPACE_HANDLERS
 from oh_jupyter.server.limits import RateLimit, RequestLimits
 from oh_jupyter.server.mcp.endpoints import Endpoints
 from oh_jupyter.server.mcp.notebooks import ServerNotebooks
-from oh_jupyter.server.moves import follow_moves
 from oh_jupyter.server.router import Router
 from oh_jupyter.server.state import Activity, ServerState, state_of
 from oh_jupyter.server.unsaved import UnsavedDocuments
@@ -163,7 +163,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         ).put_into(self.settings)
         self._restore_logging = set_up_logging(self.log, self._secrets)
         _keep_kernels_busy(server)
-        follow_moves(server)
+        record_contents(server)
 
     def initialize_handlers(self) -> None:
         """Add the endpoints."""

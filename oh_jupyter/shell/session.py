@@ -127,6 +127,11 @@ class ShellSession:
         return None if self._supervisor is None else self._supervisor.shell.pid
 
     @property
+    def guardian_pid(self) -> int:
+        """Process id above the shell and everything that it starts; 0 if it has not started."""
+        return 0 if self._supervisor is None else self._supervisor.shell.child.guardian_pid
+
+    @property
     def running(self) -> bool:
         """True while a command is running, including one reported as unfinished."""
         return self._supervisor is not None and self._supervisor.shell.running

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from oh_jupyter import moves
-from oh_jupyter.checkpoints import Checkpoints, Limits, Work
+from oh_jupyter import writes
+from oh_jupyter.checkpoints import Checkpoints, Limits
 from oh_jupyter.errors import CheckpointError
 from tests.checkpoints.workspace import contents
 
@@ -70,9 +69,9 @@ def test_a_turn_whose_process_died_has_only_what_is_proven(
     (root / "a").write_text("agent\n")
     (root / "made").write_text("agent\n")
     if noted:
-        checkpoints.note(Work(turn.id, [(time.time() - 60, None)]))
+        checkpoints.beat()
     checkpoints.close()
-    record = next((checkpoints.directory / "owners").glob("*.json"), root)
+    record = next((checkpoints.directory / "owners").glob("*.lock"))
     probe = root.parent / "probe"
     probe.touch()
     while probe.stat().st_mtime_ns <= record.stat().st_mtime_ns:
@@ -114,8 +113,7 @@ def test_a_folder_replaced_by_a_file_ends_its_turn(root: Path, checkpoints: Chec
     turn = checkpoints.begin("turn")
     shutil.rmtree(root / "out")
     (root / "out").write_text("x\n")
-    ended = checkpoints.end(turn.id, lambda path, changed: True)
-    assert ended.end is not None
+    ended = checkpoints.end(turn.id)
     assert not ended.is_open
     checkpoints.rewind(turn.id)
     assert contents(root) == before
@@ -152,12 +150,12 @@ def test_what_a_person_moves_in_jupyter_during_a_turn_stays_there(
     (root / "made").write_text("agent\n")
     for source, target in (("a.ipynb", "b.ipynb"), ("data", "set"), ("b.ipynb", "set/c.ipynb")):
         (root / source).rename(root / target)
-        moves.note_move(str(root / source), str(root / target))
+        writes.note_move(str(root / source), str(root / target))
     if saved:
         (root / "set" / "c.ipynb").write_text("the person's, saved\n")
     before = contents(root)
     if not is_open:
-        checkpoints.end(turn.id, lambda path, changed: True)
+        checkpoints.end(turn.id)
 
     plan = checkpoints.rewind(turn.id)
     assert [(change.kind, change.path) for change in plan.changes] == [("delete", "made")]
@@ -167,84 +165,57 @@ def test_what_a_person_moves_in_jupyter_during_a_turn_stays_there(
     assert checkpoints.originals(0) == {root / "made": None}
 
 
-@pytest.mark.parametrize("died", [False, True])
-def test_what_a_person_saves_in_jupyter_while_the_agent_works_stays(
-    root: Path, checkpoints: Checkpoints, died: bool
+@pytest.mark.parametrize("watched", [False, True])
+def test_what_a_person_saves_in_jupyter_during_a_step_stays(
+    root: Path, tmp_path: Path, watched: bool
 ) -> None:
-    names = ("thesis", "both", "edited", "saved then edited")
-    for name in names:
+    """The watch names the process of these writes, but that is the one that does the step."""
+    checkpoints = Checkpoints(root, tmp_path / "kept", is_watched=watched)
+    for name in ("thesis", "gone", "reported", "its"):
         (root / name).write_text("old\n")
-    turn = checkpoints.begin("turn")
-    began = time.time() - 0.1
-    for name in (*names, "new"):
+    turn = checkpoints.begin("turn", in_steps=True)
+    edit = checkpoints.begin_step("edit", turn=turn.id)
+    (root / "reported").write_text("agent\n")
+    checkpoints.end_step(edit, [str(root / "reported")])
+    step = checkpoints.begin_step("work", turn=turn.id, root=os.getpid())
+    for name in ("thesis", "new"):
         (root / name).write_text("the person's\n")
-        moves.note_save(str(root / name))
-    saved = time.time()
-    for name in ("both", "saved then edited"):
-        (root / name).write_text("the person's and the agent's\n")
-    paths = [os.path.realpath(root / name) for name in ("edited", "saved then edited")]
-    edited = {paths[0]: [(began, saved + 60)], paths[1]: [(saved, saved + 60)]}
-    work = Work(turn.id, [(began, None)], edited)
-    if died:
-        checkpoints.note(work)
-        checkpoints.close()
-    else:
-        checkpoints.end(turn.id, work.is_of_turn)
+        writes.note_save(str(root / name))
+    (root / "gone").unlink()
+    writes.note_delete(str(root / "gone"))
+    (root / "its").write_text("agent\n")
+    checkpoints.end_step(step)
+    writes.note_save(str(root / "reported"))
+    checkpoints.end(turn.id)
     before = contents(root)
 
     plan = checkpoints.rewind(turn.id)
-    assert [(change.kind, change.path) for change in plan.changes] == [("restore", "edited")]
-    assert list(plan.kept) == ["both", "new", "saved then edited", "thesis"]
-    assert contents(root) == {**before, "edited": ("file", 0o644, b"old\n")}
+    assert [(change.kind, change.path) for change in plan.changes] == [
+        ("restore", "its"),
+        ("restore", "reported"),
+    ]
+    assert list(plan.kept) == ["gone", "new", "thesis"]
+    old = ("file", 0o644, b"old\n")
+    assert contents(root) == {**before, "reported": old, "its": old}
 
 
-@pytest.mark.parametrize("died", [False, True])
 def test_what_a_person_wrote_stays_though_the_agent_changed_its_mode(
-    root: Path, checkpoints: Checkpoints, died: bool
+    root: Path, checkpoints: Checkpoints
 ) -> None:
-    turn = checkpoints.begin("turn")
+    turn = checkpoints.begin("turn", in_steps=True)
     mine, agents = root / "mine", root / "agents"
     mine.write_text("the person's\n")
-    began = _time_after(mine)
+    step = checkpoints.begin_step("work", turn=turn.id, root=os.getpid())
     agents.write_text("agent\n")
     for path in (mine, agents):
         path.chmod(0o600)
-    work = Work(turn.id, [(began, None)])
-    if died:
-        checkpoints.note(work)
-        checkpoints.close()
-    else:
-        checkpoints.end(turn.id, work.is_of_turn)
+    checkpoints.end_step(step)
     plan = checkpoints.rewind(turn.id)
-    assert [(change.kind, change.path) for change in plan.changes] == [("delete", "agents")]
-    assert mine.read_text() == "the person's\n"
-
-
-@pytest.mark.parametrize("max_bytes", [1, 10**6])
-def test_the_last_whole_note_of_a_dead_process_counts(
-    root: Path, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch, max_bytes: int
-) -> None:
-    monkeypatch.setattr("oh_jupyter.checkpoints.work.MAX_RECORD_BYTES", max_bytes)
-    turn = checkpoints.begin("turn")
-    (root / "agents").write_text("agent\n")
-    for work in (Work(turn.id), Work(turn.id, [(time.time() - 60, None)])):
-        checkpoints.note(work)
-    (record,) = (checkpoints.directory / "owners").glob("*.json")
-    assert (len(record.read_bytes().splitlines()) == 1) is (max_bytes == 1)
-    with record.open("ab") as notes:
-        notes.write(b'\n{"turn": 1, "spans": [')
-    checkpoints.close()
-    plan = checkpoints.rewind(turn.id)
-    assert [(change.kind, change.path) for change in plan.changes] == [("delete", "agents")]
-
-
-def _time_after(path: Path) -> float:
-    """Return a time on the file system's clock after a file's last change."""
-    probe = path.parent.parent / "probe"
-    probe.touch()
-    while probe.stat().st_mtime <= path.stat().st_mtime:
-        os.utime(probe)
-    return probe.stat().st_mtime
+    assert [(change.kind, change.path) for change in plan.changes] == [
+        ("delete", "agents"),
+        ("permissions", "mine"),
+    ]
+    assert (mine.read_text(), mine.stat().st_mode & 0o777) == ("the person's\n", 0o644)
 
 
 def test_the_products_own_state_is_not_the_workspaces(
@@ -341,11 +312,11 @@ def test_a_workspace_that_takes_too_long_is_given_up(
     assert caught.value.is_lasting
 
 
-def test_old_notes_of_edits_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moves, "MAX_BYTES", 2000)
+def test_the_oldest_records_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writes, "MAX_BYTES", 5000)
     paths = [os.path.realpath(tmp_path / str(number)) for number in range(100)]
     for path in paths:
-        moves.note_edit(path)
-    known = [path for path in paths if moves.last_edits(path, 0.0)]
+        writes.note_delete(path)
+    known = [write.path for write in writes.persons_writes(0.0)]
     assert known == paths[-len(known) :]
     assert 5 < len(known) < 50

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
+from oh_jupyter.moves import moves, note_move
 
 from oh_jupyter.checkpoints import Checkpoints
 from oh_jupyter.editor import FileEditor, HistoryPosition
-from oh_jupyter.moves import moves, note_move
 from oh_jupyter.runtime.session_changes import join_changes
 
 

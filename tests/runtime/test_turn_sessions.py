@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from oh_jupyter.moves import CLOCK_SECONDS
 
 from oh_jupyter.checkpoints import Checkpoint
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.events import Action, CmdRunAction, FileWriteAction
-from oh_jupyter.moves import CLOCK_SECONDS
 from oh_jupyter.runtime import Runtime, turns
 from oh_jupyter.testing import wait_until
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,17 +19,9 @@ from oh_jupyter.events import (
     FileWriteAction,
     IPythonRunCellAction,
 )
-from oh_jupyter.moves import CLOCK_SECONDS
 from oh_jupyter.runtime import Runtime, turns
-from oh_jupyter.runtime.agent_work import AgentWork
 from oh_jupyter.runtime.turn_titles import title_of
 from oh_jupyter.testing import wait_until
-
-
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an agent does in these tests is its turn's until somebody says otherwise."""
-    monkeypatch.setattr(turns, "SETTLE_SECONDS", 1e6)
 
 
 @pytest.fixture
@@ -105,27 +96,11 @@ def test_what_a_person_does_ends_a_turn_and_stays(runtime: Runtime, root: Path) 
     assert sorted(path.name for path in root.iterdir()) == ["mine.txt"]
 
 
-def test_a_pause_ends_a_turn(runtime: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "SETTLE_SECONDS", 0.0)
+def test_what_changes_between_steps_is_not_the_agents(runtime: Runtime, root: Path) -> None:
     write(runtime, "a.txt", "agent")
-    checkpoints = runtime.executor.turns.checkpoints
-    wait_until(lambda: checkpoints.entries()[0].end is not None, what="the end of the turn")
-    monkeypatch.setattr(turns, "SETTLE_SECONDS", 1e6)
-    write(runtime, "b.txt", "agent")
-    write(runtime, "c.txt", "agent")
-    assert len(labels(runtime)) == 1, "nobody else changed a file"
-    rewind(runtime, 1)
-    assert list(root.iterdir()) == []
-
-
-def test_what_changed_in_a_pause_is_not_the_agents(
-    runtime: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(runtime, "a.txt", "agent")
-    runtime.submit(runtime.executor.turns._note_end()).result(60)
     (root / "mine.txt").write_text("typed in an editor")
     write(runtime, "b.txt", "agent")
-    assert len(labels(runtime)) == 2
+    assert len(labels(runtime)) == 1
     rewind(runtime, 1)
     assert sorted(path.name for path in root.iterdir()) == ["mine.txt"]
 
@@ -134,7 +109,6 @@ def test_a_long_pause_begins_a_new_turn(root: Path) -> None:
     runtime = make(root, checkpoint_pause=0.0)
     try:
         write(runtime, "a.txt", "1")
-        runtime.submit(runtime.executor.turns._note_end()).result(60)
         write(runtime, "a.txt", "2")
         assert len(labels(runtime)) == 2
     finally:
@@ -152,20 +126,18 @@ def test_a_clients_job_is_one_turn_whatever_happens_in_its_pauses(root: Path) ->
     try:
         checkpoints = runtime.executor.turns.checkpoints
         runtime.submit_action(by_session(CmdRunAction("echo 1 > a.txt"), "s1")).result(60)
-        runtime.submit(runtime.executor.turns._note_end()).result(60)
         (root / "mine.txt").write_text("typed in an editor")
         runtime.submit_action(by_session(IPythonRunCellAction("1 + 1"), "s1")).result(60)
         runtime.submit_action(by_session(CmdRunAction("echo 2 > b.txt"), "s1")).result(60)
-        runtime.submit(runtime.executor.turns._note_end()).result(60)
-        assert len(checkpoints.entries()) == 2, "the person's file is before the second part"
+        assert len(checkpoints.entries()) == 1
         (turn,) = runtime.submit(runtime.executor.turns.entries()).result(60)
         assert (turn.id, turn.label) == (1, "echo 1 > a.txt")
         assert turn.extra["files"] == ["a.txt", "b.txt"]
         assert turn.extra["cells"] == 1
         runtime.submit_action(by_session(CmdRunAction("echo 3 > c.txt"), "s2")).result(60)
         entries = runtime.submit(runtime.executor.turns.entries()).result(60)
-        assert [entry.id for entry in entries] == [1, 3]
-        rewind(runtime, 3)
+        assert [entry.id for entry in entries] == [1, 2]
+        rewind(runtime, 2)
         assert checkpoints.last_turn().id == 1
         rewind(runtime, 1)
         assert [path.name for path in root.iterdir()] == ["mine.txt"]
@@ -212,11 +184,8 @@ def mark(runtime: Runtime) -> int:
     return id
 
 
-@pytest.mark.parametrize("is_settled", [False, True])
-def test_a_rewind_to_a_mark_within_a_turn(runtime: Runtime, root: Path, is_settled: bool) -> None:
+def test_a_rewind_to_a_mark_within_a_turn(runtime: Runtime, root: Path) -> None:
     write(runtime, "a.txt", "1")
-    if is_settled:
-        runtime.submit(runtime.executor.turns._note_end()).result(60)
     id = mark(runtime)
     write(runtime, "a.txt", "2")
     write(runtime, "b.txt", "agent")
@@ -228,13 +197,8 @@ def test_a_rewind_to_a_mark_within_a_turn(runtime: Runtime, root: Path, is_settl
     assert list(root.iterdir()) == []
 
 
-@pytest.mark.parametrize("is_settled", [False, True])
-def test_a_mark_of_another_process_ends_a_turn(
-    runtime: Runtime, root: Path, is_settled: bool
-) -> None:
+def test_a_mark_of_another_process_ends_a_turn(runtime: Runtime, root: Path) -> None:
     write(runtime, "a.txt", "1")
-    if is_settled:
-        runtime.submit(runtime.executor.turns._note_end()).result(60)
     checkpoints = Checkpoints(root, runtime.executor.turns.checkpoints.directory)
     id = checkpoints.begin("here", who="user", kind="mark").id
     write(runtime, "a.txt", "2")
@@ -249,12 +213,11 @@ def test_a_rewind_of_another_process_while_an_agent_works(runtime: Runtime, root
     persons = make(root)
     assert str(rewind(persons, turn)) == "restore     a.txt"
     write(runtime, "b.txt", "2")
-    runtime.submit(runtime.executor.turns._note_end()).result(60)
     mark(persons)
     write(runtime, "b.txt", "3")
     end(runtime, turn)
     entries = runtime.executor.turns.checkpoints.entries
-    wait_until(lambda: entries()[-1].end is not None, what="the end of the turn")
+    wait_until(lambda: not entries()[-1].is_open, what="the end of the turn")
     parts = [(each.kind, each.extra.get("part_of")) for each in entries()]
     kinds = ["turn", "rewind", "turn", "mark", "turn"]
     assert parts == list(zip(kinds, (None, None, turn, None, turn), strict=True))
@@ -292,12 +255,13 @@ def test_a_person_edits_while_a_command_of_an_agent_runs(runtime: Runtime, root:
     write(runtime, "mine.txt", "person", "user")
     (root / "wait").write_text("go\n")
     running.result(60)
-    assert [kind for kind, _ in labels(runtime)] == ["turn", "turn"]
-    plan = rewind(runtime, 2)
-    assert [(each.kind, each.path) for each in plan.changes] == [("delete", "its.txt")]
+    assert [kind for kind, _ in labels(runtime)] == ["turn"]
+    plan = rewind(runtime, 1)
+    assert [(each.kind, each.path) for each in plan.changes] == [
+        ("delete", "begun"),
+        ("delete", "its.txt"),
+    ]
     assert list(plan.kept) == ["mine.txt"]
-    rewind(runtime, 1)
-    assert not (root / "begun").exists()
     assert (root / "mine.txt").exists()
 
 
@@ -325,22 +289,19 @@ def test_an_announced_turn_is_one_turn(runtime: Runtime, root: Path) -> None:
     end(runtime, id)
     rewind(runtime, 1)
     entry = executor.turns.checkpoints.entries()[0]
-    assert (entry.label, entry.who, entry.end is not None) == ("fix it", "claude", True)
+    assert (entry.label, entry.who, entry.is_open) == ("fix it", "claude", False)
     assert list(root.iterdir()) == []
 
 
 def test_what_others_do_while_an_agent_thinks_is_theirs(
     runtime: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "SETTLE_SECONDS", 0.0)
     monkeypatch.setenv("JPY_SESSION_NAME", str(root / "book.ipynb"))
     for name in ("book.ipynb", "notes.txt", "both.txt"):
         (root / name).write_text("before")
     id = runtime.submit(runtime.executor.turns.begin("fix it", "claude")).result(60)
     for name in ("notes.txt", "mine.txt", "both.txt"):
         (root / name).write_text("typed in an editor")
-    changed = (root / "both.txt").stat().st_ctime
-    wait_until(lambda: time.time() - changed > 2 * CLOCK_SECONDS)
     runtime.submit_action(CmdRunAction("echo x > its.txt; echo saved > book.ipynb")).result(60)
     write(runtime, "both.txt", "agent")
     end(runtime, id)
@@ -383,11 +344,11 @@ def test_what_a_person_edits_while_an_agent_works_stays(
     plan = rewind(runtime, 1)
     others = "(changed by others during the turn)"
     assert str(plan) == (
-        "restore     its.txt\ndelete      made.txt\n"
+        "restore     its.txt\ndelete      made.txt\nrestore     written.txt\n"
         f"keep        created.txt  {others}\n"
-        f"keep        patched.txt  {others}\n"
-        f"keep        written.txt  {others}"
+        f"keep        patched.txt  {others}"
     )
+    assert (root / "written.txt").read_text() == "person\n"
     persons.close()
 
 
@@ -400,11 +361,9 @@ def test_what_an_agent_edits_while_a_command_of_another_runs_is_its_own(
     write(other, "second.txt", "2")
     write(runtime, "both.txt", "1")
     write(runtime, "later.txt", "1")
-    for each in (runtime, other):
-        each.submit(each.executor.turns._note_end()).result(60)
     entries = runtime.executor.turns.checkpoints.entries()
     files = [each.extra["files"] for each in entries]
-    assert files == [["both.txt", "first.txt", "later.txt"], ["second.txt"]]
+    assert files == [["both.txt", "first.txt", "later.txt"], ["both.txt", "second.txt"]]
     rewind(runtime, 2)
     assert sorted(path.name for path in root.iterdir()) == ["both.txt", "first.txt", "later.txt"]
     other.close()
@@ -434,7 +393,6 @@ def test_a_notebook_that_an_agent_edits_comes_back(
 def test_what_a_command_does_that_goes_on_without_its_action(
     runtime: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "SETTLE_SECONDS", 0.0)
     os.mkfifo(root / "gate")
     id = runtime.submit(runtime.executor.turns.begin("fix it", "claude")).result(60)
     action = CmdRunAction("read line < gate; echo $line > its.txt", blocking=True)
@@ -504,23 +462,3 @@ def test_they_can_be_switched_off(root: Path) -> None:
         runtime.close()
     with pytest.raises(ConfigError, match="must be one of auto, off, not 'on'"):
         make(root, checkpoints="on")
-
-
-def test_work_without_pauses_is_one_span(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 1000.0
-    monkeypatch.setattr("oh_jupyter.runtime.agent_work.time.time", lambda: now)
-    work = AgentWork("", settle_seconds=2.0)
-    work.begin("long")
-    for pause in (1, 1, 1, 10, 1):
-        work.begin("short")
-        now += 0.5
-        assert work.end("short")
-        work.edit("/edited")
-        now += pause
-    recorded, first = work.recorded(1), (1000 - CLOCK_SECONDS, 1007.0)
-    second = (1015 - CLOCK_SECONDS, 1017.5)
-    assert recorded.spans == [first, second, (1000 - CLOCK_SECONDS, None)]
-    edited = [(1000.5 - CLOCK_SECONDS, 1007.0), (1015.5 - CLOCK_SECONDS, 1017.5)]
-    assert recorded.edited == {os.path.realpath("/edited"): edited}
-    assert work.end("long")
-    assert work.recorded(1).spans == [first, (1000 - CLOCK_SECONDS, 1018.5)]

@@ -232,7 +232,7 @@ def _checkpoint_fields(entry: Checkpoint) -> dict[str, Any]:
     names = ("id", "time", "kind", "label", "who")
     return {
         **{name: getattr(entry, name) for name in names},
-        "ended": not entry.is_open and entry.end is not None,
+        "ended": not entry.is_open and entry.kind != "mark",
         "files": entry.extra.get("files", []),
         "cells": entry.extra.get("cells", 0),
         "variables": entry.extra.get("changed_variables", []),

@@ -139,9 +139,7 @@ async def _announce_edit(request: Request) -> Reply:
     """Begin a turn for an edit that the server is about to make for an agent."""
     edit = FileEditAction(_local_path(request.json()["path"]), "notebook_edit")
     edit.actor = request.fields.get("actor")
-    turns = request.runtime.executor.turns
-    await turns.before(edit, "agent", edit.path)
-    turns.after(edit, [edit.path])
+    await request.runtime.executor.turns.announce_edit(edit)
     return Reply()
 
 
@@ -167,9 +165,7 @@ async def _record_edit(request: Request) -> Reply:
     observation.cause = action.id
     events.add_event(observation, source)
     if source == "agent":
-        turns = request.runtime.executor.turns
-        turns.note_edits([path])
-        turns.after(action)
+        await request.runtime.executor.turns.note_edits()
     else:
         request.runtime.executor.undo_notes.add(observation.content, str(edit["diff"]))
     return Reply(_notes(request))

@@ -1,0 +1,58 @@
+"""Lock of a process on its turns, which the system releases however the process dies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+import weakref
+from pathlib import Path
+
+from oh_jupyter.locks import file_lock
+
+
+class Owner:
+    """The lock of a process; its modification time shows when the process was last alive."""
+
+    def __init__(self, directory: Path) -> None:
+        """Take a new lock, which is released with this object at the latest."""
+        self.token = uuid.uuid4().hex
+        self._path = _lock(directory, self.token)
+        stack = contextlib.ExitStack()
+        stack.enter_context(file_lock(self._path, 0))
+        self.close = weakref.finalize(self, stack.close)
+
+    def beat(self) -> None:
+        """Record that the process is alive."""
+        with contextlib.suppress(OSError):  # then less is proven if it dies
+            os.utime(self._path)
+
+
+def is_alive(directory: Path, token: str) -> bool:
+    """Return whether the process of an owner still runs."""
+    lock = _lock(directory, token)
+    if not token or not lock.exists():
+        return False
+    try:
+        with file_lock(lock, 0):
+            return False
+    except TimeoutError:
+        return True
+
+
+def last_alive(directory: Path, token: str) -> float:
+    """Return when an owner was last known to be alive, 0 if that is not known."""
+    try:
+        return _lock(directory, token).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def forget(directory: Path, token: str) -> None:
+    """Remove the lock of a dead owner."""
+    if token:
+        _lock(directory, token).unlink(missing_ok=True)
+
+
+def _lock(directory: Path, token: str) -> Path:
+    return directory / "owners" / f"{token}.lock"

@@ -1,0 +1,109 @@
+"""Processes that change files, and those that an agent's step has started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+Lineage = frozenset[int]
+"""The ids of a process and its ancestors; empty if it had ended before that was read."""
+
+Writers = Mapping[int, Lineage]
+"""The processes that changed a path, by id; empty if they are not known."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A process that lives on after the step that started it.
+
+    Attributes:
+        pid: Its id.
+        started: When it started, in clock ticks, to notice that the id was reused.
+        step: Number of the step.
+        turn: Number of the turn.
+        label: Name of the step.
+    """
+
+    pid: int
+    started: str
+    step: int
+    turn: int
+    label: str
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process still runs."""
+        return _start_time(self.pid) == self.started
+
+
+def lineage(pid: int) -> Lineage:
+    """Return a process and its ancestors, or nothing if it has ended."""
+    pids: list[int] = []
+    while pid > 1 and pid not in pids:
+        fields = _status(pid)
+        if not fields:
+            break
+        pids.append(pid)
+        pid = int(fields[1])
+    return frozenset(pids)
+
+
+def parent(pid: int) -> int:
+    """Return the parent of a process, 0 if it has ended."""
+    fields = _status(pid)
+    return int(fields[1]) if fields else 0
+
+
+def descendants(pid: int, without: Iterable[int] = ()) -> set[int]:
+    """Return the descendants of a process, except some and what is below them."""
+    pending, found, skipped = [pid], set[int](), set(without)
+    while pending:
+        for child in _children(pending.pop()) - skipped - found:
+            found.add(child)
+            pending.append(child)
+    return found
+
+
+def jobs(pids: Iterable[int], step: int, turn: int, label: str) -> list[Job]:
+    """Return the processes of a step that still run."""
+    started = ((pid, _start_time(pid)) for pid in sorted(pids))
+    return [Job(pid, time, step, turn, label) for pid, time in started if time]
+
+
+def opened_for_writing(pid: int) -> set[str]:
+    """Return the real paths that a process has open for writing, as far as they may be read."""
+    paths = set()
+    folder = f"/proc/{pid}/fd"
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            with contextlib.suppress(OSError, ValueError):
+                # The bits of a link's permissions are those of the descriptor.
+                if os.lstat(f"{folder}/{name}").st_mode & 0o200:
+                    paths.add(os.readlink(f"{folder}/{name}"))
+    return paths
+
+
+def _children(pid: int) -> set[int]:
+    pids: set[int] = set()
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
+                pids.update(map(int, file.read().split()))
+    return pids
+
+
+def _start_time(pid: int) -> str:
+    fields = _status(pid)
+    return fields[19] if fields and fields[0] != "Z" else ""
+
+
+def _status(pid: int) -> list[str]:
+    """Return the fields of a process' status, from its state on; none if it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            # The name in parentheses may contain spaces and parentheses.
+            return file.read().rpartition(") ")[2].split()
+    except OSError:
+        return []

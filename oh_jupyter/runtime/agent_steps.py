@@ -1,0 +1,179 @@
+"""Steps of agents and persons around the changes of a workspace, driven by the runtime's loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Awaitable, Callable, Collection, Hashable
+from typing import TYPE_CHECKING, Any
+
+from oh_jupyter.background import run_in_background
+from oh_jupyter.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from oh_jupyter.checkpoints import Checkpoints
+    from oh_jupyter.shell import ShellSession
+
+logger = logging.getLogger(__name__)
+
+ALIVE_SECONDS = 0.5
+"""Interval at which a process with a step in progress records that it is alive."""
+
+
+class AgentSteps:
+    """The steps in progress, and the late work of processes that ended steps have started."""
+
+    def __init__(
+        self,
+        in_thread: Callable[..., Awaitable[Any]],
+        find_checkpoints: Callable[[], Checkpoints | None],
+    ) -> None:
+        """Begin no step yet.
+
+        Args:
+            in_thread: Calls a function in a thread.
+            find_checkpoints: Returns the checkpoints of the workspace; None before their first use.
+        """
+        self._in_thread = in_thread
+        self._find_checkpoints = find_checkpoints
+        self._steps: dict[Hashable, int] = {}
+        self._persons: set[Hashable] = set()
+        self._unfinished: dict[Hashable, ShellSession] = {}
+        self._events_fd: int | None = None
+        self._is_looking = False
+        self._alive_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a step of an agent has not ended."""
+        return bool(self._steps.keys() - self._persons)
+
+    async def begin(
+        self, key: Hashable, label: str, *, turn: int = 0, root: int = 0, is_persons: bool = False
+    ) -> None:
+        """Begin a step; raise CheckpointError if the workspace cannot be read."""
+        checkpoints = self._find_checkpoints()
+        if checkpoints is None or key in self._steps:
+            return
+        await self._end_finished_commands()
+        if is_persons:
+            self._persons.add(key)
+        self._steps[key] = await self._in_thread(
+            checkpoints.begin_step, label, turn=turn, root=root, is_persons=is_persons
+        )
+        self._follow_events()
+        self._beat()
+
+    async def end(
+        self,
+        key: Hashable,
+        paths: Collection[str] = (),
+        *,
+        root: int = 0,
+        unfinished: ShellSession | None = None,
+    ) -> bool:
+        """End a step, if it is in progress; return whether it was.
+
+        Args:
+            key: The key that ``begin`` got.
+            paths: Absolute paths that it reports to have changed.
+            root: The process whose descendants did the work.
+            unfinished: The shell in which its command still runs, so that it ends later.
+        """
+        checkpoints = self._find_checkpoints()
+        if checkpoints is None or key not in self._steps:
+            return False
+        if unfinished is not None:
+            self._unfinished[key] = unfinished
+            return True
+        step = self._steps.pop(key)
+        self._persons.discard(key)
+        try:
+            await self._in_thread(checkpoints.end_step, step, paths, root=root)
+        except RuntimeError:  # at interpreter exit, pools accept no work
+            checkpoints.end_step(step, paths, root=root)
+        except CheckpointError as error:
+            logger.warning("The changes of a step were not recorded: %s", error)
+        self._follow_events()
+        self._stop_beating()
+        return True
+
+    async def end_all(self) -> None:
+        """End all steps."""
+        self._unfinished.clear()
+        for key in list(self._steps):
+            await self.end(key)
+
+    def close(self) -> None:
+        """Follow no more events."""
+        self._stop_beating(at_once=True)
+        self._ignore_events()
+
+    async def _end_finished_commands(self) -> None:
+        """End the steps of commands that have ended without their Actions."""
+        for key, shell in list(self._unfinished.items()):
+            if not shell.running:
+                del self._unfinished[key]
+                await self.end(key, root=shell.guardian_pid)
+
+    def _follow_events(self) -> None:
+        """Call back when files change."""
+        checkpoints = self._find_checkpoints()
+        fd = None if checkpoints is None else checkpoints.events_fd
+        if fd != self._events_fd:
+            self._ignore_events()
+        if fd is not None and self._events_fd is None:
+            asyncio.get_running_loop().add_reader(fd, self._on_events)
+            self._events_fd = fd
+
+    def _ignore_events(self) -> None:
+        if self._events_fd is not None:
+            with contextlib.suppress(OSError, ValueError):  # a new watch has replaced it
+                asyncio.get_running_loop().remove_reader(self._events_fd)
+            self._events_fd = None
+
+    def _on_events(self) -> None:
+        checkpoints = self._find_checkpoints()
+        changed = None if checkpoints is None else checkpoints.collect()
+        if checkpoints is None or changed is None:  # another thread is reading them
+            self._ignore_events()
+            run_in_background(self._look())
+        elif checkpoints.needs_look(changed) or any(
+            not shell.running for shell in self._unfinished.values()
+        ):
+            run_in_background(self._look())
+
+    async def _look(self) -> None:
+        """Record what has changed until now."""
+        checkpoints = self._find_checkpoints()
+        if checkpoints is None or self._is_looking:
+            return
+        self._is_looking = True
+        try:
+            await self._end_finished_commands()
+            await self._in_thread(checkpoints.look)
+        except CheckpointError as error:
+            logger.warning("Changes beside an agent were not recorded: %s", error)
+        finally:
+            self._is_looking = False
+            self._follow_events()
+
+    def _beat(self) -> None:
+        """Record periodically that this process is alive, while a step is in progress."""
+        self._stop_beating(at_once=True)
+        checkpoints = self._find_checkpoints()
+        if checkpoints is not None and self._steps:
+            checkpoints.beat()
+            self._alive_timer = asyncio.get_running_loop().call_later(ALIVE_SECONDS, self._beat)
+
+    def _stop_beating(self, *, at_once: bool = False) -> None:
+        if self._alive_timer is not None and (at_once or not self._steps):
+            self._alive_timer.cancel()
+            self._alive_timer = None
+
+
+def kernel_root() -> int:
+    """Return the process whose descendants do the work of cells and tools."""
+    return os.getpid()
