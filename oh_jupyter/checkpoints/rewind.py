@@ -154,6 +154,7 @@ class _Planner:
     kept: dict[str, str] = field(default_factory=dict)
     merged: set[str] = field(default_factory=set)
     missing: list[str] = field(default_factory=list)
+    done: set[str] = field(default_factory=set)
     folder_modes: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -178,6 +179,13 @@ class _Planner:
         self.kept.setdefault(path, reason)
         self.wanted.pop(path, None)
 
+    def keep_others(self, path: str) -> None:
+        """Leave a path as others changed it, even if an agent has overwritten or removed that."""
+        if path in self.wanted:
+            self.done.add(path)
+        else:
+            self.keep(path, CHANGED_BY_OTHERS)
+
     def keep_unknown(self, path: str) -> None:
         """Keep a file that no checkpoint stores."""
         covering = self.outside.covering(path)
@@ -190,7 +198,7 @@ class _Planner:
         current = self.wanted[path] if path in self.wanted else self.here(path)
         if is_rewind and current is None and _is_replacement(old, new):
             current = new  # a rewind was killed between the removal and the creation
-        if path in self.kept or current == old:
+        if path in self.kept or path in self.done or current == old:
             return
         if current == UNKNOWN and is_now(self.git.work_tree, path, new):
             self.wanted[path] = old  # such as a large file that a rewind restored
@@ -205,11 +213,11 @@ class _Planner:
         elif _is_folder(current) and _is_folder(old):
             pass  # another program created the directory
         elif current is not None or old is not None:
-            self.keep(path, CHANGED_BY_OTHERS)
+            self.keep_others(path)
 
     def _reconcile(self, path: str, old: State, current: State, new: State) -> None:
         if not old.kind == current.kind == new.kind or current.kind not in ("file", "folder"):
-            self.keep(path, CHANGED_BY_OTHERS)
+            self.keep_others(path)
             return
         mode = old.mode if current.mode == new.mode else current.mode
         blob: str | None = current.blob
@@ -219,7 +227,7 @@ class _Planner:
             blob = _merge(self.git, base=new.blob, ours=current.blob, theirs=old.blob)
             self.merged.add(path)
         if blob is None:
-            self.keep(path, CHANGED_BY_OTHERS)
+            self.keep_others(path)
         else:
             self.wanted[path] = State(current.kind, mode, blob)
 

@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
-from oh_jupyter.moves import moves, note_move
 
 from oh_jupyter.checkpoints import Checkpoints
 from oh_jupyter.editor import FileEditor, HistoryPosition
 from oh_jupyter.runtime.session_changes import join_changes
+from oh_jupyter.writes import moves, note_move
 
 
 @pytest.fixture

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from oh_jupyter.moves import CLOCK_SECONDS
 
 from oh_jupyter.checkpoints import Checkpoint
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.events import Action, CmdRunAction, FileWriteAction
 from oh_jupyter.runtime import Runtime, turns
-from oh_jupyter.testing import wait_until
 
 STEPS = 40
 OPERATIONS = ("write", "write", "write", "command", "remove", "person", "typed")
@@ -23,8 +20,7 @@ OPERATIONS += ("mark", "rewind", "rewind", "split", "begin", "end")
 
 
 @pytest.fixture
-def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Runtime]]:
-    monkeypatch.setattr(turns, "SETTLE_SECONDS", 0.0)
+def kernels(tmp_path: Path) -> Iterator[list[Runtime]]:
     root = tmp_path / "work"
     made = [Runtime(Settings(workspace_dir=str(root), file_store="memory")) for _ in range(2)]
     yield made
@@ -63,8 +59,7 @@ class Session:
         for entry in entries:
             is_within = any(other.is_open and other.id < entry.id for other in entries)
             if entry.id not in known and (entry.kind != "turn" or not is_within):
-                is_part = "noted_as" in entry.extra
-                self.files_at[entry.id] = self.files("abcd") if is_part else before
+                self.files_at[entry.id] = before
         if operation not in ("person", "typed"):
             assert self.files("pqrs") == persons, operation
 
@@ -75,8 +70,6 @@ class Session:
         client = self.dice.choice("123")
         action.actor = {"client": "agent", "session": client}
         kernel.submit_action(action, "agent").result(60)
-        # A deletion has no known author: it is of each turn that has not settled.
-        kernel.submit(kernel.executor.turns._note_end()).result(60)
 
     def write(self, kernel: Runtime, text: str) -> None:
         self.act(kernel, FileWriteAction(self.name(kernel), text))
@@ -92,13 +85,8 @@ class Session:
         kernel.submit_action(action, "user").result(60)
 
     def typed(self, kernel: Runtime, text: str) -> None:
-        """Write a file in another editor, not during a step of an agent."""
-        begin = time.time()
-        wait_until(lambda: time.time() - begin > 2 * CLOCK_SECONDS)
-        path = self.root / self.dice.choice("pqrs")
-        path.write_text(text)
-        changed = path.stat().st_ctime
-        wait_until(lambda: time.time() - changed > 2 * CLOCK_SECONDS)
+        """Write a file in another editor, right between two steps of agents."""
+        (self.root / self.dice.choice("pqrs")).write_text(text)
 
     def mark(self, kernel: Runtime, text: str) -> None:
         kernel.submit(kernel.executor.turns.mark(text)).result(60)

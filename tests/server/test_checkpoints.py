@@ -13,8 +13,8 @@ import pytest
 from mcp_client import MAJOR
 
 from oh_jupyter.checkpoints import Checkpoints
-from oh_jupyter.moves import moves, save_times
 from oh_jupyter.testing import wait_until
+from oh_jupyter.writes import moves
 
 EMPTY_NOTEBOOK = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
 
