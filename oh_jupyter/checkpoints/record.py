@@ -83,6 +83,7 @@ class CheckpointRecord:
         self._git: Git | None = None
         self._owner: owners.Owner | None = None
         self._turn = 0
+        self._lists_others = False
         self._running: dict[int, Running] = {}
         self._children: dict[int, set[int]] = {}
         self._jobs: list[Job] = []
@@ -104,9 +105,9 @@ class CheckpointRecord:
                 self._owner = None
 
     @property
-    def watch_problem(self) -> str:
-        """Why the workspace is not watched, as a clause; "" if it is, or nothing has run yet."""
-        return self._tracker.problem
+    def attribution(self) -> str:
+        """How changes during a step are attributed, for people; "" before the first step."""
+        return self._tracker.description
 
     @property
     def events_fd(self) -> int | None:
@@ -126,6 +127,7 @@ class CheckpointRecord:
         kind: Kind = "turn",
         extra: dict[str, Any] | None = None,
         in_steps: bool = False,
+        lists_others: bool = False,
     ) -> Checkpoint:
         """Save the current files as the start of a turn, or as a mark.
 
@@ -136,6 +138,7 @@ class CheckpointRecord:
             extra: JSON-ready values to store with it.
             in_steps: Whether only what ``begin_step`` and ``end_step`` enclose is the turn's,
                 instead of everything that changes until its end.
+            lists_others: Whether a rewind lists also what others change between these.
 
         Returns:
             The checkpoint.
@@ -150,6 +153,7 @@ class CheckpointRecord:
             entry = self._begin(git, label, who, kind, extra or {})
             if kind == "turn":
                 self._enter(entry, in_steps)
+                self._lists_others = lists_others
             return entry
 
     def resume(self, id: int, *, in_steps: bool = False) -> Checkpoint:
@@ -449,15 +453,16 @@ class CheckpointRecord:
             known = None if ended is None else reported(each, ended, paths)
             if known is None and self._notebook and each.path == self._notebook:
                 known = Cause("others")
-            write = self._write_of(each, known or cause(each, running, self._jobs))
-            if write.turn:  # others' changes matter only during a turn
-                writes.append(write)
+            writes.append(self._write_of(each, known or cause(each, running, self._jobs)))
+        if not self._turn:  # others' changes matter only during a turn
+            writes = [write for write in writes if write.turn]
         self._steps.add(writes)
         self._jobs = [job for job in self._jobs if job.is_alive]
         self._tracker.names_writers = self.is_at_work
 
     def _write_of(self, found: Found, cause: Cause) -> Write:
-        turn = cause.turn or self._turn
+        is_listed = self._lists_others or any(each.step.turn for each in self._running.values())
+        turn = cause.turn or (self._turn if is_listed else 0)
         reason = cause.reason or found.reason
         return Write(
             *(found.path, found.old, found.new, cause.author, cause.step, turn, reason),

@@ -352,7 +352,7 @@ def plan_undo(
             planner.keep(undo.path, NOT_AT_BEGIN + undo.reason)
     for author, reason in (("unsure", ""), ("others", CHANGED_BY_OTHERS_MEANWHILE)):
         if author not in authors:
-            for undo in joined_writes(each for each in writes if each.author == author):
+            for undo in joined_writes(w for w in writes if w.author == author and w.turn):
                 if undo.path not in planner.wanted:
                     planner.keep(undo.path, reason or undo.reason)
     return _with_notes(git, planner.plan(), target, now), planner.missing

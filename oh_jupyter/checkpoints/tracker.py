@@ -25,7 +25,10 @@ MAX_SEPARATE_FILES = 500
 MAX_IGNORED = 10_000
 """Number of ignored paths that are remembered."""
 
-NOT_WATCHED = "the files are compared before and after each step, because {}"
+BY_PROCESS = "by the process that made them"
+BY_STEP = "by the step that ran (this system does not name the process of a change)"
+COMPARED = "by the step that ran; all files are compared before and after it ({})"
+"""How changes are attributed."""
 
 
 class Found(NamedTuple):
@@ -56,12 +59,12 @@ class Tracker:
     With a watch, a look costs what changed. Without one, git compares all files.
 
     Attributes:
-        problem: Why there is no watch, as a clause; "" if there is one, or none was wanted.
+        description: How changes are attributed, for people; "" before the first look.
         names_writers: Whether the processes that change files are looked up.
     """
 
     def __init__(self, root: Path, limits: Limits, *, is_watched: bool) -> None:
-        self.problem = ""
+        self.description = ""
         self.names_writers = False
         self._root = root
         self._limits = limits
@@ -199,6 +202,7 @@ class Tracker:
             self._give_up(error)
             return
         self._watch, self._inode = watch, os.stat(self._root).st_ino
+        self.description = BY_PROCESS if watch.names_processes else BY_STEP
         self._snapshot = take("")  # what changed before the watch began
         self._is_current = True
         self._remember(git, self._snapshot)
@@ -206,7 +210,7 @@ class Tracker:
     def _give_up(self, error: OSError) -> None:
         """Compare all files from now on."""
         reason = "the limit of watches is reached" if error.errno in _LIMITS else error.strerror
-        self.problem = NOT_WATCHED.format(reason)
+        self.description = COMPARED.format(reason)
         self._watch = None
 
     def _remember(self, git: Git, snapshot: Snapshot) -> None:

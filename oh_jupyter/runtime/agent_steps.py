@@ -29,15 +29,18 @@ class AgentSteps:
         self,
         in_thread: Callable[..., Awaitable[Any]],
         find_checkpoints: Callable[[], Checkpoints | None],
+        notebook_file: Callable[[], str],
     ) -> None:
         """Begin no step yet.
 
         Args:
             in_thread: Calls a function in a thread.
             find_checkpoints: Returns the checkpoints of the workspace; None before their first use.
+            notebook_file: Returns the path of the kernel's notebook, or "".
         """
         self._in_thread = in_thread
         self._find_checkpoints = find_checkpoints
+        self._notebook_file = notebook_file
         self._steps: dict[Hashable, int] = {}
         self._persons: set[Hashable] = set()
         self._unfinished: dict[Hashable, ShellSession] = {}
@@ -60,9 +63,13 @@ class AgentSteps:
         await self._end_finished_commands()
         if is_persons:
             self._persons.add(key)
-        self._steps[key] = await self._in_thread(
-            checkpoints.begin_step, label, turn=turn, root=root, is_persons=is_persons
-        )
+        notebook = self._notebook_file()
+
+        def begin() -> int:
+            checkpoints.set_notebook(notebook)
+            return checkpoints.begin_step(label, turn=turn, root=root, is_persons=is_persons)
+
+        self._steps[key] = await self._in_thread(begin)
         self._follow_events()
         self._beat()
 

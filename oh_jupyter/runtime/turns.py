@@ -83,7 +83,7 @@ class Turns:
         self._find_shell = find_shell
         self._shell_states = ShellStates(find_shell, workspace_dir)
         self._checkpoints: Checkpoints | None = None
-        self.steps = AgentSteps(in_thread, lambda: self._checkpoints)
+        self.steps = AgentSteps(in_thread, lambda: self._checkpoints, lambda: self.notebook_file())
         self._find_root = find_root
         self._announced_edits: list[str] = []
         self._variables: set[str] = set()
@@ -116,6 +116,14 @@ class Turns:
                 self._workspace_dir, own_folders=self._own_folders, is_watched=True
             )
         return self._checkpoints
+
+    @property
+    def attribution(self) -> str:
+        """How agents' changes are told from others', for people."""
+        if self.problem:
+            return f"not at all: {self.problem}"
+        described = "" if self._checkpoints is None else self._checkpoints.attribution
+        return described or "not yet: no agent has acted"
 
     @property
     def current_id(self) -> int | None:
@@ -237,7 +245,7 @@ class Turns:
         async with self._lock:
             self._part_of = None
             try:
-                await self._begin(label, who, by=turn_owner(actor))
+                await self._begin(label, who, by=turn_owner(actor), is_announced=True)
             except CheckpointError as error:
                 self._give_up(error)
                 return None
@@ -434,6 +442,7 @@ class Turns:
         session: str = "",
         by: str = "",
         part_of: int | None = None,
+        is_announced: bool | None = None,
     ) -> None:
         extra: dict[str, Any] = {"by": by} if by else {}
         if part_of is None and session and self._is_recent(session):
@@ -441,12 +450,13 @@ class Turns:
         if part_of is not None:
             extra["part_of"] = part_of
         await self._end(with_steps=False)
-        checkpoints, notebook = self.checkpoints, self.notebook_file()
+        lists_others = self.is_announced if is_announced is None else is_announced
         turn: Checkpoint = await self._in_thread(
-            lambda: checkpoints.begin(label, who=who, extra=extra, in_steps=True)
+            lambda: self.checkpoints.begin(
+                label, who=who, extra=extra, in_steps=True, lists_others=lists_others
+            )
         )
         await self._shell_states.save(turn.id)
-        await self._in_thread(lambda: checkpoints.set_notebook(notebook))
         self._turn, self._session, self._cells, self._variables = turn, session, 0, set()
         self._part_of = extra.get("part_of", turn.id)
         self._clear_problem()
