@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 
 _COMPRESSION = 1
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 def store(directory: Path, contents: bytes) -> str:
@@ -20,19 +21,22 @@ def store(directory: Path, contents: bytes) -> str:
     """
     data = b"blob %d\0" % len(contents) + contents
     id = hashlib.sha1(data, usedforsecurity=False).hexdigest()
-    target = directory / "objects" / id[:2] / id[2:]
-    if not target.exists():
-        target.parent.mkdir(exist_ok=True)
-        fresh = target.with_name(f"tmp_obj_{uuid.uuid4().hex}")
-        try:
-            with open(fresh, "xb", opener=_open_private) as file:
-                file.write(zlib.compress(data, _COMPRESSION))
-            fresh.replace(target)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                fresh.unlink()
+    folder = os.path.join(directory, "objects", id[:2])
+    target = os.path.join(folder, id[2:])
+    if os.path.exists(target):
+        return id
+    fresh = os.path.join(folder, f"tmp_obj_{uuid.uuid4().hex}")
+    try:
+        descriptor = os.open(fresh, _CREATE, 0o400)
+    except FileNotFoundError:
+        os.makedirs(folder, exist_ok=True)
+        descriptor = os.open(fresh, _CREATE, 0o400)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(zlib.compress(data, _COMPRESSION))
+        os.replace(fresh, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(fresh)
+        raise
     return id
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o400)

@@ -19,7 +19,9 @@ from typing import Any, NamedTuple, Protocol
 
 _MODIFY, _ATTRIB, _CLOSE_WRITE = 0x2, 0x4, 0x8
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
+_DELETE_SELF, _MOVE_SELF = 0x400, 0x800
 _CHANGES = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
+_SELF = _DELETE_SELF | _MOVE_SELF
 _NAMES = _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
 _OVERFLOW = 0x4000
 _FOLDER = 0x40000000
@@ -41,7 +43,8 @@ class Event(NamedTuple):
     """A change in a directory.
 
     Attributes:
-        path: Relative to the workspace; "" if the queue was too long and events were lost.
+        path: Relative to the workspace; "" if events were lost: the queue was too long, or the
+            workspace itself was moved or removed.
         pid: The process that caused it, 0 if that is not known.
         is_folder: Whether the path is a directory.
         is_new_name: Whether the path appeared or disappeared, rather than changed.
@@ -112,14 +115,20 @@ class Watch:
         """Return the events until now."""
         while data := self._read():
             for key, bits, name, pid in self._source.events(data):
-                if bits & _OVERFLOW:
+                folder = self._folders.get(key)
+                if bits & _OVERFLOW or (bits & _SELF and folder == ""):
                     yield Event("", 0, False, False)
-                elif name not in ("", ".") and key in self._folders:
-                    folder, is_folder = self._folders[key], bool(bits & _FOLDER)
-                    path = f"{folder}/{name}" if folder else name
-                    if is_folder and bits & (_MOVED_FROM | _DELETE):
-                        self.forget(path)
-                    yield Event(path, pid, is_folder, bool(bits & _NAMES))
+                elif folder is not None and (event := self._event(folder, bits, name, pid)):
+                    yield event
+
+    def _event(self, folder: str, bits: int, name: str, pid: int) -> Event | None:
+        if name in ("", "."):  # of the directory itself
+            is_change = folder and bits & _ATTRIB
+            return Event(folder, pid, True, False) if is_change else None
+        path, is_folder = f"{folder}/{name}" if folder else name, bool(bits & _FOLDER)
+        if is_folder and bits & (_MOVED_FROM | _DELETE):
+            self.forget(path)
+        return Event(path, pid, is_folder, bool(bits & _NAMES))
 
     def _read(self) -> bytes:
         with contextlib.suppress(BlockingIOError):
@@ -158,7 +167,7 @@ class _Fanotify:
         self.fd = _call("fanotify_init", _CLOSE_ON_EXEC_AND_NAMES | _NONBLOCK, os.O_RDONLY)
 
     def add(self, folder: str) -> object:
-        name, mask = os.fsencode(folder), ctypes.c_uint64(_CHANGES | _ON_CHILD | _FOLDER)
+        name, mask = os.fsencode(folder), ctypes.c_uint64(_CHANGES | _SELF | _ON_CHILD | _FOLDER)
         _call("fanotify_mark", self.fd, _MARK_ADD, mask, _AT_CURRENT_FOLDER, name)
         handle = ctypes.create_string_buffer(8 + _HANDLE_BYTES)
         struct.pack_into("I", handle, 0, _HANDLE_BYTES)
@@ -188,7 +197,7 @@ class _Inotify:
         self.fd = _call("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC)
 
     def add(self, folder: str) -> object:
-        return _call("inotify_add_watch", self.fd, os.fsencode(folder), _CHANGES)
+        return _call("inotify_add_watch", self.fd, os.fsencode(folder), _CHANGES | _SELF)
 
     def events(self, data: bytes) -> Iterator[tuple[object, int, str, int]]:
         start = 0

@@ -1,0 +1,226 @@
+"""Steps of agents in a workspace, whether the system names the process of a change or not."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oh_jupyter.checkpoints import Checkpoints, Limits, watch
+from oh_jupyter.checkpoints.snapshot import states
+from tests.checkpoints.workspace import contents, work
+
+SOURCES = ["fanotify", "inotify", "none"]
+
+
+@pytest.fixture(params=SOURCES)
+def source(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    name: str = request.param
+    if name == "fanotify" and os.geteuid() != 0:
+        pytest.skip("fanotify needs a privilege")
+    if name == "inotify":
+        monkeypatch.setattr(watch, "_open_source", lambda root: watch._Inotify())
+    elif name == "none":
+        monkeypatch.setattr(watch, "file_system", lambda path: "nfs4")
+    return name
+
+
+@pytest.fixture
+def checkpoints(source: str, root: Path, tmp_path: Path) -> Iterator[Checkpoints]:
+    made = Checkpoints(root, tmp_path / "kept", is_watched=True, limits=Limits(file_bytes=10_000))
+    yield made
+    made.close()
+
+
+def step(checkpoints: Checkpoints, turn: int, label: str = "work") -> int:
+    return checkpoints.begin_step(label, turn=turn, root=os.getpid())
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(5), *(pytest.param(i, marks=pytest.mark.slow) for i in range(5, 300))]
+)
+def test_random_steps_are_undone_to_the_byte(
+    root: Path, checkpoints: Checkpoints, seed: int
+) -> None:
+    dice = random.Random(seed)
+    for _ in range(dice.randrange(20)):
+        work(root, dice)
+    begin = contents(root)
+    turn = checkpoints.begin("turn", in_steps=True).id
+    for _ in range(5):
+        number = step(checkpoints, turn)
+        for _ in range(dice.randrange(1, 8)):
+            work(root, dice)
+        checkpoints.end_step(number)
+    with checkpoints._locked() as git:
+        known = states(git, checkpoints._take(git))
+        if checkpoints.events_fd is not None:
+            assert checkpoints._tracker._states == known, "the watch has missed nothing"
+    last = contents(root)
+    checkpoints.rewind(turn)
+    assert contents(root) == begin
+    checkpoints.rewind(checkpoints.entries()[-1].id)
+    assert contents(root) == last
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(5), *(pytest.param(i, marks=pytest.mark.slow) for i in range(5, 300))]
+)
+def test_what_changes_between_steps_stays(root: Path, checkpoints: Checkpoints, seed: int) -> None:
+    """The agent and the person work in folders of their own, without a pause."""
+    dice = random.Random(seed)
+    for name in ("agent", "person"):
+        (root / name).mkdir()
+        for _ in range(5):
+            work(root / name, dice)
+    agents = contents(root / "agent")
+    turn = checkpoints.begin("turn", in_steps=True).id
+    for _ in range(6):
+        for _ in range(dice.randrange(3)):
+            work(root / "person", dice)
+        number = step(checkpoints, turn)
+        work(root / "agent", dice)
+        checkpoints.end_step(number)
+    work(root / "person", dice)
+    persons = contents(root / "person")
+    checkpoints.rewind(turn)
+    assert contents(root / "agent") == agents
+    assert contents(root / "person") == persons
+
+
+def test_new_rules_and_repositories_are_followed(root: Path, checkpoints: Checkpoints) -> None:
+    (root / "stored.log").write_text("old\n")
+    turn = checkpoints.begin("turn", in_steps=True).id
+    for change in (
+        lambda: (root / ".gitignore").write_text("*.log\nbuild/\n"),
+        lambda: (root / "stored.log").write_text("agent\n"),
+        lambda: (root / "new.log").write_text("agent\n"),
+        lambda: (root / "build" / "deep").mkdir(parents=True),
+        lambda: (root / "build" / "deep" / "a").write_text("agent\n"),
+        lambda: subprocess.run(["git", "init", "-q", root / "inner"], check=True),
+        lambda: (root / "inner" / "a").write_text("agent\n"),
+        lambda: (root / "large").write_bytes(b"x" * 20_000),
+        lambda: os.mkfifo(root / "pipe"),
+    ):
+        number = step(checkpoints, turn)
+        change()
+        checkpoints.end_step(number)
+    plan = checkpoints.rewind(turn)
+    assert {each.path: each.kind for each in plan.changes} == {
+        ".gitignore": "delete",
+        "inner/a": "delete",
+        "stored.log": "restore",
+    }
+    assert (root / "stored.log").read_text() == "old\n"
+    assert (root / "new.log").exists()
+    assert (root / "build" / "deep" / "a").exists()
+
+
+def test_the_workspace_itself_is_replaced(root: Path, checkpoints: Checkpoints) -> None:
+    (root / "a").write_text("old\n")
+    turn = checkpoints.begin("turn", in_steps=True).id
+    number = step(checkpoints, turn)
+    shutil.rmtree(root)
+    root.mkdir()
+    checkpoints.end_step(number)
+    number = step(checkpoints, turn)
+    (root / "b").write_text("agent\n")
+    checkpoints.end_step(number)
+    checkpoints.rewind(turn)
+    assert contents(root) == {"a": ("file", 0o644, b"old\n")}
+
+
+def test_many_files_in_a_step(root: Path, checkpoints: Checkpoints) -> None:
+    turn = checkpoints.begin("turn", in_steps=True).id
+    number = step(checkpoints, turn)
+    for i in range(700):
+        (root / str(i % 7)).mkdir(exist_ok=True)
+        (root / str(i % 7) / f"{i}").write_text("agent\n")
+    checkpoints.end_step(number)
+    (root / "1" / "mine").write_text("mine\n")
+    plan = checkpoints.rewind(turn)
+    assert len(plan.changes) == 700
+    assert sorted(contents(root)) == ["1", "1/mine"]
+
+
+def test_a_lost_event_is_made_up_for(root: Path, checkpoints: Checkpoints, source: str) -> None:
+    if source == "none":
+        pytest.skip("nothing is watched")
+    turn = checkpoints.begin("turn", in_steps=True).id
+    number = step(checkpoints, turn)
+    for i in range(9000):  # more than the queue holds
+        for name in (f"x{i}", f"y{i}"):
+            (root / name).touch()
+            (root / name).unlink()
+    (root / "last").write_text("agent\n")
+    checkpoints.end_step(number)
+    assert [each.path for each in checkpoints.rewind(turn).changes] == ["last"]
+
+
+def test_another_process_during_a_step(root: Path, checkpoints: Checkpoints, source: str) -> None:
+    """The test's own process does the step, and a program that init has adopted is another's."""
+    turn = checkpoints.begin("turn", in_steps=True).id
+    number = step(checkpoints, turn)
+    (root / "agents").write_text("agent\n")
+    program = "import os, sys, time\nos.fork() and sys.exit()\nos.setsid()\n" \
+        "open('mine', 'w').write('mine'); open('done', 'w').close(); time.sleep(60)"  # fmt: skip
+    subprocess.run([sys.executable, "-c", program], cwd=root, check=True)
+    deadline = time.monotonic() + 60
+    while not (root / "done").exists():
+        assert time.monotonic() < deadline
+    checkpoints.end_step(number)
+    plan = checkpoints.rewind(turn)
+    changed = {each.path for each in plan.changes}
+    assert changed == ({"agents"} if source == "fanotify" else {"agents", "mine", "done"})
+
+
+def test_late_work_of_a_process_that_a_step_started(
+    root: Path, checkpoints: Checkpoints, source: str
+) -> None:
+    turn = checkpoints.begin("turn", in_steps=True).id
+    number = step(checkpoints, turn, "python train.py &")
+    program = "import time; log = open('log', 'w'); input(); log.write('late'); log.flush();" \
+        "open('model', 'w').write('late'); print(flush=True); input()"  # fmt: skip
+    job = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=root, stdin=-1, stdout=-1, text=True, bufsize=1
+    )
+    assert job.stdin is not None
+    assert job.stdout is not None
+    while not (root / "log").exists():
+        pass
+    checkpoints.end_step(number)
+    (root / "mine").write_text("mine")
+    checkpoints.look()
+    job.stdin.write("\n")
+    job.stdout.readline()
+    checkpoints.look()
+    job.communicate("\n")
+    plan = checkpoints.rewind(turn)
+    listed = {each.path for each in plan.changes} | plan.kept.keys()
+    assert {"log", "model"} <= listed
+    assert (root / "mine").read_text() == "mine"
+    if source == "fanotify":
+        assert {each.path for each in plan.changes} == {"log", "model"}
+    elif source == "inotify":
+        assert plan.kept["model"] == "changed while 'python train.py &' was running"
+        checkpoints.rewind(turn, path="model")
+        assert not (root / "model").exists()
+
+
+def test_a_rewind_of_some_turns_leaves_the_others(root: Path, checkpoints: Checkpoints) -> None:
+    turns = []
+    for name in "abc":
+        turns.append(checkpoints.begin(name, in_steps=True).id)
+        number = step(checkpoints, turns[-1])
+        (root / name).write_text("agent\n")
+        checkpoints.end_step(number)
+        checkpoints.end(turns[-1])
+    checkpoints.rewind(turns[0], turns=[turns[0], turns[2]])
+    assert sorted(contents(root)) == ["b"]
