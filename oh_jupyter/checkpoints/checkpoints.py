@@ -87,6 +87,7 @@ class Checkpoints(CheckpointRecord):
         path: str | None = None,
         files: bool = True,
         turns: Collection[int] | None = None,
+        owner: str = "",
     ) -> RewindPlan:
         """Undo what agents changed since a checkpoint, the last change first.
 
@@ -104,6 +105,7 @@ class Checkpoints(CheckpointRecord):
             files: Whether to restore files; without them, this only adds a checkpoint, for what
                 the caller restores.
             turns: Undo only the changes of these turns and rewinds; all by default.
+            owner: Owner of the turns whose agent rewinds, stored with the rewind.
 
         Returns:
             The changes.
@@ -114,7 +116,7 @@ class Checkpoints(CheckpointRecord):
         with self._locked() as git:
             target = self.get(id)
             label = f"back to {target.id}: {target.label}"
-            extra: dict[str, Any] = {"target": target.id}
+            extra: dict[str, Any] = {"target": target.id} | ({"by": owner} if owner else {})
             if path is not None:
                 extra["path"] = self._relative(path)
                 label = f"{extra['path']} {label}"

@@ -105,6 +105,16 @@ class CheckpointRecord:
                 self._owner = None
 
     @property
+    def process(self) -> str:
+        """Identity of this process among those that share the checkpoints."""
+        with self._mutex:
+            return self._token()
+
+    def is_alive(self, process: str) -> bool:
+        """Return whether a process with an identity is running."""
+        return process == self._own_token or owners.is_alive(self.directory, process)
+
+    @property
     def attribution(self) -> str:
         """How changes during a step are attributed, for people; "" before the first step."""
         return self._tracker.description
@@ -357,6 +367,12 @@ class CheckpointRecord:
         path = moved_to(os.path.realpath(path), moves(_process_start_time())) if path else ""
         with self._mutex:
             self._notebook = next(iter(self._relative_paths([path])), "") if path else ""
+
+    def turns_of(self, owner: str) -> frozenset[int] | None:
+        """Return the turns and rewinds of an owner, None for "", which stands for everyone."""
+        if not owner:
+            return None
+        return frozenset(entry.id for entry in self._entries() if entry.extra.get("by") == owner)
 
     def standing_turns(self) -> list[Checkpoint]:
         """Return the turns that no rewind has undone, oldest first.

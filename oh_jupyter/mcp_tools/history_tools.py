@@ -157,6 +157,8 @@ class History:
 
 
 def _turn_line(turn: Mapping[str, Any]) -> str:
+    if turn["kind"] == "rewind":
+        return f"{turn['id']}: your rewind {turn['label'][:100]}; rewind with this id redoes it"
     parts = [plural(len(turn["files"]), "file") if turn["files"] else ""]
     parts += [plural(turn["cells"], "cell") if turn["cells"] else ""]
     parts += [f"variables {', '.join(turn['variables'][:10])}" if turn["variables"] else ""]

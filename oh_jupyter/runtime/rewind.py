@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from oh_jupyter.errors import CheckpointError
@@ -24,6 +25,8 @@ class Scope:
         in_cell: Whether a person's cell asks, so that it may be running.
         as_person: Whether a person asks; otherwise others' changes of variables always stay.
         by_owner: Whether the agent of the running turn asks, which then continues in a new one.
+        owner: Owner of the turns that an agent undoes, to which others' turns do not belong; "" for
+            all turns.
     """
 
     path: str | None = None
@@ -33,6 +36,7 @@ class Scope:
     in_cell: bool = False
     as_person: bool = True
     by_owner: bool = False
+    owner: str = ""
 
 
 class Variables(Protocol):
@@ -95,7 +99,8 @@ class Rewind:
         Raises:
             CheckpointError: The files cannot be restored, or a cell runs.
         """
-        plan = await self._with_files(variables, self.checkpoints.rewind)
+        rewind = partial(self.checkpoints.rewind, owner=self.scope.owner)
+        plan = await self._with_files(variables, rewind)
         if not plan.variables:
             return plan
         assert self.variables is not None, "otherwise there is no plan for them"
@@ -110,7 +115,14 @@ class Rewind:
     ) -> RewindPlan:
         """Return the plan for variables with that for files, which ``call`` makes or executes."""
         scope = self.scope
+        turns = await self.in_thread(self.checkpoints.turns_of, scope.owner)
         files: RewindPlan = await self.in_thread(
-            lambda: call(self.id, everything=scope.everything, path=scope.path, files=scope.files)
+            lambda: call(
+                self.id,
+                everything=scope.everything,
+                path=scope.path,
+                files=scope.files,
+                turns=turns,
+            )
         )
         return replace(files, variables=variables.variables, notes=[*files.notes, *variables.notes])

@@ -38,6 +38,15 @@ class ShellStates:
                 async with asyncio.timeout(SHELL_SECONDS):
                     self._states[checkpoint] = await shell.snapshot_async()
 
+    def notes(self, checkpoint: int) -> list[str]:
+        """Return a sentence if the shell's directory is another one than at a checkpoint."""
+        shell = self._find_shell()
+        if shell is None or checkpoint not in self._states:
+            return []
+        snapshot = self._states[checkpoint]
+        cwd = self._workspace_dir if snapshot is None else snapshot.cwd
+        return [f"The shell returns to {cwd}."] if cwd != shell.cwd else []
+
     async def restore(self, checkpoint: int) -> list[str]:
         """Restore the shell's state; return failures as notes."""
         shell = self._find_shell()

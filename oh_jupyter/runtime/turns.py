@@ -12,6 +12,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Collection,
     Hashable,
     Iterable,
     Mapping,
@@ -343,15 +344,19 @@ class Turns:
                 await self._end(with_steps=False)
             await self._in_thread(lambda: self.checkpoints.get(id))
             rewind = Rewind(self.checkpoints, self.variables, self._in_thread, id, scope)
+            returns_shell = scope.files and scope.path is None
+            shell_notes = self._shell_states.notes(id) if returns_shell else []
             if preview:
-                return await rewind.preview()
+                plan = await rewind.preview()
+                return replace(plan, notes=[*plan.notes, *shell_notes])
             variables = await rewind.preview_variables()
             async with self._replaced():
                 plan = await rewind.execute(variables)
-            if not scope.files or scope.path is not None:
+            if not returns_shell:
                 return plan
             self.on_rewound()
-            return replace(plan, notes=[*plan.notes, *await self._shell_states.restore(id)])
+            failures = await self._shell_states.restore(id)
+            return replace(plan, notes=[*plan.notes, *(failures or shell_notes)])
 
     @contextlib.asynccontextmanager
     async def _replaced(self) -> AsyncIterator[None]:
@@ -397,12 +402,29 @@ class Turns:
         return frozenset(turn.id for turn in turns)
 
     async def own(self, actor: Mapping[str, Any] | None) -> list[Checkpoint]:
-        """Return the turns of an agent's session that no rewind has undone, oldest first."""
+        """Return an agent's turns that no rewind has undone, and its rewinds, oldest first.
+
+        Of rewinds, only those are returned after which it has made no turn.
+        """
         owner, standing = turn_owner(actor), await self.standing()
+        own = [entry for entry in await self.entries() if owner and entry.extra.get("by") == owner]
+        last = max((entry.id for entry in own if entry.id in standing), default=0)
         return [
             entry
+            for entry in own
+            if entry.id in standing or (entry.kind == "rewind" and entry.id > last)
+        ]
+
+    async def foreign_since(self, first: int, own: Collection[int]) -> list[int]:
+        """Return the standing turns of this kernel since one that are not an agent's own."""
+        standing, process = await self.standing(), self.checkpoints.process
+        return [
+            entry.id
             for entry in await self.entries()
-            if entry.id in standing and owner and entry.extra.get("by") == owner
+            if entry.id in standing
+            and entry.id > first
+            and entry.id not in own
+            and entry.owner == process
         ]
 
     async def entries(self) -> list[Checkpoint]:

@@ -257,59 +257,75 @@ class Model:
         else:
             self.files[name] = text
 
-    def agent(self, beside: bool) -> None:
-        """Let the agent change one file, now and then while the person works."""
+    def agent(self) -> None:
+        """Let the agent change one file in a step."""
         name = self.dice.choice(("a1", "a2", "both1", "both2", "dir/a3"))
         kind = self.dice.choice(("write", "run", "run", "remove", "move", "cell"))
         text, quoted = self.text("agent"), shlex.quote(name)
-        step: tuple[Any, ...] = (self.session.run, f"mkdir -p dir; printf '{text}' > {quoted}")
         if kind == "write":
-            step = (self._write, name, text)
+            self.session.act("write", path=name, content=text)
         elif kind == "cell":
-            step = (self._cell, f"import os; os.makedirs('dir', exist_ok=True); "
-                    f"open({name!r}, 'w').write({text!r})")  # fmt: skip
+            folder = "import os; os.makedirs('dir', exist_ok=True)"
+            self.session.act("run_ipython", code=f"{folder}; open({name!r}, 'w').write({text!r})")
         elif kind == "remove":
-            step = (self.session.run, f"rm -f {quoted}")
+            self.session.run(f"rm -f {quoted}")
         elif kind == "move":
-            step = (self.session.run, f"mv {quoted} moved{self.number} 2>/dev/null || true")
-        call, *arguments = step
-        if not beside:
-            call(*arguments)
-            return
-        running = threading.Thread(target=call, args=arguments)
+            self.session.run(f"mv {quoted} moved{self.number} 2>/dev/null || true")
+        else:
+            self.session.run(f"mkdir -p dir; printf '{text}' > {quoted}")
+
+    def both(self) -> None:
+        """Let the person work during a step of the agent, at any moment of it."""
+        name, text = self.dice.choice(("a1", "both1", "both2")), self.text("agent")
+        command = f"sleep 0.2; printf '{text}' > {name}; sleep 0.2"
+        running = threading.Thread(target=self.session.run, args=[command])
         running.start()
+        for _ in range(self.dice.randrange(1, 4)):
+            time.sleep(self.dice.choice((0.02, 0.1, 0.15)))
+            self.person()
         running.join()
 
-    def _write(self, name: str, text: str) -> None:
-        self.session.act("write", path=name, content=text)
 
-    def _cell(self, code: str) -> None:
-        self.session.act("run_ipython", code=code)
-
-
-@pytest.mark.parametrize(
-    "seed",
-    [
-        *range(4),
-        *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(4, 30)),
-        *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(30, 300)),
-    ],
-)
-def test_a_random_session(session: Session, seed: int) -> None:
-    dice = random.Random(seed)
-    model = Model(session, dice)
+@pytest.fixture
+def model(session: Session, seed: int) -> Model:
+    made = Model(session, random.Random(seed))
     for _ in range(3):
-        model.person()
+        made.person()
     session.run("true")
-    for _ in range(dice.randrange(3, 9)):
-        for _ in range(dice.randrange(3)):
+    return made
+
+
+def check(model: Model) -> None:
+    """See that a rewind leaves what the person made, and that another rewind undoes it."""
+    before = model.session.files()
+    plan = model.session.rewind()
+    assert model.session.files() == model.files, plan
+    model.session.rewind(2)
+    assert model.session.files() == before
+
+
+SEEDS = [
+    *range(3),
+    *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(3, 20)),
+    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20, 300)),
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_person_works_while_the_agent_thinks(model: Model) -> None:
+    for _ in range(model.dice.randrange(3, 9)):
+        for _ in range(model.dice.randrange(3)):
             model.person()
-            time.sleep(dice.choice((0, 0, 0.05, 0.2)))
-        model.agent(beside=False)
-    for _ in range(dice.randrange(3)):
+            time.sleep(model.dice.choice((0, 0, 0.05, 0.2)))
+        model.agent()
+    for _ in range(model.dice.randrange(3)):
         model.person()
-    before = session.files()
-    plan = session.rewind()
-    assert session.files() == model.files, plan
-    session.rewind(2)
-    assert session.files() == before
+    check(model)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the system names processes only with a privilege")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_person_works_during_the_agents_steps(model: Model) -> None:
+    for _ in range(model.dice.randrange(2, 6)):
+        model.dice.choice((model.agent, model.both, model.both, model.person))()
+    check(model)

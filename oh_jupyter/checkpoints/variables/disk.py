@@ -47,6 +47,7 @@ class StoredRecord:
         process: Identifies the kernel's process.
         variables: Type and size of each variable in the file, by name.
         reasons: Why other variables are not in it, by name.
+        notebook: Path of the notebook, "" for none.
         path: The file.
     """
 
@@ -54,6 +55,7 @@ class StoredRecord:
     process: str
     variables: Mapping[str, tuple[str, int]]
     reasons: Mapping[str, str]
+    notebook: str = ""
     path: Path = Path()
 
 

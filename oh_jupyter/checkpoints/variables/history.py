@@ -106,19 +106,33 @@ class VariableHistory:
     Only ``settle`` may be called on any thread, all else on one.
     """
 
-    def __init__(self, namespace: Namespace, workspace_dir: str, directory: Path) -> None:
+    def __init__(
+        self,
+        namespace: Namespace,
+        workspace_dir: str,
+        directory: Path,
+        *,
+        notebook: str = "",
+        process: str = "",
+        is_alive: Callable[[str], bool] = lambda process: False,
+    ) -> None:
         """Take the variables; nothing is read or written yet.
 
         Args:
             namespace: The variables.
             workspace_dir: Directory whose modules count as the notebook's code.
             directory: Where to store variables for a restart of the kernel.
+            notebook: Path of the notebook; variables of others are not its own.
+            process: Identifies this process.
+            is_alive: Returns whether another process runs, whose variables are not lost.
         """
         self.memory_bytes = self.disk_bytes = float(2**30)
         self._namespace = namespace
         self._workspace = os.path.realpath(workspace_dir)
         self._files = VariableFiles(directory)
-        self._process = uuid.uuid4().hex
+        self._process = process or uuid.uuid4().hex
+        self._notebook = notebook
+        self._is_alive = is_alive
         self._records: deque[Record] = deque()
         self._size = 0
         self._dropped = 0
@@ -277,7 +291,8 @@ class VariableHistory:
         stored: dict[str, StoredRecord] = {}
         current = self._namespace.own()
         for each in self._files.records():
-            if each.checkpoint < checkpoint or each.process == self._process:
+            is_of_restart = each.process != self._process and each.notebook == self._notebook
+            if each.checkpoint < checkpoint or not is_of_restart or self._is_alive(each.process):
                 continue
             for name, (type_name, size) in each.variables.items():
                 is_free = plan.bindings.get(name, current.get(name, MISSING)) is MISSING
@@ -306,6 +321,7 @@ class VariableHistory:
             self._process,
             {name: (type(names[name]).__name__, size_of(names[name])) for name in state},
             {name: reason for name, reason in unkept.items() if name not in state},
+            self._notebook,
         )
         if (state or stored.reasons) and has_cloudpickle():
             name = f"{time.time_ns():020}-{record.checkpoint}"

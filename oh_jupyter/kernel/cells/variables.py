@@ -133,12 +133,16 @@ class CellVariables:
             from oh_jupyter.checkpoints.variables.namespace import Namespace
 
             hidden: Any = self._shell.user_ns_hidden
+            turns = self._executor.turns
             self._history = VariableHistory(
                 Namespace(self._shell.user_ns, hidden),
                 self._executor.workspace_dir,
-                self._executor.turns.checkpoints.directory / "variables",
+                turns.checkpoints.directory / "variables",
+                notebook=turns.notebook_file(),
+                process=turns.checkpoints.process,
+                is_alive=turns.checkpoints.is_alive,
             )
-            self._history.on_changed = self._executor.turns.note_variables
+            self._history.on_changed = turns.note_variables
             self._shell.events.register("pre_execute", self._history.settle)
         settings = self._executor.settings
         self._history.memory_bytes = settings.checkpoint_variables_mb * 2**20

@@ -16,6 +16,7 @@ from oh_jupyter.control_messages import Reply
 from oh_jupyter.editor import ChangedFile, FileEditor
 from oh_jupyter.errors import CheckpointError, WireError
 from oh_jupyter.events import Observation
+from oh_jupyter.events.actor import turn_owner
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.runtime.rewind import Scope
@@ -199,7 +200,10 @@ async def _own_checkpoint(request: Request) -> Reply:
 
 @operation("own_rewind")
 async def _own_rewind(request: Request) -> Reply:
-    """Undo the requesting agent's turns since the one of ``id``; others' turns are not undone."""
+    """Undo the requesting agent's turns since the one of ``id``, or redo what its rewind undid.
+
+    Turns of others in other kernels stay.
+    """
     executor, id = request.runtime.executor, request.fields.get("id")
     is_running = executor.turns.is_announced
     is_own = executor.turns.is_of(request.fields.get("actor"))
@@ -208,22 +212,27 @@ async def _own_rewind(request: Request) -> Reply:
             "An agent of %oh_agent is working, and its work would be undone, too. Wait for it, or "
             "undo single edits with edit and undo_edit"
         )
-    own = [turn.id for turn in await executor.turns.own(request.fields.get("actor"))]
-    if not own or id not in (None, *own):
+    entries = await executor.turns.own(request.fields.get("actor"))
+    own = [entry.id for entry in entries]
+    turns = [entry.id for entry in entries if entry.kind == "turn"]
+    if not turns if id is None else id not in own:
         raise CheckpointError(
             f"Turn {id} is not one of yours. Yours: {', '.join(map(str, own)) or 'none'}"
         )
-    first = own[-1] if id is None else id
-    others = sorted(each for each in await executor.turns.standing() if each > first)
-    merged = {entry.id for entry in await executor.turns.entries()}
-    if foreign := [each for each in others if each in merged and each not in own]:
+    first = turns[-1] if id is None else id
+    if foreign := await executor.turns.foreign_since(first, own):
         raise CheckpointError(
             f"Others worked since turn {first} (turns {', '.join(map(str, foreign))}), and their "
             "work would be undone, too. Ask the person to rewind"
         )
     preview = request.flag("preview")
     # The prompt of such an agent is a cell that waits for it.
-    scope = Scope(as_person=False, in_cell=is_running and is_own, by_owner=is_own)
+    scope = Scope(
+        as_person=False,
+        in_cell=is_running and is_own,
+        by_owner=is_own,
+        owner=turn_owner(request.fields.get("actor")),
+    )
     plan = await rewind(executor, first, "agent", scope, preview=preview)
     return Reply({"id": first, "text": str(plan)})
 
