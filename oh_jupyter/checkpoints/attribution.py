@@ -35,12 +35,14 @@ class Running(NamedTuple):
         root: The process whose descendants do its work; 0 if it reports each change itself.
         is_persons: Whether a person does it.
         is_whole_turn: Whether it lasts as long as its turn.
+        waits: Whether it has not started, because another one holds the shell or the kernel.
     """
 
     step: Step
     root: int = 0
     is_persons: bool = False
     is_whole_turn: bool = False
+    waits: bool = False
 
 
 class Cause(NamedTuple):

@@ -230,7 +230,13 @@ class CheckpointRecord:
             return self._write_end(replace(entry, is_open=is_open), extra or {})
 
     def begin_step(
-        self, label: str, *, turn: int = 0, root: int = 0, is_persons: bool = False
+        self,
+        label: str,
+        *,
+        turn: int = 0,
+        root: int = 0,
+        is_persons: bool = False,
+        waits: bool = False,
     ) -> int:
         """Begin a piece of work that may change files; what changed before is not its.
 
@@ -239,6 +245,7 @@ class CheckpointRecord:
             turn: The turn of an agent's step.
             root: The process whose descendants do the work; 0 if it reports each change.
             is_persons: Whether a person does it.
+            waits: Whether it changes nothing until ``start_step``.
 
         Returns:
             The number of the step, for ``end_step``.
@@ -257,9 +264,32 @@ class CheckpointRecord:
             else:
                 step = self._steps.begin(turn, self._token(), label)
                 self._children[step.id] = self._processes(root) if root else set()
-            self._running[step.id] = Running(step, root, is_persons)
+            self._running[step.id] = Running(step, root, is_persons, waits=waits)
             self._tracker.names_writers = True
             return step.id
+
+    def start_step(self, id: int) -> None:
+        """Start a piece of work that has waited; what changed before is not its.
+
+        Args:
+            id: Its number; nothing happens if it has started or ended.
+
+        Raises:
+            CheckpointError: As for ``begin``.
+        """
+        with self._mutex:
+            running = self._running.get(id)
+            if running is not None and running.waits:
+                if self._git is not None:
+                    self._record_changes(self._git, self._take_alone)
+                self._running[id] = running._replace(waits=False)
+
+    def start_next_step(self, root: int) -> None:
+        """Start the earliest piece of work of a process that waits; see ``start_step``."""
+        with self._mutex:
+            waiting = (each for each in self._running.values() if each.waits and each.root == root)
+            if (first := next(waiting, None)) is not None:
+                self.start_step(first.step.id)
 
     def end_step(self, id: int, paths: Collection[str] = (), *, root: int = 0) -> None:
         """End a piece of work; what changes from now on is not its, except by its processes.
@@ -303,9 +333,10 @@ class CheckpointRecord:
 
     def needs_look(self, changed: Mapping[str, Writers]) -> bool:
         """Return whether to look now: others change files beside a step, or late work does."""
-        roots = {each.root for each in list(self._running.values()) if each.root}
+        running = list(self._running.values())
+        roots = {each.root for each in running if each.root and not each.waits}
         if not roots:
-            return bool(self._jobs and changed and not self._running)
+            return bool(self._jobs and changed and not running)
         return any(
             lineage and not roots & lineage and next(iter(writers)) != os.getpid()
             for writers in changed.values()
@@ -463,7 +494,7 @@ class CheckpointRecord:
     def _record(
         self, found: Iterable[Found], ended: Running | None = None, paths: Collection[str] = ()
     ) -> None:
-        running = list(self._running.values())
+        running = [each for each in self._running.values() if each is ended or not each.waits]
         writes = []
         for each in found:
             known = None if ended is None else reported(each, ended, paths)

@@ -340,6 +340,9 @@ class Progress:
     def begin(self) -> None:
         """Report that the Action starts, after waiting for the shell or the kernel."""
 
+    async def prepare(self) -> None:
+        """Prepare the start, once the Action no longer waits."""
+
     def put_out(self) -> None:
         """Report new output."""
 

@@ -54,9 +54,19 @@ class AgentSteps:
         return bool(self._steps.keys() - self._persons)
 
     async def begin(
-        self, key: Hashable, label: str, *, turn: int = 0, root: int = 0, is_persons: bool = False
+        self,
+        key: Hashable,
+        label: str,
+        *,
+        turn: int = 0,
+        root: int = 0,
+        is_persons: bool = False,
+        waits: bool = False,
     ) -> None:
-        """Begin a step; raise CheckpointError if the workspace cannot be read."""
+        """Begin a step; raise CheckpointError if the workspace cannot be read.
+
+        With ``waits``, it changes nothing until ``start`` or its end.
+        """
         checkpoints = self._find_checkpoints()
         if checkpoints is None or key in self._steps:
             return
@@ -67,11 +77,20 @@ class AgentSteps:
 
         def begin() -> int:
             checkpoints.set_notebook(notebook)
-            return checkpoints.begin_step(label, turn=turn, root=root, is_persons=is_persons)
+            return checkpoints.begin_step(
+                label, turn=turn, root=root, is_persons=is_persons, waits=waits
+            )
 
         self._steps[key] = await self._in_thread(begin)
         self._follow_events()
         self._beat()
+
+    async def start(self, key: Hashable) -> None:
+        """Start a step that has waited."""
+        checkpoints, step = self._find_checkpoints(), self._steps.get(key)
+        if checkpoints is not None and step is not None:
+            with contextlib.suppress(CheckpointError):  # its end reports that
+                await self._in_thread(checkpoints.start_step, step)
 
     async def end(
         self,

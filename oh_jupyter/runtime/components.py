@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from oh_jupyter.background import thread_pool
 from oh_jupyter.config import Settings, check_value
 from oh_jupyter.events import Action, CmdRunAction, Observation
-from oh_jupyter.runtime.agent_steps import kernel_root
 from oh_jupyter.runtime.boxed_shells import BoxedShells
 from oh_jupyter.runtime.confirmation import Confirmations
 from oh_jupyter.runtime.execution import current_execution
@@ -126,7 +125,7 @@ class RuntimeComponents:
             self.in_thread,
             workspace_dir,
             self._agents_shell,
-            self._root_of,
+            self._shell_of,
             automatic=settings.checkpoints == "auto",
             pause_seconds=settings.checkpoint_pause,
             own_folders=[*_own_folders(settings), *self.boxes.placeholders()],
@@ -164,13 +163,11 @@ class RuntimeComponents:
         unboxed = not self.boxes.is_on or (engine is not None and engine.program is None)
         return self._shell if unboxed else self.boxes.last
 
-    def _root_of(self, action: Action) -> int:
-        """Return the process whose descendants do an Action's work, as far as it is known yet."""
-        shell = None
-        if isinstance(action, CmdRunAction):
-            is_boxed = current_execution.get().is_boxed
-            shell = self.boxes.shell_of(action) if is_boxed else self._shell
-        return kernel_root() if shell is None else shell.guardian_pid or kernel_root()
+    def _shell_of(self, action: Action) -> ShellSession | None:
+        """Return the shell that runs a command, None if it has not started or runs no command."""
+        if not isinstance(action, CmdRunAction) or action.is_static:
+            return None
+        return self.boxes.shell_of(action) if current_execution.get().is_boxed else self._shell
 
     @property
     def has_shell(self) -> bool:

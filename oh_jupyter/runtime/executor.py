@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import singledispatchmethod
+from functools import partial, singledispatchmethod
 from typing import Any, cast
 
 from oh_jupyter.errors import OhJupyterError
@@ -131,6 +131,7 @@ class ActionExecutor(RuntimeComponents):
                 )
                 if observation is None:
                     path = self._edited_path(action)
+                    state.on_prepare = partial(self.turns.start, action)
                     await self.turns.before(action, execution.principal, path)
                     state.start()
                     observation = await self._observe(action, execute)
@@ -145,7 +146,8 @@ class ActionExecutor(RuntimeComponents):
         finally:
             del self.running[cast(int, action.id)]
             state.put_out()
-            await self.turns.after(action, edited)
+            with executing(execution, state):
+                await self.turns.after(action, edited)
             self.last_action_time = time.time()
         if is_agents:
             self.untrusted_text.note(action, observation)

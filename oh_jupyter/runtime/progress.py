@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from oh_jupyter.background import Watchers, wait_while
@@ -32,6 +32,13 @@ class ActionProgress(Progress):
         self._queued: float | None = None
         self.began: float | None = None
         self._watchers: Watchers[[]] = Watchers()
+        self.on_prepare: Callable[[], Awaitable[None]] | None = None
+        """Called once the Action no longer waits for the shell."""
+
+    async def prepare(self) -> None:
+        """Prepare the start."""
+        if self.on_prepare is not None:
+            await self.on_prepare()
 
     @property
     def has_begun(self) -> bool:

@@ -63,7 +63,7 @@ class Turns:
         in_thread: Callable[..., Awaitable[Any]],
         workspace_dir: str,
         find_shell: Callable[[], ShellSession | None],
-        find_root: Callable[[Action], int],
+        find_shell_of: Callable[[Action], ShellSession | None],
         *,
         automatic: bool,
         pause_seconds: float,
@@ -85,7 +85,7 @@ class Turns:
         self._shell_states = ShellStates(find_shell, workspace_dir)
         self._checkpoints: Checkpoints | None = None
         self.steps = AgentSteps(in_thread, lambda: self._checkpoints, lambda: self.notebook_file())
-        self._find_root = find_root
+        self._find_shell_of = find_shell_of
         self._announced_edits: list[str] = []
         self._variables: set[str] = set()
         self._turn: Checkpoint | None = None
@@ -140,7 +140,7 @@ class Turns:
         """
         if self._has_given_up() or not may_change_files(action):
             return
-        root = 0 if path else self._find_root(action)
+        root = 0 if path else self._root_of(action)
         async with self._lock:
             try:
                 await self._end_announced_edits()
@@ -151,12 +151,18 @@ class Turns:
             except CheckpointError as error:
                 self._give_up(error)
 
+    def _root_of(self, action: Action) -> int:
+        """Return the process whose descendants do an Action's work, as far as it is known yet."""
+        shell = self._find_shell_of(action)
+        return kernel_root() if shell is None else shell.guardian_pid or kernel_root()
+
     async def _before_persons(self, action: Action, root: int) -> None:
         if not (self.is_announced or self.steps.is_under_way):
             self._part_of = None
             await self._end()
         label = title_of(action)
-        await self.steps.begin(_key(action), label, root=root, is_persons=True)
+        waits = isinstance(action, CmdRunAction | IPythonRunCellAction)
+        await self.steps.begin(_key(action), label, root=root, is_persons=True, waits=waits)
 
     async def _before_agents(self, action: Action, root: int) -> None:
         session = session_of(action.actor)
@@ -165,7 +171,19 @@ class Turns:
             await self._begin(title_of(action), who, session, by)
         self._cells += isinstance(action, IPythonRunCellAction)
         if self._turn is not None:
-            await self.steps.begin(_key(action), title_of(action), turn=self._turn.id, root=root)
+            key, label, turn = _key(action), title_of(action), self._turn.id
+            waits = isinstance(action, CmdRunAction | IPythonRunCellAction)
+            await self.steps.begin(key, label, turn=turn, root=root, waits=waits)
+
+    async def start(self, action: Action) -> None:
+        """Start the step of a command, which has waited for the shell until now."""
+        await self.steps.start(_key(action))
+
+    def start_cell(self) -> None:
+        """Start the step of the agent's cell that has waited the longest; on the main thread."""
+        if self.steps.is_under_way:
+            with contextlib.suppress(CheckpointError):  # its end reports that
+                self.checkpoints.start_next_step(kernel_root())
 
     async def after(self, action: Action, edited: Iterable[str] = ()) -> None:
         """End the step of an Action, the moment that it has returned.
@@ -173,9 +191,9 @@ class Turns:
         ``edited`` are the absolute paths of the files that it edited. A command that continues
         without its Action ends its step later.
         """
-        shell = self._find_shell() if isinstance(action, CmdRunAction) else None
+        shell = self._find_shell_of(action)
         unfinished = shell if shell is not None and shell.running else None
-        root = 0 if shell is None else shell.guardian_pid
+        root = 0 if shell is None else self._root_of(action)
         was_running = await self.steps.end(
             _key(action), list(edited), root=root, unfinished=unfinished
         )

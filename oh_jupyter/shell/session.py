@@ -355,6 +355,7 @@ class ShellSession:
             return ErrorObservation("ERROR: The command contains a NUL character; remove it.")
         try:
             if action.is_static:
+                await progress.get().prepare()
                 progress.get().begin()
                 return await self._execute_static(action)
             if action.is_input and text and self._lock.locked() and self.running:
@@ -362,6 +363,7 @@ class ShellSession:
                 return sent_reply(text)
             async with self._lock:
                 self._progress = progress.get()
+                await self._progress.prepare()
                 self._progress.begin()
                 return await self._execute(action)
         except ShellError as error:

@@ -169,7 +169,7 @@ def test_the_shell_goes_back_too(runtime: Runtime, root: Path) -> None:
     shell("mkdir sub; export MINE=1", "user")
     shell("cd sub; export MINE=2 ITS=3; echo x > y")
     assert shell("pwd") == str(root / "sub")
-    assert str(rewind(runtime, 1)) == "delete      sub/y"
+    assert str(rewind(runtime, 1)) == f"delete      sub/y\nThe shell returns to {root}."
     assert shell('pwd; echo "$MINE|$ITS"') == f"{root}\n1|"
     shell("cd sub; sleep 1000", timeout=0.5)
     plan = rewind(runtime, 1)
@@ -462,3 +462,29 @@ def test_they_can_be_switched_off(root: Path) -> None:
         runtime.close()
     with pytest.raises(ConfigError, match="must be one of auto, off, not 'on'"):
         make(root, checkpoints="on")
+
+
+def test_what_a_person_does_while_an_agents_command_waits_is_the_persons(
+    runtime: Runtime, root: Path
+) -> None:
+    """Both use one shell; the agent's command waits for the person's."""
+    os.mkfifo(root / "wait")
+    write(runtime, "first.txt", "agent")
+    persons = CmdRunAction("touch begun; read < wait; touch mine.txt", blocking=True)
+    running = runtime.submit_action(persons, "user")
+    wait_until((root / "begun").exists, what="the start of the person's command")
+    agents = runtime.submit_action(CmdRunAction("touch its.txt", blocking=True))
+    waiting = runtime.executor.running
+    wait_until(lambda: any(each.is_queued for each in list(waiting.values())))
+    (root / "wait").write_text("go\n")
+    running.result(60)
+    agents.result(60)
+    assert labels(runtime)[-1] == ("turn", "touch its.txt")
+    rewind(runtime, 1)
+    assert sorted(path.name for path in root.iterdir()) == ["begun", "mine.txt", "wait"]
+
+
+def test_what_a_static_command_does_is_undone(runtime: Runtime, root: Path) -> None:
+    runtime.submit_action(CmdRunAction("true", blocking=True)).result(60)
+    runtime.submit_action(CmdRunAction("touch its.txt", is_static=True)).result(60)
+    assert str(rewind(runtime, 1)) == "delete      its.txt"

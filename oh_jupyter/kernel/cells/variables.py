@@ -54,6 +54,7 @@ class CellVariables:
     @contextmanager
     def around(self, code: str) -> Iterator[None]:
         """Keep what an agent's cell changes; a failure of that does not affect the cell."""
+        self._executor.turns.start_cell()
         checkpoint = self._executor.turns.current_id
         if checkpoint is None or self._executor.settings.checkpoint_variables == "off":
             yield
