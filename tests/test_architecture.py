@@ -27,7 +27,7 @@ BASE = {
     "schema",
     "trace_context",
 }
-LOW = BASE | {"events", "config", "process", "locks", "edit_lock", "moves", "policy"}
+LOW = BASE | {"events", "config", "process", "locks", "edit_lock", "writes", "policy"}
 MAY_IMPORT = {
     "errors": set(),
     "_version": set(),
@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "setting_values": BASE,
     "policy": BASE,
     "config": BASE | {"policy", "setting_values"},
-    "moves": BASE | {"config", "locks"},
+    "writes": BASE | {"config", "locks"},
     "process": BASE,
     "mcp_sdk": BASE,
     "mcp_tools": BASE | {"events", "mcp_sdk"},
@@ -87,7 +87,7 @@ MAY_IMPORT = {
         "events",
         "config",
         "edit_lock",
-        "moves",
+        "writes",
         "storage",
         "traits",
         "logs",

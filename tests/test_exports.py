@@ -20,7 +20,6 @@ PUBLIC = {
     "oh_jupyter.cells": ["CellOutput", "CellRunner", "captured_outputs"],
     "oh_jupyter.checkpoints": [
         *("Checkpoint", "Checkpoints", "Limits", "PathChange", "RewindPlan", "VariableChange"),
-        "Work",
     ],
     "oh_jupyter.cli": ["main"],
     "oh_jupyter.client": [

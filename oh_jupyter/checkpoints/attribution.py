@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from oh_jupyter.checkpoints.disk import look
 from oh_jupyter.checkpoints.steps import Author, Step, Write
-from oh_jupyter.checkpoints.tracker import Found
+from oh_jupyter.checkpoints.tracker import Difference
 from oh_jupyter.checkpoints.writers import Job, Lineage, opened_for_writing
 from oh_jupyter.writes import PersonsWrite
 
@@ -46,7 +46,7 @@ class Running(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """Who changed a path, in which step, and how that is known."""
+    """The author of a change, its step, and how that is known."""
 
     author: Author
     step: int = 0
@@ -55,27 +55,29 @@ class Cause(NamedTuple):
     is_known: bool = False
 
 
-def reported(found: Found, running: Running, paths: Collection[str]) -> Cause | None:
+def reported(difference: Difference, running: Running, paths: Collection[str]) -> Cause | None:
     """Return the cause of a change that a step reports, or of a directory made for it."""
-    is_folder = found.old is None and found.new is not None and found.new.kind == "folder"
-    if found.path in paths or (
-        is_folder and any(path.startswith(f"{found.path}/") for path in paths)
+    is_folder = (
+        difference.old is None and difference.new is not None and difference.new.kind == "folder"
+    )
+    if difference.path in paths or (
+        is_folder and any(path.startswith(f"{difference.path}/") for path in paths)
     ):
         return _of(running, is_known=True)
     return None
 
 
-def cause(found: Found, running: Sequence[Running], jobs: Sequence[Job]) -> Cause:
+def cause(difference: Difference, running: Sequence[Running], jobs: Sequence[Job]) -> Cause:
     """Return the cause of a change that no step has reported.
 
     Args:
-        found: The change, with the processes that made it if they are known.
+        difference: The change, with the processes that made it if they are known.
         running: The steps in progress, the latest last.
         jobs: Processes that earlier steps have started and that live on.
     """
     steps = [each for each in running if each.root]
-    pid = next(reversed(dict(found.writers)), 0)
-    lineage = found.writers.get(pid, frozenset())
+    pid = next(reversed(dict(difference.writers)), 0)
+    lineage = difference.writers.get(pid, frozenset())
     if step := _step_of(lineage, steps):
         return _of(step)
     if job := next((job for job in jobs if job.pid == pid or job.pid in lineage), None):
@@ -86,7 +88,7 @@ def cause(found: Found, running: Sequence[Running], jobs: Sequence[Job]) -> Caus
         return _of(steps[-1])
     if not jobs:
         return Cause("others")
-    if not pid and (job := _writing(found.path, jobs)):
+    if not pid and (job := _writing(difference.path, jobs)):
         return Cause("agent", job.step, job.turn)
     last = jobs[-1]
     return Cause("unsure", last.step, last.turn, f"changed while {last.label!r} was running")

@@ -48,7 +48,7 @@ def last_alive(directory: Path, token: str) -> float:
         return 0.0
 
 
-def forget(directory: Path, token: str) -> None:
+def forget_owner(directory: Path, token: str) -> None:
     """Remove the lock of a dead owner."""
     if token:
         _lock(directory, token).unlink(missing_ok=True)

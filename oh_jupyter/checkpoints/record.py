@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.checkpoints import owner as owners
 from oh_jupyter.checkpoints.attribution import (
     CLOCK_SECONDS,
     UNSURE_AFTER_DEATH,
@@ -24,6 +23,7 @@ from oh_jupyter.checkpoints.attribution import (
 )
 from oh_jupyter.checkpoints.git import Git
 from oh_jupyter.checkpoints.journal import Checkpoint, CheckpointJournal, Kind, standing_turns
+from oh_jupyter.checkpoints.owner import Owner, forget_owner, is_alive, last_alive
 from oh_jupyter.checkpoints.repository import (
     Repository,
     default_directory,
@@ -32,7 +32,7 @@ from oh_jupyter.checkpoints.repository import (
 )
 from oh_jupyter.checkpoints.snapshot import Limits, Snapshot, forget_details, load, states
 from oh_jupyter.checkpoints.steps import Step, StepLog, Write
-from oh_jupyter.checkpoints.tracker import Found, Take, Tracker, known_change
+from oh_jupyter.checkpoints.tracker import Difference, Take, Tracker, known_change
 from oh_jupyter.checkpoints.writers import Job, Writers, descendants, jobs
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.process import guardian_pids
@@ -81,7 +81,7 @@ class CheckpointRecord:
         self._tracker = Tracker(self.workspace, self.limits, is_watched=is_watched)
         self._mutex = threading.RLock()
         self._git: Git | None = None
-        self._owner: owners.Owner | None = None
+        self._owner: Owner | None = None
         self._turn = 0
         self._lists_others = False
         self._running: dict[int, Running] = {}
@@ -112,11 +112,11 @@ class CheckpointRecord:
 
     def is_alive(self, process: str) -> bool:
         """Return whether a process with an identity is running."""
-        return process == self._own_token or owners.is_alive(self.directory, process)
+        return process == self._own_token or is_alive(self.directory, process)
 
     @property
     def attribution(self) -> str:
-        """How changes during a step are attributed, for people; "" before the first step."""
+        """The way in which changes during a step are attributed; "" before the first step."""
         return self._tracker.description
 
     @property
@@ -431,8 +431,8 @@ class CheckpointRecord:
     def _begin(
         self, git: Git, label: str, who: str, kind: Kind, extra: dict[str, Any]
     ) -> Checkpoint:
-        begin, found = self._tracker.save(git, self._taking(git))
-        self._record(found)
+        begin, difference = self._tracker.save(git, self._taking(git))
+        self._record(difference)
         return self._add(git, begin, label, who, kind, extra)
 
     def _add(
@@ -492,11 +492,14 @@ class CheckpointRecord:
             self._record(self._tracker.look(git, take), ended, paths)
 
     def _record(
-        self, found: Iterable[Found], ended: Running | None = None, paths: Collection[str] = ()
+        self,
+        differences: Iterable[Difference],
+        ended: Running | None = None,
+        paths: Collection[str] = (),
     ) -> None:
         running = [each for each in self._running.values() if each is ended or not each.waits]
         writes = []
-        for each in found:
+        for each in differences:
             known = None if ended is None else reported(each, ended, paths)
             if known is None and self._notebook and each.path == self._notebook:
                 known = Cause("others")
@@ -507,12 +510,20 @@ class CheckpointRecord:
         self._jobs = [job for job in self._jobs if job.is_alive]
         self._tracker.names_writers = self.is_at_work
 
-    def _write_of(self, found: Found, cause: Cause) -> Write:
+    def _write_of(self, difference: Difference, cause: Cause) -> Write:
         is_listed = self._lists_others or any(each.step.turn for each in self._running.values())
         turn = cause.turn or (self._turn if is_listed else 0)
-        reason = cause.reason or found.reason
+        reason = cause.reason or difference.reason
         return Write(
-            *(found.path, found.old, found.new, cause.author, cause.step, turn, reason),
+            *(
+                difference.path,
+                difference.old,
+                difference.new,
+                cause.author,
+                cause.step,
+                turn,
+                reason,
+            ),
             is_known=cause.is_known,
         )
 
@@ -544,7 +555,7 @@ class CheckpointRecord:
     def _is_abandoned(self, entry: Checkpoint) -> bool:
         if not entry.is_open or entry.owner == self._own_token:
             return False
-        return not owners.is_alive(self.directory, entry.owner)
+        return not is_alive(self.directory, entry.owner)
 
     def _close_abandoned(self, git: Git) -> None:
         """Close turns of dead processes."""
@@ -556,11 +567,11 @@ class CheckpointRecord:
                 self._steps.end(step.id)
             self._write_end(replace(entry, is_open=False), {})
         for entry in abandoned:
-            owners.forget(self.directory, entry.owner)
+            forget_owner(self.directory, entry.owner)
 
     def _left_by(self, git: Git, turn: Checkpoint, step: Step) -> Iterator[Write]:
         """Return the changes since the last look of a dead process in a step."""
-        last_alive = owners.last_alive(self.directory, turn.owner)
+        until = last_alive(self.directory, turn.owner)
         then, details = states(git, turn.begin), load(git, turn.begin)
         for write in self._steps.writes(turn.at.write):
             if write.new is None or write.new.kind == "unknown":
@@ -572,11 +583,13 @@ class CheckpointRecord:
         new_folders = {path for path, state in now.items() if state.kind == "folder"} - then.keys()
         for path in sorted(then.keys() | now.keys()):
             old, new = then.get(path), now.get(path)
-            for found in known_change(path, old, new, details, details_now) if old != new else ():
-                proven = is_proven(self.workspace, path, new_folders, step.began, last_alive)
-                reason = found.reason if proven else UNSURE_AFTER_DEATH
+            for difference in (
+                known_change(path, old, new, details, details_now) if old != new else ()
+            ):
+                proven = is_proven(self.workspace, path, new_folders, step.began, until)
+                reason = difference.reason if proven else UNSURE_AFTER_DEATH
                 author = Cause("agent" if proven else "unsure", step.id, turn.id, reason)
-                yield self._write_of(found, author)
+                yield self._write_of(difference, author)
 
     @property
     def _own_token(self) -> str:
@@ -584,7 +597,7 @@ class CheckpointRecord:
 
     def _token(self) -> str:
         if self._owner is None:
-            self._owner = owners.Owner(self.directory)
+            self._owner = Owner(self.directory)
         return self._owner.token
 
     def _write(self, entries: list[Checkpoint], git: Git) -> None:

@@ -180,10 +180,10 @@ class StepLog:
 
     def forget(self, turns: Iterable[int]) -> None:
         """Remove the steps and writes of all turns except some."""
-        kept = ",".join(map(str, map(int, turns)))
+        remaining = ",".join(map(str, map(int, turns)))
         with self._transaction() as connection:
-            connection.execute(f"DELETE FROM writes WHERE turn NOT IN ({kept})")
-            connection.execute(f"DELETE FROM steps WHERE turn NOT IN ({kept})")
+            connection.execute(f"DELETE FROM writes WHERE turn NOT IN ({remaining})")
+            connection.execute(f"DELETE FROM steps WHERE turn NOT IN ({remaining})")
 
     def contents(self) -> set[str]:
         """Return the ids of all contents that writes name."""

@@ -28,10 +28,10 @@ MAX_IGNORED = 10_000
 BY_PROCESS = "by the process that made them"
 BY_STEP = "by the step that ran (this system does not name the process of a change)"
 COMPARED = "by the step that ran; all files are compared before and after it ({})"
-"""How changes are attributed."""
+"""Descriptions of how changes are attributed."""
 
 
-class Found(NamedTuple):
+class Difference(NamedTuple):
     """A change of a path since the last look.
 
     Attributes:
@@ -54,12 +54,12 @@ Take = Callable[[str], Snapshot]
 
 
 class Tracker:
-    """What changed in a workspace between two looks.
+    """The changes of a workspace between two looks.
 
     With a watch, a look costs what changed. Without one, git compares all files.
 
     Attributes:
-        description: How changes are attributed, for people; "" before the first look.
+        description: The way in which changes are attributed, for people; "" before the first look.
         names_writers: Whether the processes that change files are looked up.
     """
 
@@ -110,7 +110,7 @@ class Tracker:
                 if self._is_wanted:
                     self._start_watch(git, take)
 
-    def save(self, git: Git, take: Take) -> tuple[Snapshot, list[Found]]:
+    def save(self, git: Git, take: Take) -> tuple[Snapshot, list[Difference]]:
         """Return the current files as a snapshot, and the changes since the last look."""
         with self._lock:
             if self._snapshot is None:
@@ -118,13 +118,13 @@ class Tracker:
             if self._watch is None:
                 before, self._snapshot = self._snapshot, take("")
                 return self._snapshot, list(_differences(git, before, self._snapshot))
-            found = self._look(git, take)
+            differences = self._look(git, take)
             if not self._is_current:
                 snapshot = take("")
-                if not self._is_unchanged():  # the next look compares with what was found here
-                    return snapshot, found
+                if not self._is_unchanged():  # the next look compares with these
+                    return snapshot, differences
                 self._snapshot, self._is_current = snapshot, True
-            return self._snapshot, found
+            return self._snapshot, differences
 
     def _is_unchanged(self) -> bool:
         self._read_events()
@@ -159,7 +159,7 @@ class Tracker:
             if event.is_folder and event.is_new_name:
                 self._folders.add(event.path)
 
-    def look(self, git: Git, take: Take) -> list[Found]:
+    def look(self, git: Git, take: Take) -> list[Difference]:
         """Return the changes since the last look.
 
         Args:
@@ -172,7 +172,7 @@ class Tracker:
         with self._lock:
             return self._look(git, take)
 
-    def _look(self, git: Git, take: Take) -> list[Found]:
+    def _look(self, git: Git, take: Take) -> list[Difference]:
         assert self._snapshot is not None, "begin was not called"
         if self._watch is None:
             before, self._snapshot = self._snapshot, take(self._snapshot.tree)
@@ -182,14 +182,14 @@ class Tracker:
         changed, folders = self._changed, self._folders
         self._changed, self._folders, self._lineages = {}, set(), {}
         self._is_current = False
-        found = None
+        differences = None
         if not self._must_list and self._is_same_root():
             paths = self._affected(changed, folders)
             if len(paths) <= MAX_SEPARATE_FILES:
-                found = self._compared(git, paths)
-        if found is None:
-            found = self._listed(git, take)
-        return [each._replace(writers=_writers_of(each.path, changed)) for each in found]
+                differences = self._compared(git, paths)
+        if differences is None:
+            differences = self._listed(git, take)
+        return [each._replace(writers=_writers_of(each.path, changed)) for each in differences]
 
     def _start_watch(self, git: Git, take: Take) -> None:
         assert self._snapshot is not None
@@ -225,7 +225,7 @@ class Tracker:
         except OSError:
             return False
 
-    def _listed(self, git: Git, take: Take) -> list[Found]:
+    def _listed(self, git: Git, take: Take) -> list[Difference]:
         """Compare all files with those remembered, and watch all directories."""
         old, outside = self._states, self._outside
         self._must_list = False
@@ -242,10 +242,12 @@ class Tracker:
                     self._outside.outside.pop(path, None)
         new = self._states
         return [
-            found
+            difference
             for path in sorted(old.keys() | new.keys())
             if old.get(path) != new.get(path)
-            for found in known_change(path, old.get(path), new.get(path), outside, self._outside)
+            for difference in known_change(
+                path, old.get(path), new.get(path), outside, self._outside
+            )
         ]
 
     def _affected(self, changed: Iterable[str], folders: set[str]) -> set[str]:
@@ -296,7 +298,7 @@ class Tracker:
             or self._is_ours(str(self._root / path))
         )
 
-    def _compared(self, git: Git, paths: Collection[str]) -> list[Found] | None:
+    def _compared(self, git: Git, paths: Collection[str]) -> list[Difference] | None:
         """Compare some paths; None if all have to be listed."""
         statuses = {path: look(self._root, path) for path in paths}
         unknown = [
@@ -309,11 +311,11 @@ class Tracker:
             self._limits.total_bytes
         ):
             return None
-        found: list[Found] = []
+        differences: list[Difference] = []
         for path in sorted(statuses):
             if path not in ignored:
-                found += self._compare(git, path, statuses[path])
-        return found
+                differences += self._compare(git, path, statuses[path])
+        return differences
 
     def _ignored_of(self, git: Git, paths: Collection[str]) -> set[str]:
         """Return the paths that .gitignore excludes."""
@@ -332,7 +334,7 @@ class Tracker:
         self._ignored |= ignored
         return ignored
 
-    def _compare(self, git: Git, path: str, status: os.stat_result | None) -> Iterator[Found]:
+    def _compare(self, git: Git, path: str, status: os.stat_result | None) -> Iterator[Difference]:
         old, reason = self._states.get(path), ""
         if old is None and (covering := self._outside.covering(path)):
             old, reason = UNKNOWN, self._outside.outside[covering]
@@ -349,7 +351,7 @@ class Tracker:
             new = UNKNOWN
         is_storable = old not in (None, UNKNOWN) or new not in (None, UNKNOWN)
         if old != new and is_storable:
-            yield Found(path, old, new, reason or obstacle)
+            yield Difference(path, old, new, reason or obstacle)
 
     def _read(self, git: Git, path: str, status: os.stat_result | None) -> tuple[State | None, str]:
         """Return the current state of a path and store its contents, or why it is not stored."""
@@ -392,7 +394,7 @@ def _size(status: os.stat_result | None) -> int:
     return status.st_size if status is not None and stat.S_ISREG(status.st_mode) else 0
 
 
-def _differences(git: Git, before: Snapshot, after: Snapshot) -> Iterator[Found]:
+def _differences(git: Git, before: Snapshot, after: Snapshot) -> Iterator[Difference]:
     """Compare two snapshots."""
     then, now = load(git, before), load(git, after)
     for path, (old, new) in changes(git, before, after).items():
@@ -401,15 +403,17 @@ def _differences(git: Git, before: Snapshot, after: Snapshot) -> Iterator[Found]
 
 def known_change(
     path: str, old: State | None, new: State | None, before: Details, after: Details
-) -> Iterator[Found]:
-    """Return a change; a file that existed without being stored is unknown, not absent."""
+) -> Iterator[Difference]:
+    """Return a change, if any; a file that exists without being stored is unknown, not absent."""
+    if old == new:
+        return
     reason = ""
     if old is None and (covering := before.covering(path)):
         old, reason = UNKNOWN, before.outside[covering]
     if new is None and (covering := after.covering(path)):
         new, reason = UNKNOWN, after.outside[covering]
     if old != new:
-        yield Found(path, old, new, reason)
+        yield Difference(path, old, new, reason)
 
 
 def _writers_of(path: str, changed: Mapping[str, Writers]) -> Writers:

@@ -58,12 +58,12 @@ def parent(pid: int) -> int:
 
 def descendants(pid: int, without: Iterable[int] = ()) -> set[int]:
     """Return the descendants of a process, except some and what is below them."""
-    pending, found, skipped = [pid], set[int](), set(without)
+    pending, known, skipped = [pid], set[int](), set(without)
     while pending:
-        for child in _children(pending.pop()) - skipped - found:
-            found.add(child)
+        for child in _children(pending.pop()) - skipped - known:
+            known.add(child)
             pending.append(child)
-    return found
+    return known
 
 
 def jobs(pids: Iterable[int], step: int, turn: int, label: str) -> list[Job]:

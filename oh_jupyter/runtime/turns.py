@@ -120,7 +120,7 @@ class Turns:
 
     @property
     def attribution(self) -> str:
-        """How agents' changes are told from others', for people."""
+        """The way in which changes are attributed to agents or others, for people."""
         if self.problem:
             return f"not at all: {self.problem}"
         described = "" if self._checkpoints is None else self._checkpoints.attribution
