@@ -488,8 +488,12 @@ class CheckpointRecord:
         paths: Collection[str] = (),
     ) -> None:
         """Record who has changed what since the last look."""
-        if self._tracker.has_begun:
+        if not self._tracker.has_begun:
+            return
+        try:
             self._record(self._tracker.look(git, take), ended, paths)
+        except OSError as error:  # such as a full disk
+            raise self._repository.unusable(error) from error
 
     def _record(
         self,

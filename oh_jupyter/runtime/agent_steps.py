@@ -122,6 +122,8 @@ class AgentSteps:
             checkpoints.end_step(step, paths, root=root)
         except CheckpointError as error:
             logger.warning("The changes of a step were not recorded: %s", error)
+        except Exception:  # the Action itself is done
+            logger.exception("The changes of a step were not recorded")
         self._follow_events()
         self._stop_beating()
         return True
