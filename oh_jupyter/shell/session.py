@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self, TypeVar
 
-from oh_jupyter.background import LoopThread
+from oh_jupyter.background import LoopThread, threads_have_ended
 from oh_jupyter.errors import ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
 from oh_jupyter.events.action import progress
@@ -135,6 +135,8 @@ class ShellSession:
 
     def initialize(self) -> None:
         """Start the shell; see :meth:`initialize_async`."""
+        if threads_have_ended():
+            raise ShellError("The shell cannot be started: Python is exiting.")
         if self._loop is None:
             self._thread = LoopThread("oh-shell-loop")
             self._loop = self._thread.loop
@@ -166,7 +168,12 @@ class ShellSession:
             self._loop.call_soon_threadsafe(self._supervisor.shell.press, INTERRUPT)
 
     def close(self) -> None:
-        """Stop the shell and all its processes; further calls do nothing."""
+        """Stop the shell and all its processes; further calls do nothing.
+
+        When Python is past its exit handlers, they end with this process.
+        """
+        if threads_have_ended():
+            self._supervisor = self._command = None
         if self._supervisor is not None:
             self._call(self.close_async())
         if self._thread is not None:
@@ -183,6 +190,9 @@ class ShellSession:
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the session's loop from another thread; may raise ShellError."""
         loop = self._loop
+        if threads_have_ended():
+            coroutine.close()
+            raise ShellError("The shell session is not running: Python is exiting.")
         if loop is None or loop.is_closed() or (self._thread is None and not loop.is_running()):
             coroutine.close()
             raise ShellError(
