@@ -45,8 +45,8 @@ def questions_elsewhere(options: argparse.Namespace) -> list[KernelQuestions]:
     if not places:
         return []
     with thread_pool(min(len(places), MAX_THREADS), "oh-waiting") as threads:
-        found = list(threads.map(lambda place: _ask(base, server, *place), places))
-    return [each for each in found if each.waiting or each.failure]
+        kernels = list(threads.map(lambda place: _ask(base, server, *place), places))
+    return [kernel for kernel in kernels if kernel.waiting or kernel.failure]
 
 
 def _places(base: str, server: RunningServer) -> list[tuple[str, str, str]]:
