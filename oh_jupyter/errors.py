@@ -90,6 +90,7 @@ __all__ = [
     "ChildStartError",
     "ConfigError",
     "ConfirmationError",
+    "DiskFullError",
     "DraftError",
     "EditorError",
     "EditorParameterInvalidError",
