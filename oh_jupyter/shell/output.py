@@ -14,7 +14,7 @@ END = b"\x1b\\"
 
 @dataclass(frozen=True)
 class Marker:
-    """A marker: ``b`` before a command, ``e`` after it, ``r`` from a newly started bash.
+    """A marker: ``b`` before a command, ``e`` after it, ``r`` from a new bash.
 
     We write ``s`` ourselves, to know that all earlier output has arrived, and ``x`` at the shell's
     end.

@@ -56,6 +56,7 @@ class Bash(ShellDriver):
         self._takes_pastes = False  # whether the program has turned on bracketed paste
         self._is_full_screen = False  # whether the program has switched to the other screen
         self._exec_image = b""
+        self._answered_by = ""  # the process id of the bash that answered
         self._paths: list[str] = []  # of terminal and report line, as bash sees them
         self._is_enclosed = False
         self._pid: int | None = None  # bash's own, in a sandbox
@@ -207,9 +208,11 @@ class Bash(ShellDriver):
         return self.run("", exports, 130 if key == INTERRUPT else None)
 
     def relaying_program(self) -> str:  # noqa: D102
+        if self._is_enclosed or self._answered_by == str(self.child.pid):
+            return ""
         group = self._terminal.foreground()
         if group <= 0 or not read_proc(group, "cmdline") or is_interactive_bash(group):
-            return ""
+            return ""  # such as a bash that newgrp started
         return read_proc(group, "comm").decode("utf-8", "replace").strip() or "a program"
 
     def foreground_program(self) -> str:  # noqa: D102
@@ -274,6 +277,7 @@ class Bash(ShellDriver):
         if marker.kind == "x":
             self._on_drained()
         elif marker.kind == "r":
+            self._answered_by = marker.command_id
             if self._is_enclosed:
                 # bash reads our line, so it is in the foreground.
                 self._pid = self._terminal.foreground()
