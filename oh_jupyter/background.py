@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import sys
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -76,8 +77,22 @@ def exempt_from_debugger(thread: threading.Thread) -> None:
     thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
 
 
+def threads_have_ended() -> bool:
+    """Return whether Python is past its exit handlers, where other threads never run again.
+
+    A ``__del__`` or a weak reference's callback that waits for one would wait forever. Processes of
+    ``oh_jupyter.process`` end with this one.
+    """
+    return sys.is_finalizing()
+
+
 def start_thread(target: Callable[..., object], name: str, *args: Any) -> threading.Thread:
-    """Start a daemon thread that keeps running when a debugger stops all others."""
+    """Start a daemon thread that keeps running when a debugger stops all others.
+
+    Raises RuntimeError if Python is exiting.
+    """
+    if threads_have_ended():  # some versions of Python would wait for its start
+        raise RuntimeError("Python is exiting")
     thread = threading.Thread(target=target, name=name, args=args, daemon=True)
     exempt_from_debugger(thread)
     thread.start()
@@ -113,7 +128,7 @@ def try_start_thread(
 class QueueThread(ABC):
     """A daemon thread that processes a queue; the first item starts it.
 
-    If no thread can be started, as at exit, `_wait_for` does the work.
+    If no thread runs, as at exit, `_wait_for` does the work.
     """
 
     def __init__(self, name: str) -> None:
@@ -140,7 +155,7 @@ class QueueThread(ABC):
     def _wait_for(self, is_done: Callable[[], bool], timeout_seconds: float | None) -> bool:
         """Wait until a condition holds; return False after the timeout."""
         with self._changed:
-            if self._thread is not None or is_done():
+            if is_done() or (self._thread is not None and not threads_have_ended()):
                 return self._changed.wait_for(is_done, timeout_seconds)
         deadline = time.monotonic() + (math.inf if timeout_seconds is None else timeout_seconds)
         while self._has_work() and not is_done() and time.monotonic() < deadline:
@@ -167,6 +182,8 @@ class LoopThread:
     """A daemon thread that runs an asyncio loop until it is stopped."""
 
     def __init__(self, name: str) -> None:
+        if threads_have_ended():
+            raise RuntimeError("Python is exiting")
         self.loop = asyncio.new_event_loop()
         self._thread = start_thread(self._run, name)
 
@@ -180,16 +197,21 @@ class LoopThread:
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """Start a coroutine on the loop from any thread, with the caller's context variables.
 
-        Cancelling the future cancels it.
+        Cancelling the future cancels it. Raises RuntimeError if the thread has ended with Python.
         """
+        if threads_have_ended():
+            coroutine.close()
+            raise RuntimeError("Python is exiting")
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
     def stop(self) -> None:
         """Stop the loop and wait for the thread."""
+        if threads_have_ended():
+            return
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.join()
 
     def join(self, timeout_seconds: float | None = None) -> None:
-        """Wait for the end of the loop, unless this is its thread."""
-        if threading.current_thread() is not self._thread:
+        """Wait for the end of the loop, unless this is its thread, or that ended with Python."""
+        if not threads_have_ended() and threading.current_thread() is not self._thread:
             self._thread.join(timeout_seconds)

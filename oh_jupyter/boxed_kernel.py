@@ -23,7 +23,7 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from traitlets import Enum, List, Unicode
 
-from oh_jupyter.background import LoopThread
+from oh_jupyter.background import LoopThread, threads_have_ended
 from oh_jupyter.config import BOXED_KERNEL_VARIABLE, load_settings, state_home
 from oh_jupyter.errors import ConfigError, SandboxError
 from oh_jupyter.policy import VARIABLE as POLICY_VARIABLE
@@ -69,6 +69,8 @@ class KernelProxy:
 
     def close(self) -> None:
         """End all connections and the thread."""
+        if threads_have_ended():
+            return
         self._thread.submit(self._proxy.close()).result()
         self._thread.stop()
 

@@ -43,7 +43,8 @@
     ├── PluginError                     a plugin is unknown, or failed to start
     ├── TransferError                   an upload or download is not possible as asked
     │   ├── TransferNotFoundError       no file there to download, or no such transfer
-    │   └── TransferTooLargeError       more than the limit allows, sent or unpacked
+    │   ├── TransferTooLargeError       more than the limit allows, sent or unpacked
+    │   └── DiskFullError               the disk or the quota has no room
     ├── ConfirmationError               no action of that id waits for a person
     ├── AnswerError                     a person's values do not fit an agent's form
     ├── EvaluationError                 an evaluation cannot continue; its results so far are kept
@@ -72,6 +73,7 @@ error renders as that one line; the traceback stays reachable with ``%tb``.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from typing import Any
 
@@ -88,6 +90,7 @@ __all__ = [
     "ChildStartError",
     "ConfigError",
     "ConfirmationError",
+    "DiskFullError",
     "DraftError",
     "EditorError",
     "EditorParameterInvalidError",
@@ -381,6 +384,15 @@ class TransferNotFoundError(TransferError):
 
 class TransferTooLargeError(TransferError):
     """It is more than the limit allows, as it was sent or when it is unpacked."""
+
+
+class DiskFullError(TransferError):
+    """The disk or the quota has no room for what is written; nothing was changed."""
+
+
+def is_full(error: OSError) -> bool:
+    """Return whether a disk or quota has no room."""
+    return error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 class ConfirmationError(OhJupyterError, LookupError):

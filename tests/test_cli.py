@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
+import requests
+from jupyter_client.blocking.client import BlockingKernelClient
 
 from oh_jupyter.cli import main
 from oh_jupyter.client import RuntimeClient
@@ -20,6 +26,7 @@ from oh_jupyter.events import CmdRunAction
 from oh_jupyter.testing import LiveServer, run_server, wait_until
 
 COMMAND = [sys.executable, "-m", "oh_jupyter.cli"]
+SCRIPTED = Path(__file__).parents[1] / "examples" / "scripted_agent.py"
 RISKY = CmdRunAction("rm -rf /tmp/nothing_is_there")
 
 
@@ -32,7 +39,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         run_server(
             directory,
             "--OhJupyter.confirmation_over_rest=True",
-            environment={"OH_JUPYTER_CONFIRMATION": "risky"},
+            environment={
+                "OH_JUPYTER_CONFIRMATION": "risky",
+                "OH_JUPYTER_AGENTS": json.dumps({"scripted": f"{sys.executable} {SCRIPTED}"}),
+            },
         ) as server,
         pytest.MonkeyPatch.context() as patch,
     ):
@@ -113,6 +123,65 @@ def test_deciding(client: RuntimeClient, shown: Callable[..., str]) -> None:
             assert asked.result().kind == kind
     assert client.execute(RISKY).kind == "run"
     assert client.waiting() == []
+
+
+@contextmanager
+def waiting_guest(server: LiveServer, address: str, model: dict[str, Any]) -> Iterator[str]:
+    """A kernel whose own agent waits for a person, and to which nothing else was sent."""
+    api = requests.Session()
+    api.headers.update(server.headers)
+    started = api.post(f"{server.url}/api/{address}", json=model, timeout=60).json()
+    kernel = started.get("kernel", started)["id"]
+    client = BlockingKernelClient(
+        connection_file=str(server.directory / "run" / f"kernel-{kernel}.json")
+    )
+    client.load_connection_file()
+    client.start_channels()
+    try:
+        client.execute("%load_ext oh_jupyter")
+        prompt = f"tool run {json.dumps({'command': RISKY.command})}"
+        client.execute(f"%%oh_agent scripted\n{prompt}")
+        yield str(kernel)
+    finally:
+        client.stop_channels()
+        api.delete(f"{server.url}/api/kernels/{kernel}", timeout=60)
+
+
+def test_actions_of_guests_in_other_kernels(
+    server: LiveServer, client: RuntimeClient, shown: Callable[..., str], refused: Any
+) -> None:
+    client.run("true")  # the default kernel, where nothing waits
+    name = "closed one.ipynb"
+    notebook = {"path": name, "name": name, "type": "notebook", "kernel": {"name": "python3"}}
+    with (
+        waiting_guest(server, "sessions", notebook) as kernel,
+        waiting_guest(server, "kernels", {}) as other,
+    ):
+        below = f"{server.url}/oh_jupyter/kernels"
+
+        def listed(id: str) -> Any:
+            address = f"{below}/{id}/confirmations"
+            return requests.get(address, headers=server.headers, timeout=60).json()
+
+        for id in (kernel, other):
+            wait_until(lambda id=id: listed(id), what="the question", timeout_seconds=120)
+        (entry,) = listed(kernel)
+        options = f"--notebook {shlex.quote(name)}", f"--url {below}/{other}"
+        text = shown("confirm")
+        assert f"In {name}; decide with: oh-jupyter confirm {options[0]} ID\n" in text
+        assert f"In kernel {other}; decide with: oh-jupyter confirm {options[1]} ID\n" in text
+        assert text.count(entry["message"]) == 2
+        status = shown("status")
+        assert f"waits in {name}: {entry['id']}  " in status
+        assert f"waits in kernel {other}: " in status
+        # The id is that of an action in several kernels: a decision needs the kernel.
+        hint = refused("confirm", str(entry["id"]))
+        assert f"oh-jupyter confirm {options[0]} {entry['id']}" in hint
+        for option in options:
+            token = ["--token", server.token] if "--url" in option else []
+            decided = shown("confirm", *shlex.split(option), *token, str(entry["id"]), "--reject")
+            assert decided == "Rejected.\n"
+        assert shown("confirm") == "Nothing waits.\n"
 
 
 @pytest.mark.parametrize(

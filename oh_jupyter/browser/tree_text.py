@@ -18,6 +18,9 @@ MIN_VISIBILITY = 0.5
 MAX_INDENT = 30
 """Maximum number of tabs; deeper lines begin with their level in parentheses instead."""
 
+CUT_CHARS = frozenset({8192, 10_000})
+"""Lengths to which Chromium cuts texts and addresses in its tree."""
+
 SKIPPED_ROLES = frozenset({"LineBreak", "InlineTextBox"})
 SKIPPED_PROPERTIES = frozenset(
     {"editable", "readonly", "level", "settable", "multiline", "invalid", "focusable"}
@@ -40,7 +43,8 @@ def flatten_axtree(
         axtree: ``axtree_object`` of an observation.
         properties: ``extra_element_properties`` of the same observation.
         with_visible: Mark elements that are in sight with ``visible``.
-        with_clickable: Mark elements that respond to a click with ``clickable``.
+        with_clickable: Mark elements that respond to a click with ``clickable``, except those
+            without an area.
         skip_generic: Omit generic nodes without properties, but not their children.
         visible_only: Omit elements that are out of sight, and their text.
 
@@ -84,7 +88,7 @@ def flatten_axtree(
         ):
             if with_visible and element and element["visibility"] >= MIN_VISIBILITY:
                 attributes.insert(0, "visible")
-            if with_clickable and element and element["clickable"]:
+            if with_clickable and element and element["clickable"] and _has_area(element):
                 attributes.insert(0, "clickable")
             lines.append(_indent(depth) + _line(node, name, attributes))
             depth += 1
@@ -93,13 +97,20 @@ def flatten_axtree(
     return "\n".join(lines)
 
 
+def _has_area(element: Mapping[str, Any]) -> bool:
+    """Return whether a click can hit an element, as far as it was measured."""
+    box = element.get("bbox")
+    return box is None or box[2] * box[3] > 0
+
+
 def _indent(depth: int) -> str:
     return "\t" * depth if depth <= MAX_INDENT else f"({depth}) "
 
 
 def _short(text: str) -> str:
     """Shorten ``data:`` URLs in a text, or the text itself if it is one."""
-    return shortened_urls(shortened_url(text))
+    is_cut = len(text) in CUT_CHARS
+    return shortened_urls(shortened_url(text, is_cut=is_cut), is_cut=is_cut)
 
 
 def _value(node: Mapping[str, Any], key: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +25,7 @@ from oh_jupyter.events import (
     FileDownloadObservation,
 )
 
+MIN_PIECE_SECONDS = 1.0  # that a later part of the calls gets of the timeout
 PAGES_DIR = ".browser_pages"
 SCREENSHOTS_DIR = ".browser_screenshots"
 PAGE_PARTS = ("screenshot", "set_of_marks", "text_content", "focused_element_bid")
@@ -58,17 +60,27 @@ def browse(
     is_url = isinstance(action, BrowseURLAction)
     url = typed_address(action.url, workspace_dir) if isinstance(action, BrowseURLAction) else ""
     calls = _goto(url) if isinstance(action, BrowseURLAction) else action.browser_actions
-    start = _text_start(calls)
+    pieces = _pieces(calls)
+    start = _text_start(pieces[-1])
     shows_text = is_url or start is not None
     parts = set(PAGE_PARTS if shows_text else TREE_PARTS)
     if action.return_axtree:
         parts |= {"axtree_object", "extra_element_properties"}
-    timeout = action.timeout or 120
+    timeout: float = action.timeout or 120
+    deadline = time.monotonic() + timeout
+    earlier = ""
     try:
-        result = env.step(
-            calls, timeout=timeout, include=parts, cwd=workspace_dir, token=action,
-            nearby=not action.return_axtree,
-        )  # fmt: skip
+        for number, piece in enumerate(pieces, 1):
+            if number > 1:
+                timeout = max(deadline - time.monotonic(), MIN_PIECE_SECONDS)
+            result = env.step(
+                piece, timeout=timeout, include=parts, cwd=workspace_dir, token=action,
+                nearby=not action.return_axtree,
+            )  # fmt: skip
+            if number == len(pieces) or result["last_action_error"] or result["downloads"]:
+                start = _text_start(piece)
+                break
+            earlier += _earlier_text(result, _text_start(piece) or 0, workspace_dir, len(pieces))
     except BrowserError as error:
         is_timeout = isinstance(error, BrowserTimeoutError)
         message = f"TimeoutError: {error}" if is_timeout else str(error)
@@ -92,7 +104,7 @@ def browse(
         error=bool(result["last_action_error"]),
         open_pages_urls=result["open_pages_urls"],
         active_page_index=result["active_page_index"],
-        last_browser_action=result["last_action"],
+        last_browser_action=result["last_action"] if len(pieces) == 1 else calls,
         last_browser_action_error=result["last_action_error"],
         focused_element_bid=result["focused_element_bid"],
         goal_image_urls=result.get("image_content", []),
@@ -106,8 +118,8 @@ def browse(
         observation.extra_element_properties = result["extra_element_properties"]
     if shows_text:
         occasion = "trying to visit the URL" if is_url else "executing the last action"
-        text = _text_piece(result, start or 0, workspace_dir)
-        observation.content = _page_content(observation, result, text, occasion)
+        text = _text_piece(result, start or 0, workspace_dir, len(pieces))
+        observation.content = earlier + _page_content(observation, result, text, occasion)
     else:
         observation.content = _tree_content(observation, result, workspace_dir)
     return observation
@@ -120,6 +132,26 @@ def _text_start(calls: str) -> int | None:
     except BrowserError:
         return None
     return text_calls[-1].arguments["start"] if text_calls else None
+
+
+def _pieces(calls: str) -> list[str]:
+    """Split calls after each ``page_text`` but the last, so that each text is returned."""
+    try:
+        parsed = parse_actions(calls)
+    except BrowserError:
+        return [calls]
+    ends = [number for number, call in enumerate(parsed, 1) if call.name == "page_text"][:-1]
+    if not ends:
+        return [calls]
+    bounds = zip([0, *ends], [*ends, len(parsed)], strict=True)
+    return ["\n".join(call.source for call in parsed[begin:end]) for begin, end in bounds]
+
+
+def _earlier_text(result: Mapping[str, Any], start: int, workspace_dir: str, count: int) -> str:
+    """Return the content of a ``page_text`` before the last one."""
+    page = BrowserOutputObservation(content="", url=result["url"], trigger_by_action="")
+    text = _text_piece(result, start, workspace_dir, count)
+    return _page_content(page, result, text, "") + "\n"
 
 
 def _goto(url: str) -> str:
@@ -181,12 +213,13 @@ def _bounded(
     workspace_dir: str,
     start: int | None = None,
     subject: str = "The whole page",
+    limit: int = MAX_CONTENT_CHARS,
 ) -> str:
     """Truncate a long text, and append where its full version is and how to read on."""
-    if len(text) <= MAX_CONTENT_CHARS:
+    if len(text) <= limit:
         return text
-    end = text.rfind("\n", MAX_CONTENT_CHARS // 2, MAX_CONTENT_CHARS)
-    end = MAX_CONTENT_CHARS if end < 0 else end
+    end = text.rfind("\n", limit // 2, limit)
+    end = limit if end < 0 else end
     path = _save_file(full_text.encode("utf-8"), workspace_dir, PAGES_DIR, "page", ".txt")
     location = "" if path is None else f" {subject} is in the file {path}."
     next_call = (
@@ -198,13 +231,17 @@ def _bounded(
     )
 
 
-def _text_piece(result: Mapping[str, Any], start: int, workspace_dir: str) -> str:
-    """Return a page's text from ``start`` on, up to the length that agents read at once."""
+def _text_piece(result: Mapping[str, Any], start: int, workspace_dir: str, count: int = 1) -> str:
+    """Return a page's text from ``start`` on, up to the length that agents read at once.
+
+    ``count`` texts share that length.
+    """
     piece = result.get("text_range")
     text = shortened_urls(result["text_content"])
     if piece is None:
         header = f"[From character {start} of {len(text)} on:]\n" if start else ""
-        return header + _bounded(text[start:], text, workspace_dir, start)
+        limit = MAX_CONTENT_CHARS // count
+        return header + _bounded(text[start:], text, workspace_dir, start, limit=limit)
     end, total = piece["end"], piece["total"]
     more = f" page_text({end}) reads on." if end < total else ""
     position = f"[These are characters {piece['start']} to {end} of {total}.{more}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from oh_jupyter.cli.address import add_address, find
+from oh_jupyter.cli.waiting import KernelQuestions, questions_elsewhere
 from oh_jupyter.errors import ConfirmationError, ServerError
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def _status(options: argparse.Namespace) -> int:
     with _client(options) as client:
         info = client.server_info()
         waiting = client.waiting()
+    elsewhere = questions_elsewhere(options)
     runtime = info.get("runtime") or {}
     shown = {"server": info.get("version"), "kernel": info.get("default_kernel"), **runtime}
     for name, value in shown.items():
@@ -76,6 +78,11 @@ def _status(options: argparse.Namespace) -> int:
         print(f"running: {message}")
     for entry in waiting:
         print(f"waits: {entry['id']}  {_question(entry)}")
+    for kernel in elsewhere:
+        for entry in kernel.waiting:
+            print(f"waits in {kernel.place}: {entry['id']}  {_question(entry)}")
+        if kernel.failure:
+            print(f"unknown in {kernel.place}: {kernel.failure}")
     return 0
 
 
@@ -114,12 +121,17 @@ def _confirm(options: argparse.Namespace) -> int:
             for entry in waiting:
                 print(f"{entry['id']:5}  {_question(entry)}")
                 print(textwrap.indent(entry["diff"], " " * 7), end="")
-            if not waiting:
+            elsewhere = questions_elsewhere(options)
+            for kernel in elsewhere:
+                _list_elsewhere(kernel)
+            if not waiting and not elsewhere:
                 print("Nothing waits.")
             return 0
         if options.id not in (ids := [entry["id"] for entry in waiting]):
             names = ", ".join(map(str, ids)) or "none"
-            raise ConfirmationError(f"No action {options.id} waits. Waiting: {names}")
+            raise ConfirmationError(
+                f"No action {options.id} waits. Waiting: {names}{_hint(options)}"
+            )
         client.confirm(
             options.id,
             approve=not options.reject,
@@ -128,6 +140,26 @@ def _confirm(options: argparse.Namespace) -> int:
         )
         print("Rejected." if options.reject else "Approved.")
     return 0
+
+
+def _list_elsewhere(kernel: KernelQuestions) -> None:
+    if kernel.failure:
+        print(f"{kernel.place} does not say what waits there: {kernel.failure}")
+        return
+    print(f"In {kernel.place}; decide with: oh-jupyter confirm {kernel.option} ID")
+    for entry in kernel.waiting:
+        print(f"{entry['id']:5}  {_question(entry)}")
+        print(textwrap.indent(entry["diff"], " " * 7), end="")
+
+
+def _hint(options: argparse.Namespace) -> str:
+    """Return the commands for the action of this id in other kernels; ids repeat in each."""
+    commands = [
+        f"oh-jupyter confirm {kernel.option} {options.id}"
+        for kernel in questions_elsewhere(options)
+        if any(entry["id"] == options.id for entry in kernel.waiting)
+    ]
+    return f". In another kernel: {'; '.join(commands)}" if commands else ""
 
 
 def _open(options: argparse.Namespace) -> int:

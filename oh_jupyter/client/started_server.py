@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from oh_jupyter.background import start_thread
+from oh_jupyter.background import start_thread, threads_have_ended
 from oh_jupyter.errors import ServerError
 from oh_jupyter.process import PIPE, spawn
 
@@ -74,7 +74,8 @@ class StartedServer:
     def close(self) -> None:
         """End the server and its kernels, and remove its files."""
         self._child.terminate()
-        self._tidying.join()
+        if not threads_have_ended():
+            self._tidying.join()
 
     def _tidy_up(self, log: IO[bytes], folder: Path) -> None:
         """Empty the pipe of the log until the server ends, and remove its files then."""

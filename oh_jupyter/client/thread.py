@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from anyio import CancelScope
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from oh_jupyter.background import threads_have_ended
 from oh_jupyter.errors import ServerError
 
 T = TypeVar("T")
@@ -69,12 +70,14 @@ class ClientThread:
         """End the thread."""
         with self._lock:
             self._is_closed = True
+        if threads_have_ended():
+            return
         self._open.close()
 
     def _running_portal(self) -> BlockingPortal:
         """Return the portal to the thread, starting it if necessary."""
         with self._lock:
-            if self._is_closed:
+            if self._is_closed or threads_have_ended():
                 raise ServerError("This client is closed; create a new one")
             if self._portal is None:
                 self._portal = self._open.enter_context(start_blocking_portal())

@@ -109,6 +109,11 @@ class CmdRunAction(Action):
         sandbox: Run it in a sandbox, also where the settings do not ask for one.
         exact: For a static command: report the output unchanged and whole, instead of what a
             terminal shows of it.
+        script: Run several lines as one script, where OpenHands' protocol expects one command.
+        report_after: Seconds after which a command is reported as running although it prints,
+            unless it is ``blocking`` or has a time limit; None for no such limit, as in the
+            protocol.
+        keep_output: Keep a long output in a file that the content names.
     """
 
     kind: ClassVar[str] = "run"
@@ -125,6 +130,9 @@ class CmdRunAction(Action):
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
     sandbox: bool = field(default=False, metadata=EXTENSION)
     exact: bool = field(default=False, metadata=EXTENSION)
+    script: bool = field(default=False, metadata=EXTENSION)
+    report_after: float | None = field(default=None, metadata=EXTENSION)
+    keep_output: bool = field(default=False, metadata=EXTENSION)
 
 
 def refuse_idle_cwd(cwd: str | None, is_static: bool) -> None:

@@ -24,6 +24,9 @@ from oh_jupyter.mcp_tools.toolbox import Caller, McpTool
 from oh_jupyter.mcp_tools.variable_content import HINT, with_content, with_literals
 from oh_jupyter.schema import Schema, fields_schema
 
+RUN_REPORT_SECONDS = 30.0  # an agent has its turn back then, although its command still prints
+_RUN_EXTENSIONS = {"script": True, "report_after": RUN_REPORT_SECONDS, "keep_output": True}
+
 _RISKS = {"low": 0, "medium": 1, "high": 2}
 
 _SHARED: dict[str, Schema] = {
@@ -97,17 +100,16 @@ _TOOLS = (
         CmdRunAction,
         ("command", "is_input", "blocking", "is_static", "cwd", "timeout", "security_risk"),
         "Run a bash command in the shell that you share with the person; working directory, "
-        "variables and background jobs persist. A command without new output is reported as "
-        "running: get more output with an empty command, send input with is_input, or stop it "
-        "with C-c.",
+        "variables and background jobs persist. A command that is silent for 10 s or runs for "
+        "30 s is reported as running: an empty command gets more output, is_input sends input, "
+        "C-c stops it.",
         _CHANGES_THE_WORLD,
         "Run a command",
         "Redirect output to a file with > and read parts of it.",
         {
             "command": {
-                "description": "The bash command; join several with && or ;. With is_input, the "
-                "text to type, or a control key such as C-c. Empty: more output of the running "
-                "command."
+                "description": "The bash command, or several lines as a script. With is_input, the "
+                "text to type, or a control key such as C-c. Empty: more output."
             }
         },
     ),
@@ -233,7 +235,8 @@ def _tool(kernel: Kernel, described: ActionTool) -> McpTool:
         if kind == BrowseInteractiveAction.kind:
             args["browser_actions"] = await with_literals(kernel, args["browser_actions"])
         name, args = _action(kind, args)
-        observation: Mapping[str, Any] = await kernel.act(name, args, timeout)
+        extensions = _RUN_EXTENSIONS if kind == CmdRunAction.kind else None
+        observation: Mapping[str, Any] = await kernel.act(name, args, timeout, extensions)
         return of_observation(observation, () if picture == "none" else (picture,))
 
     schema = described.schema()

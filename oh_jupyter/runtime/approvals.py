@@ -6,17 +6,25 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from oh_jupyter.config import state_home
 from oh_jupyter.errors import ConfirmationError
+from oh_jupyter.locks import file_lock
 
 logger = logging.getLogger(__name__)
 
 Scope = Literal["once", "session", "workspace"]
 """What an approval covers: its Action, or also later ones of the type with the same reasons."""
+
+
+Pairs = set[tuple[str, str]]
+"""Types of Actions with a reason each."""
+
+LOCK_SECONDS = 2.0
+"""Time that another kernel may take to save a rule."""
 
 
 class ApprovalRule(NamedTuple):
@@ -46,7 +54,7 @@ class ApprovalRules:
         if scope == "session":
             self._session |= pairs
         elif scope == "workspace":
-            self._save(self._saved() | pairs)
+            self._change_saved(lambda saved: saved | pairs)
 
     def list(self) -> list[ApprovalRule]:
         """Return the rules, those of the session first."""
@@ -64,13 +72,12 @@ class ApprovalRules:
             raise ConfirmationError(
                 f"There is no approval {number!r:.100}; %oh_confirm --rules lists them by number."
             )
-        saved = self._saved()
         self._session -= {(rule.kind, rule.reason) for rule in removed if rule.scope == "session"}
-        remaining = saved - {(rule.kind, rule.reason) for rule in removed}
-        if remaining != saved and any(rule.scope == "workspace" for rule in removed):
-            self._save(remaining)
+        gone = {(rule.kind, rule.reason) for rule in removed}
+        if any(rule.scope == "workspace" for rule in removed):
+            self._change_saved(lambda saved: saved - gone)
 
-    def _saved(self) -> set[tuple[str, str]]:
+    def _saved(self) -> Pairs:
         try:
             return {(kind, reason) for kind, reason in json.loads(self._path.read_bytes())}
         except FileNotFoundError:
@@ -79,18 +86,24 @@ class ApprovalRules:
             logger.warning("The approvals in %s are ignored: %s", self._path, error)
             return set()
 
-    def _save(self, pairs: set[tuple[str, str]]) -> None:
-        fresh = self._path.with_suffix(f".{os.getpid()}")
+    def _change_saved(self, change: Callable[[Pairs], Pairs]) -> None:
+        """Change the rules on disk; other kernels of the workspace do the same meanwhile."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with open(fresh, "w", encoding="utf-8", opener=_open_private) as file:
-                json.dump(sorted(pairs), file)
-            fresh.replace(self._path)
+            with file_lock(self._path.with_suffix(".lock"), LOCK_SECONDS):
+                self._save(change(self._saved()))
         except OSError as error:
             raise ConfirmationError(
-                f"The approval cannot be saved in {str(self._path)!r}: {error.strerror}. Approve "
-                "for the session, or make that folder writable."
+                f"The approval cannot be saved in {str(self._path)!r}: "
+                f"{error.strerror or 'another kernel holds its lock'}. Approve for the session, or "
+                "make that folder writable."
             ) from error
+
+    def _save(self, pairs: Pairs) -> None:
+        fresh = self._path.with_suffix(f".{os.getpid()}")
+        with open(fresh, "w", encoding="utf-8", opener=_open_private) as file:
+            json.dump(sorted(pairs), file)
+        fresh.replace(self._path)
 
 
 def _open_private(path: str | Path, flags: int) -> int:

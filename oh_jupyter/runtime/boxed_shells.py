@@ -95,6 +95,7 @@ class BoxedShells:
         workspace_dir: str,
         in_thread: Callable[..., Awaitable[T]],
         make_access: Callable[[], HostAccess],
+        keep_output: Callable[[str], str] | None = None,
     ) -> None:
         """Start no box yet; raise ConfigError for an invalid setting."""
         check_value("sandbox", settings().sandbox)
@@ -107,6 +108,7 @@ class BoxedShells:
         self._starting = asyncio.Lock()
         self._exports: dict[str, str] = {}
         self._make_access = make_access
+        self._keep_output = keep_output
         self._loop = asyncio.get_running_loop()
         self.kernel_network = _kernel_network()
         self.engine: Engine | None = None
@@ -282,7 +284,9 @@ class BoxedShells:
             from oh_jupyter.sandbox.proxy import Proxy
 
             proxy = Proxy(access, self.resolve)
-        shell = make_shell(settings, self._workspace_dir, env=env, enclosure=box)
+        shell = make_shell(
+            settings, self._workspace_dir, env=env, enclosure=box, keep_output=self._keep_output
+        )
         boxed = BoxedShell(box, shell, access, proxy)
         try:
             if proxy is not None:

@@ -119,6 +119,7 @@ class RuntimeComponents:
             workspace_dir,
             self.in_thread,
             lambda: HostAccess(lambda: self.settings, self.confirmations, self.events),
+            self.kept_texts.keep,
         )
         check_value("checkpoints", settings.checkpoints)
         self.turns = Turns(
@@ -178,7 +179,8 @@ class RuntimeComponents:
         """Return the shell session, started at its first use; raise ShellError on failure."""
         async with self._starting:
             if self._shell is None:
-                session = make_shell(self.settings, self.workspace_dir)
+                keep = self.kept_texts.keep
+                session = make_shell(self.settings, self.workspace_dir, keep_output=keep)
                 await session.initialize_async()
                 self._shell = session
             return self._shell

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from oh_jupyter.errors import TransferError
+from oh_jupyter.errors import DiskFullError, TransferError, is_full
 
 
 def list_directory(path: str | None, workspace_dir: str) -> list[str]:
@@ -60,6 +60,12 @@ _VIRTUAL = {
 def kind_name(mode: int) -> str:
     """Return the kind of file that a mode describes, in words."""
     return _KINDS.get(stat.S_IFMT(mode), "a file")
+
+
+def unwritable(message: str, error: OSError) -> TransferError:
+    """Return the error for a failed write, with its own class if the disk is full."""
+    cls = DiskFullError if is_full(error) else TransferError
+    return cls(f"{message} cannot be written: {error.strerror or error}")
 
 
 def check_replaceable(path: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import getpass
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from oh_jupyter.config import Settings, environment_without_secrets
@@ -74,6 +74,7 @@ def make_shell(
     *,
     env: Mapping[str, str] | None = None,
     enclosure: Enclosure | None = None,
+    keep_output: Callable[[str], str] | None = None,
 ) -> ShellSession:
     """Return the shell session that the settings describe, not started yet.
 
@@ -82,6 +83,7 @@ def make_shell(
         workspace_dir: Directory in which it starts.
         env: Its environment; None for ours without secrets.
         enclosure: Its sandbox, if any.
+        keep_output: Stores a long output in a file, and returns its path.
     """
     from oh_jupyter.shell import BashSession, PowerShellSession
 
@@ -94,6 +96,7 @@ def make_shell(
         None if limit is None else int(limit * 1024),
         env=environment_without_secrets() if env is None else env,
         enclosure=enclosure,
+        keep_output=keep_output,
         path_directory=(
             os.path.dirname(os.path.abspath(sys.executable))
             if settings.shell_kernel_python

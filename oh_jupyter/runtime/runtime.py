@@ -13,7 +13,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from oh_jupyter.background import LoopThread
+from oh_jupyter.background import LoopThread, threads_have_ended
 from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings, check_value
 from oh_jupyter.errors import OhJupyterError, RuntimeClosedError
 from oh_jupyter.events.stream import EventStream
@@ -46,6 +46,9 @@ class RuntimeThread(LoopThread):
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """Start a coroutine on the loop; raise RuntimeClosedError after ``close``."""
+        if threads_have_ended():
+            coroutine.close()
+            raise RuntimeClosedError("The runtime has ended: Python is exiting")
         if self._closed:
             coroutine.close()
             raise RuntimeClosedError(
@@ -55,7 +58,7 @@ class RuntimeThread(LoopThread):
 
     def close(self) -> None:
         """Cancel all tasks, stop the loop and join the thread; idempotent."""
-        if self._closed:
+        if self._closed or threads_have_ended():
             return
         self._closed = True
         super().submit(self._end_tasks())
@@ -172,8 +175,11 @@ class Runtime:
         return {"generation": self.generation, **self.executor.status()}
 
     def close(self) -> None:
-        """End everything that belongs to the runtime; idempotent."""
-        if self._closed:
+        """End everything that belongs to the runtime; idempotent.
+
+        When Python is past its exit handlers, that has ended or ends with this process.
+        """
+        if self._closed or threads_have_ended():
             return
         self._closed = True
         try:

@@ -89,15 +89,6 @@ class Router:
                 kernel_id, partial(self._died, kernel_id, manager, event == "dead"), event
             )
 
-    def is_linked(self, kernel_id: str | None) -> bool:
-        """Return whether a kernel, None for the default one, ever got a request.
-
-        No agent's Action waits in another one. Raises KernelNotFoundError for an unknown kernel.
-        """
-        if kernel_id is not None:
-            self.check(kernel_id)
-        return (kernel_id or self.default_kernel_id) in self._links
-
     def check(self, kernel_id: str) -> None:
         """Raise KernelNotFoundError unless the kernel exists."""
         if kernel_id in self._given_up:

@@ -14,6 +14,9 @@ from typing import Protocol
 from oh_jupyter.process import Child
 from oh_jupyter.shell.output import Marker, MarkerParser, OutputBuffer
 
+NO_EDITOR = dict.fromkeys(("GIT_EDITOR", "VISUAL", "EDITOR"), "true")
+"""Variables of a program that leaves each text as it is: an editor would wait for keys."""
+
 INTERRUPT = "\x03"
 """Character of Ctrl-C."""
 END_OF_INPUT = "\x04"
@@ -83,6 +86,7 @@ class Command:
     killed_at_bytes: int | None = None  # memory usage when it was killed for exceeding the limit
     cancelled: bool = False  # interrupted because its task was cancelled
     is_exact: bool = False  # its output is reported unchanged and whole
+    keep: Callable[[str], str] | None = None  # stores a long output; returns the file's path
     variables: Mapping[str, str] = field(default_factory=dict)  # only for this command
 
     @property
@@ -175,6 +179,21 @@ class ShellDriver(ABC):
     def _deliver(self, data: bytes) -> None:
         """Assign output to the current command, or to background jobs."""
 
+    def relaying_program(self) -> str:
+        """Return the program between the shell and its terminal that start-up files ran, or ""."""
+        return ""
+
+    def foreground_program(self) -> str:
+        """Return the program that holds the terminal, with its arguments, or ""."""
+        return ""
+
+    def full_screen_program(self) -> tuple[str, int] | None:
+        """Return the full-screen program that holds the terminal, and its process id.
+
+        The id is 0 where other shells cannot see it.
+        """
+        return None
+
     def take_idle_output(self) -> bytes:
         """Take the output of background jobs while no command ran."""
         return self._idle.take(final=True).data
@@ -195,10 +214,13 @@ class ShellDriver(ABC):
         status: int | None = None,
         setup: str = "",
         variables: Mapping[str, str] | None = None,
+        *,
+        script: bool = False,
     ) -> Command:
         """Run a command after hidden ``setup`` lines, with ``status`` as the last exit status.
 
-        ``exports`` stay set, ``variables`` are only for this command.
+        ``exports`` stay set, ``variables`` are only for this command. A ``script`` may have several
+        top-level commands.
         """
 
     @abstractmethod

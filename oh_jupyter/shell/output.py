@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import IO
 
 END = b"\x1b\\"
 
 
 @dataclass(frozen=True)
 class Marker:
-    """A marker: ``b`` before a command, ``e`` after it, ``r`` from a newly started bash.
+    """A marker: ``b`` before a command, ``e`` after it, ``r`` from a new bash.
 
     We write ``s`` ourselves, to know that all earlier output has arrived, and ``x`` at the shell's
     end.
@@ -66,6 +68,8 @@ MAX_LINES = 11_000
 """Maximum number of lines: 10 000 of history and 1 000 of screen, as in the protocol."""
 MAX_BYTES = 8 * 1024 * 1024
 """Maximum size of the output."""
+MAX_KEPT_BYTES = 16 * 1024 * 1024
+"""Maximum size of the earlier output that is kept for a command's file."""
 HEAD_BYTES = 2000
 """Size of the beginning that is kept although it is dropped from the output."""
 
@@ -85,7 +89,10 @@ class OutputSlice:
 
 
 class OutputBuffer:
-    """Buffer for the last ``MAX_LINES`` lines and ``MAX_BYTES`` bytes of output."""
+    """Buffer for the last ``MAX_LINES`` lines and ``MAX_BYTES`` bytes of output.
+
+    With ``keep_all``, earlier output moves to a temporary file instead of being dropped.
+    """
 
     def __init__(self) -> None:
         self._chunks: deque[tuple[bytes, int]] = deque()
@@ -93,6 +100,13 @@ class OutputBuffer:
         self._lines = 0
         self._truncated = False
         self._head = b""
+        self._keeps_all = False
+        self._earlier: IO[bytes] | None = None
+        self._lost_bytes = 0
+
+    def keep_all(self) -> None:
+        """Keep earlier output, too, from now on."""
+        self._keeps_all = True
 
     def __bool__(self) -> bool:
         return self._bytes > 0
@@ -114,7 +128,33 @@ class OutputBuffer:
             self._chunks.popleft()
             self._bytes -= len(first)
             self._lines -= first_lines
-            self._truncated = True
+            if self._keeps_all:
+                self._put_aside(first)
+            else:
+                self._truncated = True
+
+    def _put_aside(self, data: bytes) -> None:
+        """Move output to the file, or count it as lost."""
+        try:
+            if self._earlier is None:
+                self._earlier = tempfile.TemporaryFile()  # noqa: SIM115 - until it is taken
+            if self._lost_bytes or self._earlier.tell() + len(data) > MAX_KEPT_BYTES:
+                self._lost_bytes += len(data)
+            else:
+                self._earlier.write(data)
+        except OSError:  # the disk is full
+            self._lost_bytes += len(data)
+
+    def _take_earlier(self) -> bytes:
+        """Take the output in the file, with a note about the lost rest."""
+        file, self._earlier = self._earlier, None
+        lost, self._lost_bytes = self._lost_bytes, 0
+        data = b""
+        if file is not None:
+            with file:
+                file.seek(0)
+                data = file.read()
+        return data + (f"\n[... {lost} bytes were not kept ...]\n".encode() if lost else b"")
 
     def peek(self, size: int) -> bytes:
         """Return the last ``size`` bytes without taking them."""
@@ -132,15 +172,23 @@ class OutputBuffer:
             data = b"\n" + data
         self.append(data)
 
-    def take(self, final: bool) -> OutputSlice:
-        """Take all output; unless it is final, keep an incomplete character or escape sequence."""
+    def take(self, final: bool, *, whole: bool = False) -> OutputSlice:
+        """Take all output; unless it is final, keep an incomplete character or escape sequence.
+
+        ``whole`` includes earlier output, if the buffer has kept that.
+        """
         data = b"".join(chunk for chunk, _ in self._chunks)
         truncated = self._truncated
         lines = self._lines + (not data.endswith(b"\n"))
-        if lines > MAX_LINES:
+        earlier = self._take_earlier()
+        if whole and self._keeps_all:
+            data = earlier + data
+        elif lines > MAX_LINES:
             data = _last_lines(data, lines - MAX_LINES)
             truncated = True
-        if len(data) > MAX_BYTES:
+        elif earlier:
+            truncated = True
+        if not (whole and self._keeps_all) and len(data) > MAX_BYTES:
             data = data[-MAX_BYTES:]
             truncated = True
         self._chunks.clear()

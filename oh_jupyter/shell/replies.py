@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import shutil
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -29,6 +30,13 @@ SENT = (
 
 MAX_CONTENT_CHARS = 30_000
 """Maximum length of a content; the middle of a longer one is omitted."""
+MAX_KEPT_CONTENT_CHARS = 28_000
+"""The same where a file has the whole; leaves room for what an agent's tool adds."""
+MAX_LEFTOVER_CHARS = 2_000
+"""The same for the rest of an earlier command."""
+MAX_NOTE_CHARS = 400
+MAX_CUT_LINE_CHARS = 500
+"""Lengths reserved for the note, and for cutting between lines."""
 TRUNCATION = "\n[... Observation truncated due to length ...]\n"
 
 
@@ -76,6 +84,39 @@ def open_here_document(end: str) -> str:
     )
 
 
+def running_suffix(seconds: float, command: str, program: str) -> str:
+    """Return the suffix for a command that prints without end; the protocol has no such limit."""
+    line = command.partition("\n")[0]
+    excerpt = line if line == command else f"{line} ..."
+    if len(excerpt) > MAX_EXCERPT_CHARS:
+        excerpt = f"{excerpt[:MAX_EXCERPT_CHARS]}..."
+    now = f", now in: {program[:MAX_EXCERPT_CHARS]}" if program else ""
+    return (
+        f'\n[The command "{excerpt}" is still running after {seconds:g} seconds{now}. '
+        f"{RUNNING_HINT}]"
+    )
+
+
+def ended_static_suffix(seconds: float) -> str:
+    """Return the suffix for a static command that was still running when its call ended."""
+    return (
+        f"\n[The command was stopped after {seconds:g} seconds: a static command ends with its "
+        "call. Give it a longer timeout, or run it without is_static.]"
+    )
+
+
+def full_screen_suffix(program: str, pid: int) -> str:
+    """Return the suffix for a full-screen program, which output as text cannot show."""
+    kill = f", or end it with the static command: kill {pid}" if pid else ""
+    return (
+        f"\n[{program[:MAX_EXCERPT_CHARS]} holds the terminal as a full-screen program. Leave it "
+        f"with its own keys as input{kill}.]"
+    )
+
+
+MAX_EXCERPT_CHARS = 100
+"""Maximum length of a command or program in a suffix."""
+
 DROPPED_INPUT = "\n[The command ended before it read all of its input; the rest was dropped.]"
 """Suffix for input that came too late; ours, since a terminal would run it as a command."""
 
@@ -97,6 +138,14 @@ def restarted_suffix(cwd: str) -> str:
     )
 
 
+def skipped_startup_suffix(fault: str) -> str:
+    """Return the suffix for a shell that was started without start-up files, and why."""
+    return (
+        f"\n[The shell's start-up files {fault}, so the shell was started without them: variables "
+        "and functions that they set are missing.]"
+    )
+
+
 def memory_suffix(used: int, limit: int) -> str:
     """Return the suffix for a command killed for using ``used`` bytes, over ``limit`` MiB."""
     return (
@@ -111,6 +160,33 @@ def _truncate(content: str) -> str:
         return content
     half = MAX_CONTENT_CHARS // 2
     return content[:half] + TRUNCATION + content[-half:]
+
+
+def _shown(command: Command, text: str, limit: int = MAX_KEPT_CONTENT_CHARS) -> str:
+    """Return an output for its reader: whole, without its middle, or with a file of the whole."""
+    if command.is_exact:
+        return text
+    if command.keep is None:
+        return _truncate(text)
+    return text if len(text) <= limit else _with_file(text, limit, command.keep)
+
+
+def _with_file(text: str, limit: int, keep: Callable[[str], str]) -> str:
+    """Omit whole lines in the middle; say which, and which file has all."""
+    half = (limit - MAX_NOTE_CHARS) // 2
+    start = text.rfind("\n", half - MAX_CUT_LINE_CHARS, half) + 1 or half
+    end = text.find("\n", len(text) - half, len(text) - half + MAX_CUT_LINE_CHARS) + 1
+    end = end or len(text) - half
+    first = text.count("\n", 0, start) + 1
+    last = first + text.count("\n", start, end) - text.endswith("\n", start, end)
+    lines = f"lines {first} to {last} of {text.count(chr(10)) + 1}" if last > first else "a part"
+    try:
+        rest = f"The whole output is in {keep(text)}: open parts of it with read."
+    except OSError as error:
+        rest = f"The whole cannot be kept ({error}): redirect output to a file with >."
+    break_before = "" if text.endswith("\n", 0, start) else "\n"
+    note = f"[... {lines}, {end - start} of {len(text)} characters, are omitted. {rest} ...]\n"
+    return f"{text[:start]}{break_before}{note}{text[end:]}"
 
 
 def last_lines(command: Command | None, max_lines: int) -> str:
@@ -135,7 +211,7 @@ def unfinished_reply(
         prefix += _history_prefix(taken.text)
     command.replies += 1
     return CmdOutputObservation(
-        content=taken.text if command.is_exact else _truncate(taken.text),
+        content=_shown(command, taken.text),
         command=displayed,
         metadata=CmdOutputMetadata(prefix=prefix, suffix=suffix),
         hidden=hidden,
@@ -155,7 +231,7 @@ def completed_reply(
     """Report a finished command with its output since the previous report."""
     taken = _take(command, final=True)
     return CmdOutputObservation(
-        content=taken.text if hidden or command.is_exact else _truncate(taken.text),
+        content=taken.text if hidden else _shown(command, taken.text),
         command=displayed,
         metadata=CmdOutputMetadata(
             exit_code=report.exit_code,
@@ -179,7 +255,8 @@ def leftover_prefix(command: Command) -> str:
         return ""
     return (
         f'[The previous command "{command.text}" completed with exit code '
-        f"{command.report.exit_code}. Its remaining output:]\n{_truncate(content)}\n"
+        f"{command.report.exit_code}. Its remaining output:]\n"
+        f"{_shown(command, content, MAX_LEFTOVER_CHARS)}\n"
         "[Below is the output of your command.]\n"
     )
 
@@ -193,7 +270,7 @@ class _Taken(NamedTuple):
 
 
 def _take(command: Command, final: bool) -> _Taken:
-    output = command.output.take(final)
+    output = command.output.take(final, whole=command.keep is not None)
     text, head = _text(command, output.data), _text(command, output.head)
     return _Taken(text, output.truncated, head)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
 
-from oh_jupyter.background import LoopThread
+from oh_jupyter.background import LoopThread, threads_have_ended
 from oh_jupyter.errors import ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
 from oh_jupyter.events.action import progress
@@ -32,6 +33,8 @@ from oh_jupyter.shell.replies import (
     NOTHING_TO_INTERACT_WITH,
     NOTHING_TO_RETRIEVE,
     completed_reply,
+    ended_static_suffix,
+    full_screen_suffix,
     hard_timeout_suffix,
     last_lines,
     leftover_prefix,
@@ -39,6 +42,7 @@ from oh_jupyter.shell.replies import (
     no_change_suffix,
     not_executed_suffix,
     open_here_document,
+    running_suffix,
     sent_reply,
     unfinished_reply,
 )
@@ -83,6 +87,7 @@ class ShellSession:
         env: Mapping[str, str] | None = None,
         path_directory: str | None = None,
         enclosure: Enclosure | None = None,
+        keep_output: Callable[[str], str] | None = None,
     ) -> None:
         """Prepare a session; :meth:`initialize` starts it.
 
@@ -98,6 +103,8 @@ class ShellSession:
                 start-up files have run; or None.
             enclosure: Sandbox for all processes of the shell; its owner closes it after the
                 session. None for no sandbox.
+            keep_output: Stores the long output of a command with ``keep_output`` in a file, and
+                returns its path; None to store none.
 
         Raises:
             ConfigError: NO_CHANGE_TIMEOUT_SECONDS is not a positive number.
@@ -109,6 +116,7 @@ class ShellSession:
         self._env = dict(os.environ if env is None else env)
         self._path_directory = path_directory
         self._enclosure = enclosure
+        self._keep_output = keep_output
         self._loop = loop
         self._thread: LoopThread | None = None
         self._supervisor: ShellSupervisor | None = None
@@ -140,6 +148,8 @@ class ShellSession:
 
     def initialize(self) -> None:
         """Start the shell; see :meth:`initialize_async`."""
+        if threads_have_ended():
+            raise ShellError("The shell cannot be started: Python is exiting.")
         if self._loop is None:
             self._thread = LoopThread("oh-shell-loop")
             self._loop = self._thread.loop
@@ -171,7 +181,12 @@ class ShellSession:
             self._loop.call_soon_threadsafe(self._supervisor.shell.press, INTERRUPT)
 
     def close(self) -> None:
-        """Stop the shell and all its processes; further calls do nothing."""
+        """Stop the shell and all its processes; further calls do nothing.
+
+        When Python is past its exit handlers, they end with this process.
+        """
+        if threads_have_ended():
+            self._supervisor = self._command = None
         if self._supervisor is not None:
             self._call(self.close_async())
         if self._thread is not None:
@@ -188,6 +203,9 @@ class ShellSession:
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the session's loop from another thread; may raise ShellError."""
         loop = self._loop
+        if threads_have_ended():
+            coroutine.close()
+            raise ShellError("The shell session is not running: Python is exiting.")
         if loop is None or loop.is_closed() or (self._thread is None and not loop.is_running()):
             coroutine.close()
             raise ShellError(
@@ -392,12 +410,19 @@ class ShellSession:
             env={**self._env, **self._open().exports},
             path_directory=self._path_directory,
             enclosure=self._enclosure,
+            keep_output=self._keep_output,
         )
         await session.initialize_async()
         try:
             if action.exact and self.dialect.unchanged_output:
                 await session._execute(CmdRunAction(self.dialect.unchanged_output))
-            return await session._execute(replace(action, is_static=False))
+            begin = asyncio.get_running_loop().time()
+            reply = await session._execute(replace(action, is_static=False))
+            is_stopped = session.running and action.report_after is not None
+            if is_stopped and isinstance(reply, CmdOutputObservation):
+                seconds = round(asyncio.get_running_loop().time() - begin)
+                reply.metadata.suffix = ended_static_suffix(seconds)
+            return reply
         finally:
             await session.close_async()
 
@@ -413,7 +438,7 @@ class ShellSession:
         if earlier is None and action.is_input:
             return CmdOutputObservation(NOTHING_TO_INTERACT_WITH)
         if not action.is_input:
-            check = self._rejection
+            check = partial(self._rejection, script=action.script or action.exact)
             is_long = len(text) > LONG_COMMAND_CHARS
             error = await asyncio.to_thread(check, text) if is_long else check(text)
             if error:
@@ -429,9 +454,9 @@ class ShellSession:
             self._type(action.command)
         return await self._reply(action, earlier, text, text if key else None)
 
-    def _rejection(self, text: str) -> str:
-        """Return the reason for rejecting a command, or ""."""
-        commands = self.dialect.split(text)
+    def _rejection(self, text: str, *, script: bool) -> str:
+        """Return the reason for rejecting a command, or ""; a script may have several."""
+        commands = [] if script else self.dialect.split(text)
         if len(commands) > 1:
             return multiple_commands(commands)
         end = self.dialect.open_here_document(text)
@@ -450,10 +475,16 @@ class ShellSession:
         if supervisor.shell.exit_code is not None:
             await supervisor.restart()
         if key is None:
-            command = supervisor.run(text, variables=trace_variables(action.actor))
+            command = supervisor.run(
+                text,
+                variables=trace_variables(action.actor),
+                script=action.script or action.exact,
+            )
         else:
             command = supervisor.press(key)
         command.is_exact = action.exact
+        if action.keep_output and self._keep_output is not None:
+            command.output.keep_all()
         self._command = command
         displayed = self.dialect.displayed(text)
         pending_reply = self._reply(action, command, displayed, text if key else None)
@@ -470,17 +501,25 @@ class ShellSession:
         """Wait for the end of a command or a limit, and report the outcome."""
         supervisor = self._open()
         no_change = None if action.blocking else self.NO_CHANGE_TIMEOUT_SECONDS
+        report_after = None if action.blocking else action.report_after
+        hard = action.timeout or report_after
+        command.keep = self._keep_output if action.keep_output else None
         outcome = await supervisor.wait(
-            command, no_change=no_change, hard=action.timeout, key=key is not None
+            command, no_change=no_change, hard=hard, key=key is not None
         )
         if outcome == "ended" and not command.started and key is None:
             # The shell had ended before it could start the command.
             return await self._run(action, command.text, None, None)
-        if outcome == "no_change":
-            suffix = no_change_suffix(self.NO_CHANGE_TIMEOUT_SECONDS)
-            return unfinished_reply(command, displayed, suffix, action.hidden)
-        if outcome == "hard":
-            suffix = hard_timeout_suffix(action.timeout or 0.0)
+        if outcome in ("no_change", "hard"):
+            if outcome == "no_change":
+                suffix = no_change_suffix(self.NO_CHANGE_TIMEOUT_SECONDS)
+            elif action.timeout:
+                suffix = hard_timeout_suffix(action.timeout)
+            else:
+                program = supervisor.shell.foreground_program()
+                suffix = running_suffix(report_after or 0.0, command.text, program)
+            if full_screen := supervisor.shell.full_screen_program():
+                suffix += full_screen_suffix(*full_screen)
             return unfinished_reply(command, displayed, suffix, action.hidden)
         self._command = None
         report = command.report

@@ -20,7 +20,7 @@ from oh_jupyter.shell.driver import (
     ShellDriver,
 )
 from oh_jupyter.shell.environment import shell_environment
-from oh_jupyter.shell.replies import memory_suffix, restarted_suffix
+from oh_jupyter.shell.replies import memory_suffix, restarted_suffix, skipped_startup_suffix
 
 CHECK_INTERVAL_SECONDS = 0.5
 """Seconds between two checks of the memory usage."""
@@ -116,6 +116,7 @@ class ShellSupervisor:
         self._retired: list[ShellDriver] = []
         self._pending_exports: dict[str, str] = {}
         self._restarted = False
+        self._startup_fault = ""  # why the start-up files were skipped
         self._waiter: asyncio.Future[None] | None = None
         self.exports: dict[str, str] = {}
         self.cwd = work_dir
@@ -165,6 +166,12 @@ class ShellSupervisor:
             outcome = await self.wait(ready, hard=limit)
             if outcome == "done" and self._enclosure is not None:
                 self._enclosure.check(shell.pid)
+            if outcome == "done" and (program := shell.relaying_program()):
+                # Such as tmux, which passes on only what fits on its screen.
+                self._startup_fault = f"start {program}, through which output would be lost"
+                outcome = "hard"
+            elif outcome == "hard":
+                self._startup_fault = f"took more than {limit:g} s"
         except (asyncio.CancelledError, ShellError):
             await shell.end()
             raise
@@ -194,11 +201,16 @@ class ShellSupervisor:
         self._restarted = True
 
     def run(
-        self, text: str, setup: str = "", variables: Mapping[str, str] | None = None
+        self,
+        text: str,
+        setup: str = "",
+        variables: Mapping[str, str] | None = None,
+        *,
+        script: bool = False,
     ) -> Command:
         """Run a command, with environment variables only for it; the previous must be done."""
         exports, self._pending_exports = self._pending_exports, {}
-        command = self.shell.run(text, exports, setup=setup, variables=variables)
+        command = self.shell.run(text, exports, setup=setup, variables=variables, script=script)
         if self._max_memory_mb is not None:
             self._guard_memory(command, self._max_memory_mb * 1024**2)
         return command
@@ -281,6 +293,9 @@ class ShellSupervisor:
         if self._restarted:
             text += restarted_suffix(self.cwd)
             self._restarted = False
+        if self._startup_fault:
+            text += skipped_startup_suffix(self._startup_fault)
+            self._startup_fault = ""
         return text
 
     async def _wait_until(self, when: float) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from oh_jupyter.browser import BrowserEnv
+from oh_jupyter.browser import BrowserEnv, flatten_axtree
 
 pytestmark = pytest.mark.browser
 
@@ -428,6 +429,17 @@ def test_many_dialogs_are_one_notice(env: BrowserEnv, show, bid):
     ("field", "value", "expected"),
     [
         ("type=date", "04.03.2026", "now holds '': write a date as 2026-03-04"),
+        ("type=date value=2020-01-02", "04.03.2026", "now holds '2020-01-02': write a date as"),
+        ("type=date value=2020-01-02", "2026-02-30", "now holds '2020-01-02': write a date as"),
+        ("type=time value=10:00", "noon", "now holds '10:00': write a time as 17:05"),
+        ("type=month value=2020-01", "May", "now holds '2020-01': write a month as 2026-03"),
+        ("type=week value=2020-W01", "1", "now holds '2020-W01': write a week as 2026-W10"),
+        ("type=color value=#ff0000", "red", "now holds '#ff0000': write a color as #00aaff"),
+        (
+            "type=datetime-local value=2020-01-02T10:00",
+            "2026-03-04",
+            "now holds '2020-01-02T10:00': write a datetime-local as 2026-03-04T17:05",
+        ),
         ("type=range max=70", "abc", "now holds '35': it accepts numbers from 0 to 70"),
         ("type=range", "200", "now holds '100'"),
         ("type=range min=10 max=20", "1", "now holds '10'"),
@@ -449,6 +461,66 @@ def test_a_rejected_field_value_is_reported(env: BrowserEnv, show, field, value,
         assert error.startswith(f"ValueError: the field did not accept the value and {expected}")
     else:
         assert error == ""
+
+
+def test_a_rejected_date_reaches_no_script_of_the_page(env: BrowserEnv, show):
+    seen = show(
+        "<input type=date value=2020-01-02 oninput='n.textContent += 1' "
+        "onchange='n.textContent += 2'>"
+        "<p id=n>events"
+    )
+    target = list(seen["extra_element_properties"])[4]
+    for more in ("", ", True"):
+        seen = env.step(f"fill({target!r}, '4 March'{more})")
+        assert "now holds '2020-01-02'" in seen["last_action_error"]
+        assert seen["text_content"].strip().endswith("events")
+    seen = env.step(f"fill({target!r}, '2026-03-04')")
+    assert seen["last_action_error"] == ""
+    assert "events12" in seen["text_content"]
+
+
+@pytest.mark.parametrize(
+    ("element", "advice"),
+    [
+        ("<select><option>a<option>b</select>", "it is a <select>. Use select_option({bid!r}, "),
+        ("<select multiple><option>a</select>", "it is a <select>. Use select_option({bid!r}, "),
+        ("<input type=checkbox>", "use check(bid)"),
+        ("<input type=radio>", "use check(bid)"),
+        ("<input type=submit>", "use click(bid)"),
+        ("<input type=file>", "use upload_file(bid, path)"),
+        ("<input type=number>", "it accepts numbers"),
+        ("<button>b</button>", "it accepts no text"),
+    ],
+)
+def test_what_to_call_instead_of_fill_is_named(env: BrowserEnv, show, element, advice):
+    seen = show(element)
+    bid = list(seen["extra_element_properties"])[4]
+    error = env.step(f"fill({bid!r}, 'text')")["last_action_error"]
+    assert advice.format(bid=bid) in error
+
+
+def test_an_element_without_an_area_is_not_offered_as_clickable(env: BrowserEnv, show):
+    hidden = "style='width:0; height:0; position:absolute; overflow:hidden'"
+    seen = show(
+        f"<a href='#1' {hidden}>no link</a><div onclick='1' {hidden}>no box</div>"
+        "<a href='#2'>a link</a>"
+        "<button style='display:contents' onclick='1'>a button</button>"
+        "<a href='#3'><div>a block</div></a>"
+    )
+    text = flatten_axtree(
+        seen["axtree_object"],
+        seen["extra_element_properties"],
+        with_clickable=True,
+        skip_generic=False,
+    )
+    clickable = [line for line in text.splitlines() if "clickable" in line]
+    assert [re.search(r"'(.*?)'", line)[1] for line in clickable] == [
+        *("a link", "a button", "a block")
+    ]
+    for line in text.splitlines():
+        if match := re.search(r"\[(\w+)\] (?:link|button) '", line):
+            error = env.step(f"click({match[1]!r})")["last_action_error"]
+            assert (error == "") is ("clickable" in line), line
 
 
 def test_an_editor_that_empties_its_field_has_taken_the_text(env: BrowserEnv, show):

@@ -312,6 +312,44 @@ def test_data_addresses_within_texts_of_the_tree_are_shortened(
         assert "StaticText 'after'" in text
 
 
+def test_the_length_of_a_shortened_address_is_true(env: BrowserEnv, site, tmp_path: Path):
+    address = "data:image/png;base64," + "x" * 53_000
+    short = address[:9_000]
+    url = site.put(
+        "/",
+        f"<a href='{address}'>one</a><img alt=two src='{address}'><input value='see {address}'>"
+        f"<a href='{short}'>three</a><p>{address}",
+    )
+    content = interact(env, f'goto("{url}")', tmp_path).content
+    sizes = re.findall(r"…\((\d+) characters( or more)?\)", content)
+    assert sizes.count(("10000", " or more")) == 2
+    assert {size for size in sizes if not size[1]} == {("9000", ""), (str(len(address)), "")}
+    assert all(size[0] in ("10000", "8192", "8188") for size in sizes if size[1])
+
+
+def test_each_page_text_of_a_call_is_returned(env: BrowserEnv, site, tmp_path: Path):
+    one = site.put("/one", "<p>first page")
+    two = site.put("/two", "".join(f"<p>line {number}</p>" for number in range(5000)))
+    calls = f'goto("{one}")\npage_text(0)\ngoto("{two}")\npage_text(0)\npage_text(20000)'
+    seen = interact(env, calls, tmp_path)
+    assert seen.content.count("BEGIN webpage content") == 3
+    first, second, third = seen.content.split("============== BEGIN webpage content")[1:]
+    assert "first page" in first
+    assert "line 1\n" in second
+    assert "[From character 20000 of" in third
+    assert f"[Current URL: {one}]" in seen.content
+    assert f"[Current URL: {two}]" in seen.content
+    assert len(seen.content) < MAX_CONTENT_CHARS + 2000
+    assert (seen.url, seen.last_browser_action, seen.error) == (two, calls, False)
+    # The first failure ends the calls.
+    calls = f'goto("{one}")\npage_text()\nclick("no")\npage_text()\ngoto("{two}")\npage_text()'
+    seen = interact(env, calls, tmp_path)
+    assert seen.error
+    assert seen.content.count("first page") == 2
+    assert "BEGIN error message" in seen.content
+    assert seen.url == one
+
+
 def test_deep_pages_are_not_mostly_tabs(env: BrowserEnv, site, tmp_path: Path):
     url = site.put("/", "<ul><li>" * 200 + "deep")
     interact(env, f'goto("{url}")', tmp_path)

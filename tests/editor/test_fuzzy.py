@@ -1,3 +1,5 @@
+import unicodedata
+
 import pytest
 
 from oh_jupyter.editor import NoReplacementError
@@ -92,3 +94,33 @@ def test_a_large_file_is_searched_quickly(seconds):
     assert "lines 99001-99002" in explain_absence(text, typo, "new")
     wanted = (typo, "nothing like it at all")
     assert seconds(lambda: [explain_absence(text, each, "new") for each in wanted]) < 5
+
+
+@pytest.mark.parametrize(
+    ("content", "old", "lines"),
+    [
+        ("a\nle café est là\nb\n", "café", "line 2"),
+        ("a\nle café est là\nb\n", "le café est là", "line 2"),
+        ("a\nest là\nune réponse\n", "là\nune ré", "lines 2-3"),
+        ('x = "é"\n' * 3, '"é"', "line 1"),
+        ("한글 텍스트\n", "한글", "line 1"),
+        ("Å\n" + "é è\n" * 3000, "è\né", "lines 2-3"),
+    ],
+)
+@pytest.mark.parametrize("forms", [("NFD", "NFC"), ("NFC", "NFD")])
+def test_accented_letters_in_another_form_are_named(
+    content: str, old: str, lines: str, forms: tuple[str, str]
+) -> None:
+    file, sent = forms
+    text = unicodedata.normalize(file, content)
+    hint = explain_absence(text, unicodedata.normalize(sent, old), "new")
+    kinds = {"NFC": "composed (NFC)", "NFD": "decomposed (NFD)"}
+    assert f"has {kinds[sent]} letters" in hint
+    assert f"those of the file are {kinds[file]}" in hint
+    assert hint.endswith(f"The file has the same text in {lines}.")
+
+
+def test_a_file_in_both_forms_is_named() -> None:
+    text = "ré" + unicodedata.normalize("NFD", "é è")
+    hint = explain_absence(text, unicodedata.normalize("NFD", "ré"), "new")
+    assert "those of the file have another Unicode form" in hint

@@ -36,6 +36,24 @@ def test_a_command_is_run_and_its_value_is_the_observation(kernel) -> None:
     assert kernel.execute("%oh_run echo quiet;") == ""
 
 
+@pytest.mark.parametrize(
+    ("cell", "is_shown"),
+    [
+        (r"%oh_run find seen -name x -exec echo {} \;", True),
+        (r"%oh_run find seen -name x -exec echo {} ';'", True),
+        ("%oh_run echo seen/x # note;", True),
+        ("%oh_run echo seen/x ;", False),
+        ("%oh_run for i in 1; do echo seen/x; done;", False),
+        ("%%oh_run\ncat <<END\nseen/x\nEND\n# note;", True),
+        ("%%oh_run\nfind seen -name x \\\n -exec echo {} \\;", True),
+        ("%%oh_run\ncd .\necho seen/x;", False),
+    ],
+)
+def test_only_a_semicolon_of_the_shell_hides_the_value(kernel, cell: str, is_shown: bool) -> None:
+    kernel.execute("%oh_run mkdir -p seen && touch seen/x;")
+    assert kernel.execute(cell) == ("seen/x" if is_shown else "")
+
+
 def test_a_script_is_run(kernel) -> None:
     script = "%%oh_run\nfor n in 1 2; do\n  echo n=$n\ndone\n\n# a comment\ncat <<END\n{n} $n\nEND"
     assert kernel.execute(script) == "n=1\nn=2\n{n} 2"

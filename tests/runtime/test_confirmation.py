@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -20,7 +22,7 @@ from oh_jupyter.events import (
     NullObservation,
     UserRejectObservation,
 )
-from oh_jupyter.runtime.approvals import Scope
+from oh_jupyter.runtime.approvals import ApprovalRules, Scope
 from oh_jupyter.runtime.confirmation import REJECTED, Confirmations, Decision
 from oh_jupyter.runtime.risk import risks
 
@@ -162,6 +164,42 @@ def test_an_approval_for_the_workspace_holds_in_later_sessions(tmp_path, monkeyp
     assert later.require(CmdRunAction("mkfs.ext4 /dev/y"), "agent") == []
     later.rules.forget()
     assert later.rules.list() == []
+
+
+SAVING = """
+import sys
+from oh_jupyter.runtime.approvals import ApprovalRules
+rules = ApprovalRules(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(50):
+    rules.add("run", [f"{sys.argv[2]} {number}"], "workspace")
+"""
+
+
+def test_kernels_that_save_approvals_at_the_same_time_lose_none(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    kernels = [
+        subprocess.Popen(
+            [sys.executable, "-c", SAVING, str(tmp_path), name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("one", "two", "three")
+    ]
+    for kernel in kernels:
+        assert kernel.stdout is not None
+        assert kernel.stdout.readline() == "ready\n"
+    for kernel in kernels:
+        assert kernel.stdin is not None
+        kernel.stdin.write("\n")
+        kernel.stdin.flush()
+    for kernel in kernels:
+        kernel.communicate()
+        assert kernel.returncode == 0
+    reasons = {rule.reason for rule in ApprovalRules(str(tmp_path)).list()}
+    assert reasons == {f"{name} {n}" for name in ("one", "two", "three") for n in range(50)}
 
 
 def test_an_approval_that_cannot_be_saved_leaves_the_action_waiting(tmp_path, monkeypatch) -> None:

@@ -37,6 +37,7 @@ ERRORS = {
     502: "BadGateway",
     503: "KernelDied",
     504: "KernelSilent",
+    507: "DiskFull",
 }
 """Components that describe errors, by status."""
 

@@ -77,14 +77,14 @@ class TestFullDisk:
         async with httpx.AsyncClient(headers=jp_auth_header, timeout=60) as client:
             assert (await client.put(f"{mcp_url}/store/small", content=b"x")).status_code == 204
             answer = await client.put(f"{mcp_url}/store/large", content=contents)
-            assert (answer.status_code, answer.json()["error"]) == (400, "TransferError")
+            assert (answer.status_code, answer.json()["error"]) == (507, "DiskFullError")
             assert "No space left" in answer.json()["detail"]
             answer = await client.post(
                 f"{mcp_url}/upload_file",
                 params={"destination": str(disk / "uploads")},
                 files={"file": ("large", contents)},
             )
-            assert (answer.status_code, answer.json()["error"]) == (400, "TransferError")
+            assert (answer.status_code, answer.json()["error"]) == (507, "DiskFullError")
             assert (await client.get(f"{mcp_url}/store/small")).content == b"x"
             assert (await client.get(f"{mcp_url}/store/large")).status_code == 404
         assert list((disk / "uploads").iterdir()) == []

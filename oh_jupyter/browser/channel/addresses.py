@@ -235,16 +235,21 @@ _DATA_URL = re.compile(
 )
 
 
-def shortened_url(url: str) -> str:
-    """Shorten a ``data:`` URL; return all others unchanged."""
+def shortened_url(url: str, *, is_cut: bool = False) -> str:
+    """Shorten a ``data:`` URL, which may be the beginning of one; return all others unchanged."""
     if url[:5].lower() != "data:" or len(url) <= MAX_DATA_CHARS:
         return url
-    return f"{url[:MAX_DATA_CHARS]}…({len(url)} characters)"
+    more = " or more" if is_cut else ""
+    return f"{url[:MAX_DATA_CHARS]}…({len(url)} characters{more})"
 
 
-def shortened_urls(text: str) -> str:
-    """Shorten all long ``data:`` URLs in a text."""
-    return _DATA_URL.sub(lambda match: shortened_url(match[1]), text)
+def shortened_urls(text: str, *, is_cut: bool = False) -> str:
+    """Shorten all long ``data:`` URLs in a text, which may be the beginning of a longer one."""
+
+    def shortened(match: re.Match[str]) -> str:
+        return shortened_url(match[1], is_cut=is_cut and match.end() == len(text))
+
+    return _DATA_URL.sub(shortened, text)
 
 
 def ends_in_data_url(text: str) -> bool:

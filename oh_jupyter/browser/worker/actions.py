@@ -47,6 +47,9 @@ CAUSE_PATTERNS = (
     (r"(Element is not a <select> element)", "{0}: click(bid) opens a menu of another kind"),
     (r"(Element is not an? [^\n]*)", "{0}"),
     (r'(Input of type "file" cannot be filled)', "{0}: use upload_file(bid, path)"),
+    (r'(Input of type "(?:checkbox|radio)" cannot be filled)', "{0}: use check(bid)"),
+    (r'(Input of type "(?:button|submit|reset|image)" cannot be filled)', "{0}: use click(bid)"),
+    (r"(Cannot type text into input\[type=number\])", "{0}: it accepts numbers, such as 3.5"),
     (r"(File input does not support directories[^\n]*|\[webkitdirectory\] input[^\n]*)", "{0}"),
     (r"(Not a checkbox or radio button)", "{0}"),
     (r"(Clicking the checkbox did not change its state)", "{0}"),
@@ -87,6 +90,15 @@ FORMATS = {
 """Example of the value format of each field type."""
 FIELD_SCRIPT = """e => 'value' in e && {
   value: e.value, tag: e.localName, type: e.type, limit: e.maxLength, min: e.min, max: e.max,
+}"""
+PREPARED_FIELD_SCRIPT = """(e, [wanted, types]) => {
+  const field = {value: e.value ?? '', tag: e.localName, type: e.type, tried: null};
+  if (e instanceof HTMLInputElement && types.includes(e.type)) {
+    const copy = e.cloneNode(false);
+    copy.value = wanted;
+    field.tried = copy.value;
+  }
+  return field;
 }"""
 FIELD_KIND_SCRIPT = """e => e instanceof HTMLInputElement ? e.type :
   e instanceof HTMLElement && e.isContentEditable ? 'text' : e.localName"""
@@ -198,6 +210,7 @@ async def _fill(
     session: BrowserSession, bid: str, value: str, enable_autocomplete_menu: bool = False
 ) -> None:
     element = await session.element(bid)
+    await _check_fillable(element, bid, value)
     # Autocomplete menus listen for key events, which fill() does not send.
     initial = "" if enable_autocomplete_menu else value
 
@@ -209,6 +222,34 @@ async def _fill(
         await element.focus()
         await session.page.keyboard.type(value)
     await _check_filled(element, value)
+
+
+async def _check_fillable(element: ElementHandle, bid: str, value: str) -> None:
+    """Raise an error for a select, and for a value that a date and the like would lose.
+
+    The browser itself decides, in a copy of the field: the field keeps its value.
+    """
+    try:
+        field = await element.evaluate(PREPARED_FIELD_SCRIPT, [value, list(FORMATS)])
+    except Exception:  # the page navigates, or has removed the field
+        return
+    if field["tag"] == "select":
+        raise BrowserActionError(
+            "Error: Locator.fill: Element is not an <input>, <textarea> or [contenteditable] "
+            f"element: it is a <select>. Use select_option({bid!r}, 'OPTION')."
+        )
+    if field["tried"] is not None and not _has_accepted({**field, "value": field["tried"]}, value):
+        raise _unaccepted(field["value"], _format_advice(field["type"]))
+
+
+def _format_advice(kind: str) -> str:
+    return f"write a {kind} as {FORMATS[kind]}"
+
+
+def _unaccepted(value: str, advice: str) -> BrowserActionError:
+    return BrowserActionError(
+        f"ValueError: the field did not accept the value and now holds {value[:200]!r}: {advice}."
+    )
 
 
 async def _check_filled(element: ElementHandle, expected: str) -> None:
@@ -224,15 +265,12 @@ async def _check_filled(element: ElementHandle, expected: str) -> None:
         return
     advice = "the page changes or rejects unwanted values"
     if field["type"] in FORMATS:
-        advice = f"write a {field['type']} as {FORMATS[field['type']]}"
+        advice = _format_advice(field["type"])
     elif field["type"] == "range":
         advice = f"it accepts numbers from {field['min'] or 0} to {field['max'] or 100}"
     elif 0 <= field["limit"] < len(expected):
         advice = f"it accepts at most {field['limit']} characters"
-    raise BrowserActionError(
-        f"ValueError: the field did not accept the value and now holds {field['value'][:200]!r}: "
-        f"{advice}."
-    )
+    raise _unaccepted(field["value"], advice)
 
 
 def _has_accepted(field: Mapping[str, Any], expected: str) -> bool:

@@ -65,6 +65,8 @@ def explain_absence(text: str, old: str, new: str, *, name: str = "old_str") -> 
         if changed != old and changed.strip() and changed in text:
             where = _lines(*_span(text, changed))
             return f"\n{subject} {reason} The file has the intended text in {where}."
+    if where := _equivalent_lines(text, old):
+        return f"\n{subject} {_form_difference(text, old)} The file has the same text in {where}."
     return _closest_match(text, old, name)
 
 
@@ -83,6 +85,32 @@ def _other_spellings(old: str) -> Iterator[tuple[str, str]]:
     unescaped = old.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
     yield unescaped, "is escaped once too often: it has backslashes before n, t or quotes."
     yield html.unescape(old), "has HTML entities, such as &lt; or &amp;."
+
+
+def _equivalent_lines(text: str, old: str) -> str:
+    """Return the lines that have a text with its accented letters encoded differently, or ""."""
+    if old.isascii() or not old.strip():
+        return ""
+    composed, whole = (unicodedata.normalize("NFC", each) for each in (old, text))
+    return _lines(*_span(whole, composed)) if composed in whole else ""
+
+
+def _form_difference(text: str, old: str) -> str:
+    """Say how a text and the file encode accented letters, and what to do."""
+    has, needs = (
+        ("composed (NFC)", "decomposed (NFD)")
+        if unicodedata.is_normalized("NFC", old)
+        else (
+            "decomposed (NFD)",
+            "composed (NFC)" if unicodedata.is_normalized("NFC", text) else "",
+        )
+    )
+    file = f"are {needs}" if needs else "have another Unicode form"
+    return (
+        f"differs only in how accented letters are encoded: it has {has} letters, and those of the "
+        f"file {file}. Replace whole lines by their numbers, or edit the file with Python and "
+        "unicodedata.normalize."
+    )
 
 
 def _span(text: str, part: str) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.control_messages import Reply
-from oh_jupyter.errors import GatewayError, OhJupyterError, WireError
+from oh_jupyter.errors import DiskFullError, GatewayError, OhJupyterError, WireError, is_full
 from oh_jupyter.events.json import parse_json
 from oh_jupyter.runtime import Runtime
 
@@ -88,7 +88,10 @@ def find_operation(name: Any) -> Operation:
 
 def failure(error: OhJupyterError) -> Reply:
     """Return the reply that carries an error."""
-    fields = {"status": "error", "ename": type(error).__name__, "evalue": str(error)}
+    name = type(error).__name__
+    if isinstance(error, OSError) and is_full(error):
+        name = DiskFullError.__name__
+    fields = {"status": "error", "ename": name, "evalue": str(error)}
     return Reply({**fields, "field": getattr(error, "field", "")})
 
 

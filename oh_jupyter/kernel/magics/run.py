@@ -9,9 +9,10 @@ from IPython.core.magic_arguments import argument
 
 from oh_jupyter.events import Observation
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.magics.base import OhMagics, silenced_by_semicolon
+from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.completion import complete_path
 from oh_jupyter.kernel.magics.options import leading_options, magic_options, print_help, seconds
+from oh_jupyter.shell.bash.parsing import ends_with_semicolon
 from oh_jupyter.shell.replies import NOTHING_TO_RETRIEVE
 
 
@@ -29,7 +30,6 @@ class RunMagics(OhMagics):
         )
 
     @no_var_expand
-    @silenced_by_semicolon
     @magic_options(
         examples="""
         %oh_run git status
@@ -51,14 +51,16 @@ class RunMagics(OhMagics):
 
         ``%oh_run [options] COMMAND`` runs a line; ``%oh_run`` alone fetches more output
         of a command that is still running; ``%%oh_run [options]`` runs a script of
-        several lines. The value is the Observation.
+        several lines. The value is the Observation; a semicolon at the end hides it.
         """
         options, rest = leading_options(self.oh_run, line)
         if options.help:
             print_help(self.oh_run)
             return None
         if options.cell:
-            return self.oh.run_ipython(rest if cell is None else cell, timeout=options.timeout)
+            code = rest if cell is None else cell
+            output = self.oh.run_ipython(code, timeout=options.timeout)
+            return None if code.rstrip().endswith(";") else output
         command = rest if cell is None else _script(rest, cell)
         observation = self.oh.run(
             command,
@@ -73,7 +75,7 @@ class RunMagics(OhMagics):
                 "say what to run: %oh_run COMMAND. Without a command, it shows more output of a "
                 "running one, and none is running"
             )
-        return observation
+        return None if ends_with_semicolon(command if cell is None else cell) else observation
 
 
 def _script(first: str, cell: str) -> str:

@@ -14,6 +14,7 @@ from typing import IO, Any, Protocol
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import TransferError, TransferNotFoundError
+from oh_jupyter.runtime.file_system import unwritable
 from oh_jupyter.runtime.transfers.downloads import PIECE_BYTES, check_source, zipped
 from oh_jupyter.runtime.transfers.uploads import Upload
 
@@ -153,30 +154,26 @@ class StoreSink:
         try:
             self._opened = begin()
         except OSError as error:
-            raise _unwritable(error) from None
+            raise unwritable("The store", error) from None
 
     def write(self, piece: bytes) -> None:
         """Write the next piece; raise TransferError on failure."""
         try:
             self._opened.write(piece)
         except OSError as error:
-            raise _unwritable(error) from None
+            raise unwritable("The store", error) from None
 
     def finish(self) -> None:
         """Put the file in place; raise TransferError on failure."""
         try:
             self._opened.close()
         except OSError as error:
-            raise _unwritable(error) from None
+            raise unwritable("The store", error) from None
 
     def abort(self) -> None:
         """Discard the upload: an exception leaves a store's file unchanged."""
         if not self._opened.closed:
             self._opened.__exit__(TransferError, TransferError("The upload was aborted"), None)
-
-
-def _unwritable(problem: OSError) -> TransferError:
-    return TransferError(f"The store cannot be written: {problem.strerror or problem}")
 
 
 def store_pieces(opened: IO[bytes]) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from oh_jupyter.errors import TransferError, TransferTooLargeError
-from oh_jupyter.runtime.file_system import check_replaceable
+from oh_jupyter.runtime.file_system import check_replaceable, unwritable
 from oh_jupyter.runtime.transfers.unpacking import unpack
 
 
@@ -56,7 +56,7 @@ class Upload:
             self._sink = unnamed or self._part.open("xb")
             self._contents = self._part if unnamed is None else _path_of(unnamed)
         except OSError as error:
-            raise TransferError(f"{destination} cannot be written: {error.strerror}") from None
+            raise unwritable(destination, error) from None
 
     def write(self, piece: bytes) -> None:
         """Write the next piece; raise TransferError if it is too large or on failure."""
@@ -70,7 +70,7 @@ class Upload:
             self._sink.write(piece)
         except OSError as error:
             self.abort()
-            raise TransferError(f"{self.name} cannot be written: {error.strerror}") from None
+            raise unwritable(self.name, error) from None
 
     def finish(self) -> None:
         """Put the file in place, or unpack it; a TransferError means no change."""
@@ -91,7 +91,7 @@ class Upload:
             self._own(self._part)
             os.replace(self._part, target)
         except OSError as error:
-            raise TransferError(f"{self.name} cannot be written: {error.strerror}") from None
+            raise unwritable(self.name, error) from None
         finally:
             self.abort()
 

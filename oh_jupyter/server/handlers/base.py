@@ -26,6 +26,7 @@ from oh_jupyter.errors import (
     AnswerError,
     CheckpointError,
     ConfirmationError,
+    DiskFullError,
     EventNotFoundError,
     ExtensionMissingError,
     GatewayError,
@@ -99,6 +100,7 @@ _STATUS: Mapping[type[BaseException], int] = {
     KernelDiedError: 503,
     RuntimeClosedError: 503,
     KernelTimeoutError: 504,
+    DiskFullError: 507,
 }
 
 

@@ -111,13 +111,24 @@ async def screenshot(handler: OhHandler, kind: str, kernel_id: str | None = None
 
 @routes.add("GET /confirmations", READ_EVENTS, "listConfirmations")
 async def confirmations(handler: OhHandler, kernel_id: str | None = None) -> None:
-    """List id, message, reasons, diff and remaining seconds of each waiting Action."""
+    """List id, message, reasons, diff and remaining seconds of each waiting Action.
+
+    Frontends poll every kernel: none is started, and nothing is loaded into it. A kernel without
+    oh_jupyter has no Actions.
+    """
     await handler.check_kernel(kernel_id)
-    # Frontends poll every kernel, including those that oh_jupyter never used.
-    if not handler.state.router.is_linked(kernel_id):
+    router = handler.state.router
+    kernel_id = await handler.kernel_of(kernel_id) or router.default_kernel_id
+    if kernel_id is None:
         handler.finish_json([])
         return
-    reply = await (await handler.link(kernel_id)).request("confirmations", load=False)
+    try:
+        reply = await router.link(kernel_id).request("confirmations", load=False)
+    except ExtensionMissingError:
+        if handler.flag("if_loaded"):
+            raise
+        handler.finish_json([])
+        return
     handler.finish_json(reply.fields["waiting"])
 
 

@@ -15,7 +15,7 @@ from oh_jupyter.shell.bash.parsing import (
     open_here_document,
     split_commands,
 )
-from oh_jupyter.shell.driver import Dialect, ShellDriver
+from oh_jupyter.shell.driver import NO_EDITOR, Dialect, ShellDriver
 from oh_jupyter.shell.session import ShellSession
 
 __all__ = ["BASH", "BashSession"]
@@ -48,7 +48,7 @@ BASH = Dialect(
     restore=restore_lines,
     unchanged_output="stty -opost",
     # A pager would wait for a key press.
-    variables={"TERM": "xterm-256color", "PAGER": "cat", "GIT_PAGER": "cat"},
+    variables={"TERM": "xterm-256color", "PAGER": "cat", "GIT_PAGER": "cat", **NO_EDITOR},
 )
 
 

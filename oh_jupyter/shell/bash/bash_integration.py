@@ -171,11 +171,11 @@ def read_reports(data: bytes) -> tuple[list[Report], bytes]:
 
 
 def typed_handshake(token: str, terminal: str) -> bytes:
-    """Return the first line to type to bash, which replies with a marker of kind ``r``.
+    """Return the first line to type to bash, which replies with a marker ``r`` and its process id.
 
     It turns the line editor off; ``bash --noediting`` would crash if it is turned on later (5.2).
     """
-    reply = f"\\builtin printf '\\033]{token};r\\033\\\\' >'{terminal}'"
+    reply = f"\\builtin printf '\\033]{token};r;%s\\033\\\\' \"$$\" >'{terminal}'"
     return f"\\builtin set +o emacs +o vi; {reply}\n".encode()
 
 

@@ -96,6 +96,16 @@ def split_commands(command: str) -> list[str]:
     return pieces or [command]
 
 
+def ends_with_semicolon(command: str) -> bool:
+    r"""Return whether a semicolon ends the last command, unlike ``\;`` or one in a comment."""
+    if not command.rstrip().endswith(";"):
+        return False
+    node = _parse(command)[1]
+    while node.children:
+        node = node.children[-1]
+    return node.type == ";"
+
+
 def displayed_command(command: str) -> str:
     r"""Return a command for ``extras.command``: ``\;`` and the like get a second backslash.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import Callable, Mapping
 
@@ -38,6 +39,8 @@ MAX_TYPED_CHARS = 64 * 1024
 PASTES_ON = b"\x1b[?2004h"
 PASTES_OFF = b"\x1b[?2004l"
 """Sequences by which a program turns bracketed paste on and off."""
+SCREEN_SWITCH = re.compile(rb"\x1b\[\?(?:1049|1047|47)([hl])")
+"""Sequences by which a full-screen program switches to its own screen and back."""
 
 
 class Bash(ShellDriver):
@@ -51,7 +54,9 @@ class Bash(ShellDriver):
         self._queued_keys: list[bytes] = []
         self._typed = b""
         self._takes_pastes = False  # whether the program has turned on bracketed paste
+        self._is_full_screen = False  # whether the program has switched to the other screen
         self._exec_image = b""
+        self._answered_by = ""  # the process id of the bash that answered
         self._paths: list[str] = []  # of terminal and report line, as bash sees them
         self._is_enclosed = False
         self._pid: int | None = None  # bash's own, in a sandbox
@@ -110,9 +115,11 @@ class Bash(ShellDriver):
         status: int | None = None,
         setup: str = "",
         variables: Mapping[str, str] | None = None,
+        *,
+        script: bool = False,
     ) -> Command:
         command = self._new_command(text, variables)
-        self._takes_pastes = False
+        self._takes_pastes = self._is_full_screen = False
         self._pre_start_output = []
         self._typed = typed_command(
             self._token,
@@ -200,6 +207,27 @@ class Bash(ShellDriver):
             self._terminal.write(key.encode())
         return self.run("", exports, 130 if key == INTERRUPT else None)
 
+    def relaying_program(self) -> str:  # noqa: D102
+        if self._is_enclosed or self._answered_by == str(self.child.pid):
+            return ""
+        group = self._terminal.foreground()
+        if group <= 0 or not read_proc(group, "cmdline") or is_interactive_bash(group):
+            return ""  # such as a bash that newgrp started
+        return read_proc(group, "comm").decode("utf-8", "replace").strip() or "a program"
+
+    def foreground_program(self) -> str:  # noqa: D102
+        group = self._terminal.foreground()
+        if group <= 0 or group == self.pid:
+            return ""
+        words = read_proc(group, "cmdline").replace(b"\0", b" ")
+        return " ".join(words.decode("utf-8", "replace").split())
+
+    def full_screen_program(self) -> tuple[str, int] | None:  # noqa: D102
+        program = self.foreground_program() if self._is_full_screen else ""
+        return (
+            (program, 0 if self._is_enclosed else self._terminal.foreground()) if program else None
+        )
+
     def read_now(self) -> None:  # noqa: D102
         self._terminal.read_now()
         self._line.read_now()
@@ -239,6 +267,8 @@ class Bash(ShellDriver):
             on, off = data.rfind(PASTES_ON), data.rfind(PASTES_OFF)
             if on != off:
                 self._takes_pastes = on > off
+            for match in SCREEN_SWITCH.finditer(data):
+                self._is_full_screen = match[1] == b"h"
         else:
             self._idle.append(data)
 
@@ -247,6 +277,7 @@ class Bash(ShellDriver):
         if marker.kind == "x":
             self._on_drained()
         elif marker.kind == "r":
+            self._answered_by = marker.command_id
             if self._is_enclosed:
                 # bash reads our line, so it is in the foreground.
                 self._pid = self._terminal.foreground()

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable
 from typing import ClassVar
 
-from oh_jupyter.shell.driver import Dialect, ShellDriver
+from oh_jupyter.shell.driver import NO_EDITOR, Dialect, ShellDriver
 from oh_jupyter.shell.session import ShellSession
 
 __all__ = ["POWERSHELL", "PowerShellSession"]
@@ -43,6 +43,7 @@ POWERSHELL = Dialect(
     command_lines=_command_lines,
     variables={
         "GIT_PAGER": "cat",
+        **NO_EDITOR,
         "NO_COLOR": "1",
         "POWERSHELL_UPDATECHECK": "Off",
         # By default, Python writes to a pipe in an old code page.

@@ -165,11 +165,16 @@ class PowerShell(ShellDriver):
         status: int | None = None,
         setup: str = "",
         variables: Mapping[str, str] | None = None,
+        *,
+        script: bool = False,
     ) -> Command:
         command = self._new_command(text, variables)
         self._interrupted = False
         self._status = status
-        self._input.write(typed_command(self._token, command.id, text, exports, command.variables))
+        typed = typed_command(
+            self._token, command.id, text, exports, command.variables, script=script
+        )
+        self._input.write(typed)
         return command
 
     def type_line(self, text: str) -> None:

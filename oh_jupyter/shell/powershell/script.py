@@ -110,7 +110,7 @@ function global:OH_return {
 }
 
 function global:OH_begin(
-  [string]$id, [string]$encoded, [string]$variables, [string]$lent
+  [string]$id, [string]$encoded, [string]$variables, [string]$lent, [string]$script
 ) {
   $state = $global:OH
   $state.id = $id
@@ -129,7 +129,7 @@ function global:OH_begin(
   if ($problems.Count -gt 0) { throw [Management.Automation.ParseException]::new($problems) }
   if ($null -eq $ast.BeginBlock -and $null -eq $ast.ProcessBlock -and $ast.EndBlock.Unnamed) {
     $pieces = @(OH_split $text $ast)
-    if ($pieces.Count -gt 1) {
+    if ($pieces.Count -gt 1 -and -not $script) {
       $state.refused = $pieces
       return [ScriptBlock]::Create('')
     }
@@ -233,12 +233,18 @@ def typed_command(
     text: str,
     exports: Mapping[str, str],
     variables: Mapping[str, str] | None = None,
+    *,
+    script: bool = False,
 ) -> bytes:
     """Return the line to type to run a command, with ``variables`` only for it.
 
-    Values are taken literally.
+    Values are taken literally. A ``script`` may have several commands.
     """
-    values = [text, _assignments(exports), *([_assignments(variables)] if variables else [])]
+    values = [text, _assignments(exports)]
+    if variables or script:
+        values.append(_assignments(variables or {}))
+    if script:
+        values.append("script")
     arguments = " ".join(f"'{_encoded(value)}'" for value in values)
     return f". ({token}_begin {command_id} {arguments})\n".encode()
 
