@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +56,31 @@ def test_a_cell_is_carried_out_in_the_shell_of_the_person(kernel) -> None:
     assert text.startswith("x\n21\n[Jupyter current working directory: ")
     assert "[Jupyter Python interpreter: " in text
     assert kernel.execute("ours * 2") == "42"
+
+
+@pytest.mark.parametrize("theirs", ["len('abc');", "print((1", "f'''", "!true;", "%%bash\ntrue;"])
+@pytest.mark.parametrize(
+    ("ours", "shown"),
+    [
+        ("20 + 22", "42"),
+        ("20 + 22;", ""),
+        ("20 + 22;  # why", ""),
+        ("print('a'); 7", "a\n7"),
+        ("';'", "';'"),
+        ("import asyncio\nawait asyncio.sleep(0, 'x');", ""),
+        ("import asyncio\nawait asyncio.sleep(0, 'x')", "'x'"),
+    ],
+)
+def test_a_result_is_hidden_by_the_semicolon_of_its_own_cell(
+    kernel, theirs: str, ours: str, shown: str
+) -> None:
+    expected = shown or "[Code executed successfully with no output]"
+    kernel.execute(theirs)
+    observation = kernel.act("run_ipython", code=ours, include_extra=False)
+    assert observation["content"] == expected
+    # A cell inside a waiting magic of the person.
+    inner = ast.literal_eval(kernel.execute(f"oh.run_ipython({ours!r}).content"))
+    assert inner.partition("\n[Jupyter ")[0] == expected
 
 
 @pytest.mark.parametrize("code", ["import time; time.sleep(600)", "while True: pass"])

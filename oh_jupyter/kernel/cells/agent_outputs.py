@@ -1,10 +1,11 @@
-"""Outputs of agents' cells, sent in chunks and kept out of IPython's history."""
+"""Outputs of agents' cells: in chunks, out of IPython's history, hidden by their own text."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 
@@ -32,6 +33,25 @@ def without_output_history(shell: Any) -> Iterator[None]:
         yield
     finally:
         history.outputs = outputs
+
+
+def is_silenced(shell: Any, code: str) -> bool:
+    """Return whether a cell's text ends with the ``;`` that hides its result."""
+    return bool(shell.displayhook.semicolon_at_end_of_expression(shell.transform_cell(code)))
+
+
+@contextmanager
+def silenced_by_itself(shell: Any, code: str) -> Iterator[None]:
+    """Hide the result of an unnumbered cell by its own ``;``.
+
+    IPython looks at the last cell of the history, which is another one.
+    """
+    hook = shell.displayhook
+    hook.quiet = partial(is_silenced, shell, code)
+    try:
+        yield
+    finally:
+        hook.__dict__.pop("quiet", None)
 
 
 @contextmanager

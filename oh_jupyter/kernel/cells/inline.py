@@ -19,7 +19,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from oh_jupyter.background import start_timer
 from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.outputs import OutputCollector
-from oh_jupyter.kernel.cells.agent_outputs import without_output_history
+from oh_jupyter.kernel.cells.agent_outputs import is_silenced, without_output_history
 from oh_jupyter.kernel.cells.main_thread import interrupt_main_thread
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ def run_inline(
     """
     expired = threading.Event()
     timer = None
-    with _captured(shell, outputs, stored=number is not None), _numbered(shell, number):
+    with _captured(shell, code, outputs, stored=number is not None), _numbered(shell, number):
         try:
             if timeout is not None:
                 timer = start_timer(timeout, partial(_expire, expired), "oh-kernel-cell-timeout")
@@ -172,13 +172,18 @@ class _DisplayPublisher(CapturingDisplayPublisher):
 
 
 class _ResultHook(CapturingDisplayHook):
-    """Display hook that also puts a numbered cell's result into ``Out``."""
+    """Display hook that obeys ``;``, and puts a numbered cell's result into ``Out``."""
 
-    def __init__(self, shell: InteractiveShell, outputs: OutputCollector, stored: bool) -> None:
+    def __init__(
+        self, shell: InteractiveShell, code: str, outputs: OutputCollector, stored: bool
+    ) -> None:
         super().__init__(shell=shell, outputs=_Results(outputs))
+        self._code = code
         self._stored = stored
 
     def __call__(self, result: Any = None) -> None:
+        if is_silenced(self.shell, self._code):
+            return
         super().__call__(result)
         if self._stored and result is not None:
             self.shell.displayhook.update_user_ns(result)
@@ -206,10 +211,12 @@ def _as_json(data: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _captured(shell: InteractiveShell, outputs: OutputCollector, stored: bool) -> Iterator[None]:
+def _captured(
+    shell: InteractiveShell, code: str, outputs: OutputCollector, stored: bool
+) -> Iterator[None]:
     publisher, hook, runner = shell.display_pub, sys.displayhook, shell.loop_runner
     shell.display_pub = _DisplayPublisher(outputs)
-    sys.displayhook = _ResultHook(shell, outputs, stored)
+    sys.displayhook = _ResultHook(shell, code, outputs, stored)
     # A kernel's shell would send the traceback to the outer cell, which nbclient and nbval
     # would report as failed.
     shell.loop_runner = run_nested

@@ -22,6 +22,7 @@ from oh_jupyter.events.action import progress
 from oh_jupyter.kernel.cells.agent_outputs import (
     chunked_streams,
     replied_at_once,
+    silenced_by_itself,
     without_output_history,
 )
 from oh_jupyter.kernel.cells.inline import next_number, run_inline
@@ -235,6 +236,8 @@ class _ExecutionGuard:
         shell.execution_count = max(shell.execution_count, next_number(shell))
         try:
             with ExitStack() as stack:
+                if not numbered:
+                    stack.enter_context(silenced_by_itself(shell, content["code"]))
                 if ours:
                     self.is_agents = True
                     if not numbered:
