@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from oh_jupyter.ansi import strip_ansi
+from oh_jupyter.ansi import as_shown, overwritten, strip_ansi, without_hidden_frames
 from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.live import live_outputs
 from oh_jupyter.events.action import progress
@@ -135,10 +135,17 @@ def _append(entries: list[_Entry] | deque[_Entry], text: str, stream: str) -> in
         return len(text) + _PIECE_OVERHEAD_CHARS
     pieces = entries[-1].pieces
     if pieces and len(pieces[-1]) < _SMALL_PIECE_CHARS:
-        pieces[-1] += text
-        return len(text)
+        before = len(pieces[-1])
+        pieces[-1] = _without_old_frames(pieces[-1] + text) if "\r" in text else pieces[-1] + text
+        return len(pieces[-1]) - before
     pieces.append(text)
     return len(text) + _PIECE_OVERHEAD_CHARS
+
+
+def _without_old_frames(text: str) -> str:
+    """Drop the frames of a progress bar that are overwritten."""
+    start = text.rfind("\n") + 1
+    return text[:start] + without_hidden_frames(text[start:])
 
 
 _MAX_DATA_CHARS = 16 * 1024**2  # of all images and other rich outputs of a cell
@@ -259,7 +266,7 @@ class OutputCollector:
 
     def last_lines(self, max_lines: int = 3) -> str:
         """Return the last lines, without colour codes."""
-        return strip_ansi(self._entries.last_lines(max_lines))
+        return as_shown(self._entries.last_lines(max_lines))
 
     def result(self, timed_out: bool = False) -> CellOutput:
         """Return the output; each display starts and ends its own lines of the text."""
@@ -298,7 +305,7 @@ def _read(entries: list[_Entry]) -> tuple[str, list[str]]:
             parts.append("\n")
         was_display = is_display
         images += _image_urls(entry.data or {})
-        if text := entry.text:
+        if text := as_shown(entry.text) if entry.stream else entry.text:
             parts.append(text)
     return "".join(parts), images
 
@@ -308,7 +315,7 @@ def _stored(entry: _Entry, count: int | None) -> dict[str, Any]:
     if entry.error is not None:
         return {"output_type": "error", **entry.error}
     if entry.data is None:
-        return {"output_type": "stream", "name": entry.stream, "text": entry.text}
+        return {"output_type": "stream", "name": entry.stream, "text": overwritten(entry.text)}
     bundle = {"data": dict(entry.data), "metadata": dict(entry.metadata)}
     if entry.is_result:
         return {"output_type": "execute_result", "execution_count": count, **bundle}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from oh_jupyter.ansi import strip_ansi
+from oh_jupyter.ansi import as_shown, strip_ansi
 from oh_jupyter.control_messages import RUNNING_HINT
 from oh_jupyter.mcp_tools.cells import Cell, joined
 
@@ -321,7 +321,7 @@ def _unclipped(output: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     """Return the text of an output, and content blocks of its pictures."""
     kind = output.get("output_type")
     if kind == "stream":
-        return _plain(output.get("text", "")), []
+        return as_shown(joined(output.get("text", ""))).rstrip("\n"), []
     if kind == "error":
         lines = "\n".join(output.get("traceback") or [str(output.get("evalue"))])
         return fold_library_frames(_plain(lines)), []

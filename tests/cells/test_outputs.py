@@ -63,6 +63,38 @@ def test_control_sequences_go_whatever_their_form() -> None:
     assert strip_ansi(coloured) == "blue line link"
 
 
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("\r 0%\r 50%\r100%\n", "100%\n"),
+        ("long\rab", "abng"),
+        ("1 %\b\b2", "12%"),
+        ("a\r\nb\r\n", "a\nb\n"),
+        ("\r\x1b[32m 1%\x1b[0m\r\x1b[32m22%\x1b[0m", "22%"),
+        ("loading\r\x1b[Kdone", "done"),
+        ("outer 1\ninner 1\x1b[A\router 2\n\rinner 2", "outer 2\ninner 2"),
+        ("\x1b[31mred\x1b[0m", "red"),
+    ],
+)
+def test_a_progress_bar_is_its_last_frame(printed: str, shown: str) -> None:
+    for size in (1, 3, len(printed)):
+        outputs = OutputCollector()
+        for start in range(0, len(printed), size):
+            outputs.add_stream(printed[start : start + size], "stderr")
+        assert outputs.result().text == shown
+
+
+def test_a_long_progress_bar_leaves_nothing_out() -> None:
+    outputs = OutputCollector()
+    outputs.add_stream("before\n")
+    for step in range(100_000):
+        outputs.add_stream(f"\r{step:6}/100000 [{'#' * 60}]", "stderr")
+    assert outputs.last_lines() == f" 99999/100000 [{'#' * 60}]"
+    result = outputs.result()
+    assert result.text == f"before\n 99999/100000 [{'#' * 60}]"
+    assert [output["text"] for output in result.notebook_outputs] == result.text.splitlines(True)
+
+
 @pytest.mark.thorough
 def test_of_very_much_text_both_ends_are_kept() -> None:
     outputs = OutputCollector()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from oh_jupyter.ansi import strip_ansi
+from oh_jupyter.ansi import as_shown
 from oh_jupyter.editor.messages import MARKDOWN_CLIPPED, invalid
 from oh_jupyter.editor.notebook.json_spans import Span, elements, members
 from oh_jupyter.editor.notebook.validation import is_cell
@@ -219,6 +219,4 @@ def _text_lines(text: object) -> list[str]:
         text = "".join(map(str, text))
     elif not isinstance(text, str):
         text = json.dumps(text)
-    plain = strip_ansi(text).removesuffix("\n")
-    # A progress bar overwrites its line; a person sees only the last state.
-    return [line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n")]
+    return as_shown(text).removesuffix("\n").split("\n")
