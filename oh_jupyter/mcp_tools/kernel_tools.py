@@ -25,6 +25,9 @@ from oh_jupyter.mcp_tools.results import (
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
 from oh_jupyter.plural import plural
 
+DEFAULT_KERNEL = "the server's default kernel"
+"""The kernel of tools at the server's own address."""
+
 
 def _scope_of_look(arguments: dict[str, Any]) -> str:
     return "execute" if arguments.keys() & {"expression", "save_to"} else "read"
@@ -50,7 +53,7 @@ def kernel_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
             notebook=NOTEBOOK,
             kernel_name={
                 "type": "string",
-                "description": "For start: the kernel, such as python3.",
+                "description": "For start; default: the notebook's own.",
             },
         ),
         McpTool(
@@ -83,10 +86,13 @@ def kernel_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
 async def notebook_and_kernel(
     notebooks: Notebooks, kernel: Kernel, name: str | None
 ) -> tuple[OpenNotebook | None, Kernel]:
-    """Return a notebook, None if it is not open, and its kernel; without a name, the agent's."""
-    if name is None and kernel.kernel_id is None and not await notebooks.open_ones():
-        return None, kernel
-    if name is None and kernel.kernel_id is not None:
+    """Return a notebook, None if it is not open, and its kernel; without a name, the agent's.
+
+    The agent's kernel is the one in which all other tools of its address work.
+    """
+    if name is None:
+        if kernel.kernel_id is None:
+            return None, kernel
         open_ones = await notebooks.open_ones()
         ours = [each for each in open_ones if each.kernel_id == kernel.kernel_id]
         return (ours[0] if ours else None), kernel
@@ -133,6 +139,8 @@ class KernelCommands:
         notebook, kernel = await self._of(arguments)
         reply = await kernel.request("status")
         state = {} if notebook is None else {"notebook": notebook.path, "state": notebook.state}
+        if kernel.kernel_id is None:
+            state = {"kernel": DEFAULT_KERNEL}
         return result(text(json.dumps({**state, **reply.fields["runtime"]}, indent=1)))
 
     async def interrupt(self, arguments: dict[str, Any], caller: Caller) -> Result:
@@ -146,7 +154,8 @@ class KernelCommands:
         cell = status.get("cell")
         # The prompt of an agent is a cell that waits, perhaps for the caller.
         if cell is None or (cell.get("waits") and "busy" in status["agents"].values()):
-            return result(text("No cell is running; nothing was interrupted."))
+            where = f" in {DEFAULT_KERNEL}" if kernel.kernel_id is None else ""
+            return result(text(f"No cell is running{where}; nothing was interrupted."))
         await kernel.interrupt()
         seconds, line = cell["seconds"], cell["first_line"]
         return result(text(f"Interrupted the cell that had been running for {seconds} s: {line}"))
@@ -172,8 +181,9 @@ class KernelCommands:
         self._notebooks.announce_edit()
         # So that the outputs come back when the agent's turn is undone.
         body = json.dumps({"path": self._notebooks.file_of(document.path)}).encode()
+        kernel = self._kernel.other(notebook.kernel_id) if notebook.kernel_id else self._kernel
         with suppress(OhJupyterError):
-            await self._kernel.request("announce_edit", body=body, load=False)
+            await kernel.request("announce_edit", body=body, load=False)
         cleared = 0
         for index, cell in enumerate(await document.cells()):
             if keep_out_fault(index, cell):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jupyter_core.utils import ensure_async
@@ -19,6 +20,45 @@ from oh_jupyter.server.open_notebooks import open_notebooks
 from oh_jupyter.server.router import Router
 from oh_jupyter.server.saves import OrderedSaves
 from oh_jupyter.server.unsaved import DOCUMENTS_EVENT
+
+
+def chosen_kernel(
+    path: str, asked: str | None, metadata: Mapping[str, Any], specs: Mapping[str, Any]
+) -> str | None:
+    """Return the kernelspec for a notebook, None for the server's default one.
+
+    Raises KernelNotFoundError if it is not installed, or of another language than the notebook.
+    """
+    kernelspec = metadata.get("kernelspec") or {}
+    own = str(kernelspec.get("name") or "")
+    name = asked or own or None
+    language = (
+        kernelspec.get("language")
+        or (metadata.get("language_info") or {}).get("name")
+        or specs.get(own, {}).get("language")
+    )
+    known = ", ".join(sorted(specs))
+    if name is not None and name not in specs:
+        whose = "" if asked else f", for which {path} was written"
+        raise KernelNotFoundError(
+            f"There is no kernel {name!r}{whose}. Kernels: {known}. Install it, or choose one of "
+            "the same language with kernel_name"
+        )
+    spoken = specs[name].get("language") if name is not None else None
+    if language and spoken and str(language).lower() != str(spoken).lower():
+        raise KernelNotFoundError(
+            f"{path} is in {language}, and the kernel {name!r} runs {spoken}. Kernels: {known}"
+        )
+    if language and name is None:
+        same = [each for each in specs if _language(specs[each]) == str(language).lower()]
+        if not same:
+            raise KernelNotFoundError(f"{path} is in {language}, and no kernel runs that: {known}")
+        return same[0]
+    return name
+
+
+def _language(spec: Mapping[str, Any]) -> str:
+    return str(spec.get("language", "")).lower()
 
 
 class ServerNotebooks(Notebooks):
@@ -38,25 +78,41 @@ class ServerNotebooks(Notebooks):
 
     async def start(self, path: str, kernel_name: str | None) -> str:
         """Open or create a notebook with a kernel, see ``Notebooks``."""
-        specs = await ensure_async(self._serverapp.kernel_spec_manager.get_all_specs())
-        if kernel_name not in (None, *specs):
-            known = ", ".join(sorted(specs))
-            raise KernelNotFoundError(f"There is no kernel {kernel_name!r}. Kernels: {known}")
-        made = "Created" if await self._create(path) else "Opened"
-        session = await self._serverapp.session_manager.create_session(
-            path=path, name=path.rpartition("/")[2], type="notebook", kernel_name=kernel_name
-        )
-        return f"{made} {path} with the kernel {session['kernel']['id']}."
-
-    async def _create(self, path: str) -> bool:
-        """Create an empty notebook; return False if there is one already."""
+        specs = {
+            name: each["spec"]
+            for name, each in (
+                await ensure_async(self._serverapp.kernel_spec_manager.get_all_specs())
+            ).items()
+        }
         contents = self._serverapp.contents_manager
-        if await ensure_async(contents.file_exists(path)):
-            return False
-        notebook = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+        is_there = await ensure_async(contents.file_exists(path))
+        stored = await ensure_async(contents.get(path, type="notebook")) if is_there else None
+        metadata = stored["content"]["metadata"] if stored is not None else {}
+        name = chosen_kernel(path, kernel_name, metadata, specs)
+        if not is_there:
+            await self._create(path, name, specs)
+        session = await self._serverapp.session_manager.create_session(
+            path=path, name=path.rpartition("/")[2], type="notebook", kernel_name=name
+        )
+        kernel = session["kernel"]
+        made = "Opened" if is_there else "Created"
+        return f"{made} {path} with the kernel {kernel['id']} ({kernel['name']})."
+
+    async def _create(self, path: str, kernel: str | None, specs: Mapping[str, Any]) -> None:
+        """Create an empty notebook for a kernel, and the folders above it."""
+        contents = self._serverapp.contents_manager
+        folders = [str(folder) for folder in PurePosixPath(path).parents][:-1]
+        for folder in reversed(folders):
+            if not await ensure_async(contents.dir_exists(folder)):
+                await ensure_async(contents.save({"type": "directory"}, folder))
+        name = kernel or self._serverapp.kernel_manager.default_kernel_name
+        metadata = {}
+        if spec := specs.get(name):
+            fields = {key: spec[key] for key in ("display_name", "language") if key in spec}
+            metadata["kernelspec"] = {"name": name, **fields}
+        notebook = {"cells": [], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
         model = {"type": "notebook", "format": "json", "content": notebook}
         await ensure_async(contents.save(model, path))
-        return True
 
     def file_of(self, path: str) -> str:
         """Return the absolute path of a notebook on this machine; else its path below the root."""
