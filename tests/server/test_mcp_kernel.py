@@ -276,6 +276,43 @@ def wait_for_cell():
     return wait_for_cell
 
 
+@pytest.mark.parametrize("what", ["reload", "unload"])
+async def test_an_agent_that_reloads_the_extension_goes_on(
+    mcp_connect, book, jp_serverapp, approve_next, what
+) -> None:
+    kernel = await book("a = 1")
+    code = f"%{what}_ext oh_jupyter\n'still here'"
+    async with mcp_connect(kernel) as session:
+        assert not (await session.call_tool("run_cell", {"cell": 0})).is_error
+        link = state_of(jp_serverapp.web_app.settings).router.link(kernel)
+        before = (await link.request("status")).fields["generation"]
+        call = asyncio.create_task(session.call_tool("run_ipython", {"code": code}))
+        await approve_next(kernel)
+        ran = text_of(await call)
+        assert f"oh_jupyter will be {what}ed when this cell has ended." in ran
+        assert "still here" in ran
+        inserted = text_of(
+            await session.call_tool("insert_cell", {"source": "a + 41", "run": True})
+        )
+        assert inserted.startswith("42")
+        assert "a  int" in " ".join(text_of(await session.call_tool("variables", {})).split(" "))
+        assert (await link.request("status")).fields["generation"] != before
+
+
+@pytest.fixture
+def approve_next(ask, jp_serverapp):
+    """Approve the Action that waits in a kernel."""
+
+    async def approve_next(kernel: str) -> None:
+        async with asyncio.timeout(60):
+            while not (waiting := (await ask("kernels", kernel, "confirmations"))[1]):
+                pass
+        link = state_of(jp_serverapp.web_app.settings).router.link(kernel)
+        await link.request("confirm", {"id": waiting[0]["id"], "approve": True})
+
+    return approve_next
+
+
 R = {"kernelspec": {"name": "ir", "display_name": "R", "language": "R"}}
 
 
