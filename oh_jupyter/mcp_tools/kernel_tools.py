@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from oh_jupyter.errors import ExtensionMissingError, KernelNotFoundError, OhJupyterError
-from oh_jupyter.mcp_tools.cells import keep_out_fault
+from oh_jupyter.mcp_tools.cells import keep_out_fault, reference_of
 from oh_jupyter.mcp_tools.command_tool import Command, command_tool
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.notebook_calls import NOTEBOOK
@@ -141,11 +141,17 @@ class KernelCommands:
         state = {} if notebook is None else {"notebook": notebook.path, "state": notebook.state}
         if kernel.kernel_id is None:
             state = {"kernel": DEFAULT_KERNEL}
+        if notebook is not None and (runs := self._notebooks.runs.runs(notebook.path)):
+            state["state"] = "busy"
+            state["run"] = f"{runs[0].place}, for {runs[0].seconds} s"
+            if runs[1:]:
+                state["waiting_runs"] = str(len(runs) - 1)
         return result(text(json.dumps({**state, **reply.fields["runtime"]}, indent=1)))
 
     async def interrupt(self, arguments: dict[str, Any], caller: Caller) -> Result:
-        """Interrupt the running cell."""
-        _, kernel = await self._of(arguments)
+        """Interrupt the running cell, and let no other of the agent's runs start."""
+        notebook, kernel = await self._of(arguments)
+        stopped = self._notebooks.runs.stop(notebook.path) if notebook is not None else 0
         try:
             status = (await kernel.request("status", load=False)).fields["runtime"]
         except ExtensionMissingError:
@@ -154,11 +160,15 @@ class KernelCommands:
         cell = status.get("cell")
         # The prompt of an agent is a cell that waits, perhaps for the caller.
         if cell is None or (cell.get("waits") and "busy" in status["agents"].values()):
+            if stopped:
+                return result(text(f"Stopped the run before its next {plural(stopped, 'cell')}."))
             where = f" in {DEFAULT_KERNEL}" if kernel.kernel_id is None else ""
             return result(text(f"No cell is running{where}; nothing was interrupted."))
         await kernel.interrupt()
         seconds, line = cell["seconds"], cell["first_line"]
-        return result(text(f"Interrupted the cell that had been running for {seconds} s: {line}"))
+        others = f" [{plural(stopped, 'cell')} of the run will not start.]" if stopped else ""
+        said = f"Interrupted the cell that had been running for {seconds} s: {line}"
+        return result(text(f"{said}{others}"))
 
     async def restart(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Restart the kernel, if the person allows it."""
@@ -185,11 +195,12 @@ class KernelCommands:
         with suppress(OhJupyterError):
             await kernel.request("announce_edit", body=body, load=False)
         cleared = 0
-        for index, cell in enumerate(await document.cells()):
+        cells = await document.cells()
+        for index, cell in enumerate(cells):
             if keep_out_fault(index, cell):
                 continue
             if cell.get("outputs") or cell.get("execution_count"):
-                await document.set_outputs(cell.get("id") or index, [], None)
+                await document.set_outputs(reference_of(cells, cell, index), [], None)
                 cleared += 1
         return result(text(f"Cleared the outputs of {plural(cleared, 'cell')} of {notebook.path}."))
 

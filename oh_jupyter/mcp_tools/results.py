@@ -55,6 +55,19 @@ def result(*content: dict[str, Any] | None, is_error: bool = False) -> Result:
     return {"content": [block for block in content if block], "isError": is_error}
 
 
+def as_one_text(content: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Join neighbouring blocks of text by newlines, whatever a client would join them by."""
+    blocks: list[dict[str, Any]] = []
+    for block in content:
+        if block["type"] != "text" or not blocks or blocks[-1]["type"] != "text":
+            blocks.append(block)
+        elif block["text"]:
+            before = blocks.pop()["text"]
+            newline = "" if not before or before.endswith("\n") else "\n"
+            blocks.append(text(f"{before}{newline}{block['text']}"))
+    return blocks
+
+
 def failure(reason: str) -> Result:
     """Return an error with its reason and what to do next."""
     return result(text(reason), is_error=True)
@@ -277,12 +290,12 @@ _TEXT_TYPES = ("text/plain", "text/markdown", "text/latex", "application/json", 
 _IMAGE_TYPES = ("image/png", "image/jpeg")
 
 
-def cell_head(index: int, cell: Cell) -> str:
-    """Return the line above a cell: position, id, type, and number of its run."""
+def cell_head(index: int, cell: Cell, state: str | None = None) -> str:
+    """Return the line above a cell: position, id, type, and the number of its run or a state."""
     head = f"=== cell {index} | {cell.get('id', '-')} | {cell['cell_type']}"
-    if cell.get("execution_count"):
-        head += f" [{cell['execution_count']}]"
-    return f"{head} ==="
+    if state is None and cell["cell_type"] == "code":
+        state = str(cell.get("execution_count") or "not run")
+    return f"{head} [{state}] ===" if state else f"{head} ==="
 
 
 def cell_outputs(cell: Cell) -> tuple[list[str], list[dict[str, Any]]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -10,9 +13,16 @@ from typing import Any
 from jupyter_core.utils import ensure_async
 from tornado import web
 
-from oh_jupyter.errors import FileChangedError, KernelNotFoundError
+from oh_jupyter.errors import FileChangedError, KernelNotFoundError, ServerError
 from oh_jupyter.events.actor import agent_name, current_actor
-from oh_jupyter.mcp_tools.cells import Cell, Reference, converted, position, same_cell
+from oh_jupyter.mcp_tools.cells import (
+    Cell,
+    Reference,
+    checked,
+    converted,
+    position,
+    same_cell,
+)
 from oh_jupyter.mcp_tools.notebooks import Change, Document, FileDocument, Notebooks, OpenNotebook
 from oh_jupyter.server.collaboration import SharedDocuments, sign
 from oh_jupyter.server.http_errors import reason_of
@@ -20,6 +30,8 @@ from oh_jupyter.server.open_notebooks import open_notebooks
 from oh_jupyter.server.router import Router
 from oh_jupyter.server.saves import OrderedSaves
 from oh_jupyter.server.unsaved import DOCUMENTS_EVENT
+
+_ID = re.compile(r'"id": *"([^"]*)"')
 
 
 def chosen_kernel(
@@ -145,7 +157,23 @@ class StoredDocument(FileDocument):
         """Return all cells."""
         # During a save, the file is incomplete.
         async with self._saves.alone(self.path):
-            return list((await self._load())["content"]["cells"])
+            cells = checked((await self._load())["content"].get("cells"), self.path)
+            await self._keep_equal_ids(cells)
+            return cells
+
+    async def _keep_equal_ids(self, cells: list[Cell]) -> None:
+        """Give cells the ids that are in the file: Jupyter replaces equal ones at each look."""
+        try:
+            model = await ensure_async(self._contents.get(self.path, type="file", format="text"))
+        except web.HTTPError:  # the manager knows it as a notebook only
+            return
+        ids = _ID.findall(model["content"])
+        if len(set(ids)) == len(ids):
+            return
+        with suppress(ValueError, TypeError, KeyError):
+            stored = json.loads(model["content"])["cells"]
+            for cell, own in zip(cells, stored, strict=True):
+                cell["id"] = own["id"]
 
     async def _load(self) -> dict[str, Any]:
         try:
@@ -165,7 +193,9 @@ class StoredDocument(FileDocument):
             model = await self._load()
             notebook = model["content"]
             has_ids = (notebook["nbformat"], notebook["nbformat_minor"]) >= (4, 5)
-            edit(notebook["cells"], has_ids)
+            cells = checked(notebook.get("cells"), self.path)
+            await self._keep_equal_ids(cells)
+            edit(cells, has_ids)
             now = await ensure_async(self._contents.get(self.path, content=False))
             if now["last_modified"] != model["last_modified"]:
                 raise FileChangedError(
@@ -173,7 +203,10 @@ class StoredDocument(FileDocument):
                     "Read the cells again, then repeat the change"
                 )
             saved = {"type": "notebook", "format": "json", "content": notebook}
-            await ensure_async(self._contents.save(saved, self.path))
+            try:
+                await ensure_async(self._contents.save(saved, self.path))
+            except web.HTTPError as error:
+                raise ServerError(f"{self.path} was not saved: {reason_of(error)}") from error
 
 
 @dataclass(frozen=True)
