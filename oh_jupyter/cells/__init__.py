@@ -17,6 +17,7 @@ class CellOutput:
         text: Streams, results and tracebacks in order of arrival, without colour codes.
         image_urls: Images as data URLs, in order.
         timed_out: Whether the cell was interrupted after its timeout.
+        note: What holds the kernel after the timeout, or "".
         notebook_outputs: All outputs in the notebook format.
         execution_count: The kernel's number for the cell, if known.
         omitted_chars: Number of characters that a notice in the text replaces.
@@ -28,6 +29,7 @@ class CellOutput:
     notebook_outputs: list[dict[str, Any]] = field(default_factory=list)
     execution_count: int | None = None
     omitted_chars: int = 0
+    note: str = ""
 
 
 captured_outputs: ContextVar[list[CellOutput] | None] = ContextVar("captured_outputs", default=None)

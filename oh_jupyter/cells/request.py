@@ -17,6 +17,8 @@ AGENT_USERNAME = "openhands"
 MAX_OUTPUT_BYTES = 64 * 1024**2
 """Maximum size of one output message; only the size of a larger one is reported."""
 
+NEVER_BEGAN = "The cell never began: the kernel runs another one"
+
 _INTERRUPT_GRACE_SECONDS = 2.0  # for a cell to end after an interrupt
 
 
@@ -53,6 +55,7 @@ class CellRequest:
         self.started = asyncio.Event()
         self._cancelled = False
         self._error: Exception | None = None
+        self.has_begun = False
         self.replied = False
         self.idle = False
         self.done = asyncio.Event()
@@ -75,6 +78,13 @@ class CellRequest:
         if self._error is not None:
             raise self._error
         return False
+
+    @property
+    def note(self) -> str:
+        """What holds the kernel after the timeout, or "" if nothing does."""
+        if not self.has_begun:
+            return NEVER_BEGAN
+        return "" if self.done.is_set() else "The cell ignored the interrupt and still runs"
 
     @property
     def needs_retry(self) -> bool:
@@ -101,6 +111,7 @@ class CellRequest:
             self.idle = content["execution_state"] == "idle"
         else:
             if msg_type == "execute_input":
+                self.has_begun = True
                 self._progress.begin()
             self.outputs.add_message(msg_type, content)
         if msg_type == self._starts_with and not self.idle:

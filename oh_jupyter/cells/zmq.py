@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from hmac import compare_digest
 from typing import Any
 
@@ -70,7 +71,8 @@ class KernelClient:
             finally:
                 self._pending.pop(request.msg_id, None)
             if not request.needs_retry:
-                return request.outputs.result(timed_out)
+                output = request.outputs.result(timed_out)
+                return replace(output, note=request.note) if timed_out else output
 
     def peek(self, max_lines: int = 3) -> str:
         """Return the last lines of the running cell; queued cells have no output."""

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from oh_jupyter.cells.subprocess_kernel import SubprocessKernel
 
 
+HOW_TO_END = (
+    "An interrupt of the kernel stops it (MCP: kernel with command=interrupt), or else a restart, "
+    "which loses all variables (command=restart)"
+)
+"""What to do about a cell that holds the kernel."""
+
+
 @dataclass(frozen=True)
 class JupyterRequirement(PluginRequirement):
     """Requirement of the plugin that runs cells."""
@@ -118,6 +125,8 @@ class JupyterPlugin(Plugin):
         text = truncate_middle(output.text.rstrip(), self._output_limit, output.omitted_chars)
         if output.timed_out:
             notice = f"[Execution timed out ({float(action.timeout or 0)} seconds).]"
+            if output.note:
+                notice += f"\n[{output.note}. {HOW_TO_END}]"
             text = f"{text}\n{notice}" if text else notice
         elif not text:
             text = "[Code executed successfully with no output]"

@@ -186,10 +186,32 @@ def test_a_cell_is_interrupted_when_its_time_is_over(kernel) -> None:
 def test_a_waiting_cell_whose_time_is_over_never_starts(kernel, go: Path) -> None:
     cell = kernel.start(f"{HOLDING}ran = False")
     observation = kernel.act("run_ipython", timeout=0.1, code="ran = True")
-    assert "timed out" in observation["content"]
+    lines = observation["content"].splitlines()
+    assert lines[0] == "[Execution timed out (0.1 seconds).]"
+    assert lines[1].startswith(
+        "[The cell never began: the kernel runs another one (by the person, for "
+    )
+    assert "An interrupt of the kernel stops it" in lines[1]
     go.touch()
     assert kernel.finish(cell)["status"] == "ok"
     assert kernel.execute("ran") == "False"
+
+
+def test_a_cell_that_ignores_its_interrupt_is_named(kernel, go: Path) -> None:
+    code = f"""import os, time
+while not os.path.exists({str(go)!r}):
+    try:
+        time.sleep(0.05)
+    except KeyboardInterrupt:
+        pass"""
+    first = kernel.act("run_ipython", timeout=1, code=code)["content"]
+    assert "[Execution timed out (1.0 seconds).]" in first
+    assert "[The cell ignored the interrupt and still runs (by the agent, for " in first
+    second = kernel.act("run_ipython", timeout=0.5, code="print('second')")["content"]
+    assert "[The cell never began: the kernel runs another one (by the agent, for " in second
+    assert "s: import os, time)" in second
+    go.touch()
+    assert kernel.act("run_ipython", code="'well'")["content"].startswith("'well'")
 
 
 def test_a_failing_cell_of_the_person_does_not_abort_the_agents(kernel, go: Path) -> None:

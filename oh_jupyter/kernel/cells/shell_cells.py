@@ -67,6 +67,11 @@ class RunningCell:
             **({"waits": True} if self.waits else {}),
         }
 
+    def described(self) -> str:
+        """Return who runs it, for how long, and its first line."""
+        about = self.summary()
+        return f"by the {about['by']}, for {about['seconds']:.0f} s: {about['first_line']}"
+
 
 class ShellCells:
     """Runs cells on the main thread if it waits for us, otherwise through the kernel."""
@@ -147,7 +152,10 @@ class ShellCells:
             connection = self._kernel.parent.get_connection_info()
             self._client = KernelClient(connection)
         cancel = self._guard.cancel
-        return await self._client.run_cell(code, cancel, timeout=timeout, silent=silent)
+        output = await self._client.run_cell(code, cancel, timeout=timeout, silent=silent)
+        if output.note and (cell := self.running_cell) is not None:
+            output.note += f" ({cell.described()})"
+        return output
 
     def _run_inline(
         self,
