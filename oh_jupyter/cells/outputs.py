@@ -14,6 +14,7 @@ from oh_jupyter.ansi import as_shown, overwritten, strip_ansi, without_hidden_fr
 from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.live import live_outputs
 from oh_jupyter.events.action import progress
+from oh_jupyter.output_text import fold_repeated_frames, readable
 
 MAX_HEAD_CHARS = MAX_TAIL_CHARS = 1024**2
 """Maximum characters of the start of a cell's text, and of its end."""
@@ -214,7 +215,7 @@ class OutputCollector:
         elif "text/plain" in data:
             bundle["text/plain"] = truncate_middle(str(data["text/plain"]), MAX_HEAD_CHARS // 2)
         entry.data, entry.data_size = bundle, size
-        entry.pieces = deque([bundle.get("text/plain", "")])
+        entry.pieces = deque([truncate_middle(readable(bundle), MAX_HEAD_CHARS // 2)])
 
     def add_error(self, traceback: list[str], name: str = "", value: str = "") -> None:
         """Add an exception."""
@@ -227,7 +228,7 @@ class OutputCollector:
             "evalue": truncate_middle(value, MAX_HEAD_CHARS // 4),
             "traceback": lines,
         }
-        entry = _Entry(deque([text + "\n"]), error=error)
+        entry = _Entry(deque([fold_repeated_frames(strip_ansi(text)) + "\n"]), error=error)
         self._entries.add(entry)
         if self._live is not None:
             self._live.add(_stored(entry, None), len(text))

@@ -42,6 +42,15 @@ def execute_content(code: str, silent: bool) -> dict[str, Any]:
     }
 
 
+def pages_of(payload: Any) -> list[dict[str, Any]]:
+    """Return what a cell shows in IPython's pager, such as the help of ``len?``."""
+    return [
+        page["data"]
+        for page in (payload if isinstance(payload, list) else [])
+        if page.get("source") == "page" and isinstance(page.get("data"), dict)
+    ]
+
+
 class CellRequest:
     """A sent cell, and its state."""
 
@@ -57,6 +66,7 @@ class CellRequest:
         self._error: Exception | None = None
         self.has_begun = False
         self.replied = False
+        self._pages: list[dict[str, Any]] = []
         self.idle = False
         self.done = asyncio.Event()
 
@@ -107,6 +117,7 @@ class CellRequest:
         if msg_type == "execute_reply":
             self.replied = True
             self.status = content.get("status", "")
+            self._pages = pages_of(content.get("payload"))
         elif msg_type == "status":
             self.idle = content["execution_state"] == "idle"
         else:
@@ -121,6 +132,8 @@ class CellRequest:
     def _check_done(self) -> None:
         # After an interrupt before the code of the cell, ipykernel does not reply.
         if self.idle and (self.replied or self._cancelled):
+            while self._pages:
+                self.outputs.add_display(self._pages.pop(0))
             self._end()
 
     def fail(self, error: Exception) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from oh_jupyter.ansi import as_shown, strip_ansi
 from oh_jupyter.control_messages import RUNNING_HINT
 from oh_jupyter.mcp_tools.cells import Cell, joined
+from oh_jupyter.output_text import fold_repeated_frames, readable
 
 Result = dict[str, Any]  # A ``CallToolResult`` of the MCP specification, as JSON
 
@@ -21,6 +22,8 @@ NOTE_CHARS = 500  # characters reserved for the note about the omitted part
 WHOLE_LINES_CHARS = 500  # characters that start and end may each lose to consist of whole lines
 
 
+SHOWN_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""Formats of pictures that models take."""
 _DATA_URL = re.compile(r"data:(?P<kind>[\w.+/-]+);base64,(?P<data>[A-Za-z0-9+/=\s]+)")
 
 
@@ -32,7 +35,7 @@ def text(content: str) -> dict[str, Any]:
 def image(data_url: str) -> dict[str, Any] | None:
     """Return a content block of a picture in a data URL, None for other data."""
     match = _DATA_URL.fullmatch(data_url)
-    if match is None or not match["kind"].startswith("image/"):
+    if match is None or match["kind"] not in SHOWN_IMAGES:
         return None
     return {"type": "image", "mimeType": match["kind"], "data": "".join(match["data"].split())}
 
@@ -286,8 +289,6 @@ def _without(content: list[dict[str, Any]], start: int, end: int, note: str) -> 
 
 
 MAX_OUTPUT_CHARS = 10_000  # characters shown of one output
-_TEXT_TYPES = ("text/plain", "text/markdown", "text/latex", "application/json", "text/html")
-_IMAGE_TYPES = ("image/png", "image/jpeg")
 
 
 def cell_head(index: int, cell: Cell, state: str | None = None) -> str:
@@ -337,16 +338,15 @@ def _unclipped(output: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
         return as_shown(joined(output.get("text", ""))).rstrip("\n"), []
     if kind == "error":
         lines = "\n".join(output.get("traceback") or [str(output.get("evalue"))])
-        return fold_library_frames(_plain(lines)), []
+        return fold_library_frames(fold_repeated_frames(_plain(lines))), []
     data = output.get("data") or {}
-    for name in _IMAGE_TYPES:
+    for name in SHOWN_IMAGES:
         if name in data:
             encoded = "".join(joined(data[name]).split())
             shown = image(f"data:{name};base64,{encoded}")
             return _plain(data.get("text/plain", "")), [shown] if shown else []
-    for name in _TEXT_TYPES:
-        if name in data:
-            return _plain(data[name]), []
+    if readable_text := _plain(readable(data)):
+        return readable_text, []
     return f"({', '.join(data)})" if data else "", []
 
 

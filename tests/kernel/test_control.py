@@ -214,6 +214,26 @@ while not os.path.exists({str(go)!r}):
     assert kernel.act("run_ipython", code="'well'")["content"].startswith("'well'")
 
 
+@pytest.mark.parametrize("code", ["len?", "?len", "%pinfo len"])
+def test_the_help_of_a_function_is_an_output(kernel, code: str) -> None:
+    help_text = "Return the number of items in a container."
+    assert help_text in kernel.act("run_ipython", code=code)["content"]
+    inner = f"out = oh.run_ipython({code!r}); {help_text!r} in out.content"
+    assert kernel.execute(inner) == "True"
+
+
+@pytest.mark.parametrize("figure_format", ["svg", "pdf", "png"])
+def test_a_figure_is_a_png_whatever_its_format_in_the_notebook(kernel, figure_format) -> None:
+    pytest.importorskip("matplotlib")
+    kernel.execute("%matplotlib inline\nimport matplotlib.pyplot as plt")
+    kernel.execute(f"%config InlineBackend.figure_formats = [{figure_format!r}]")
+    observation = kernel.act("run_ipython", code="plt.plot([1, 2]);")
+    (picture,) = observation["extras"]["image_urls"]
+    assert picture.startswith("data:image/png;base64,")
+    inner = "oh.run_ipython('plt.plot([1, 2]);').image_urls[0][:14]"
+    assert kernel.execute(inner) == "'data:image/png'"
+
+
 def test_a_failing_cell_of_the_person_does_not_abort_the_agents(kernel, go: Path) -> None:
     cell = kernel.start(f"{HOLDING}1/0")
     asked = sent_cell(kernel, "40 + 2")

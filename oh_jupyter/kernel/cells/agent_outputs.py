@@ -69,6 +69,35 @@ def replied_at_once(kernel: Any) -> Iterator[None]:
         kernel._execute_sleep = pause_seconds
 
 
+_RASTER = ("image/png", "image/jpeg")
+_VECTOR = ("image/svg+xml", "application/pdf")
+
+
+@contextmanager
+def figures_as_png(shell: Any) -> Iterator[None]:
+    """Add a PNG to figures that the notebook shows as SVG or PDF, which models cannot see."""
+    formatter = shell.display_formatter
+    original = formatter.format
+
+    def format(obj: Any, *args: Any, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        data, metadata = original(obj, *args, **options)
+        is_vector = any(kind in data for kind in _VECTOR) and not any(
+            kind in data for kind in _RASTER
+        )
+        figures = sys.modules.get("matplotlib.figure")
+        if is_vector and figures is not None and isinstance(obj, figures.Figure):
+            from IPython.core.pylabtools import print_figure
+
+            data["image/png"] = print_figure(obj, "png", base64=True)
+        return data, metadata
+
+    formatter.format = format
+    try:
+        yield
+    finally:
+        formatter.__dict__.pop("format", None)
+
+
 CHUNK_CHARS = 1024**2
 """Approximate maximum size of a message."""
 

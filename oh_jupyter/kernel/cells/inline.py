@@ -19,7 +19,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from oh_jupyter.background import start_timer
 from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.outputs import OutputCollector
-from oh_jupyter.kernel.cells.agent_outputs import is_silenced, without_output_history
+from oh_jupyter.cells.request import pages_of
+from oh_jupyter.kernel.cells.agent_outputs import (
+    figures_as_png,
+    is_silenced,
+    without_output_history,
+)
 from oh_jupyter.kernel.cells.main_thread import interrupt_main_thread
 
 T = TypeVar("T")
@@ -88,7 +93,8 @@ def run_inline(
         try:
             if timeout is not None:
                 timer = start_timer(timeout, partial(_expire, expired), "oh-kernel-cell-timeout")
-            shell.run_cell(code, store_history=number is not None, silent=silent)
+            with _pages(shell, outputs):
+                shell.run_cell(code, store_history=number is not None, silent=silent)
         except KeyboardInterrupt:
             if not expired.is_set():
                 raise
@@ -122,6 +128,25 @@ def _numbered(shell: InteractiveShell, number: int | None) -> Iterator[None]:
         yield
     finally:
         shell.execution_count = outer
+
+
+@contextmanager
+def _pages(shell: InteractiveShell, outputs: OutputCollector) -> Iterator[None]:
+    """Add what a cell shows in the pager to its outputs, and not to those of the outer cell."""
+    payloads: Any = getattr(shell, "payload_manager", None)
+    if payloads is None:
+        yield
+        return
+    outer = payloads.read_payload()
+    payloads.clear_payload()
+    try:
+        yield
+        for page in pages_of(payloads.read_payload()):
+            outputs.add_display(page)
+    finally:
+        payloads.clear_payload()
+        for payload in outer:
+            payloads.write_payload(payload)
 
 
 def _expire(expired: threading.Event) -> None:
@@ -225,6 +250,7 @@ def _captured(
     )
     try:
         with (
+            figures_as_png(shell),
             redirect_stdout(_Stream(outputs, "stdout")),
             redirect_stderr(_Stream(outputs, "stderr")),
         ):

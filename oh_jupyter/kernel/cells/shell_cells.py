@@ -21,6 +21,7 @@ from oh_jupyter.errors import PluginError, RuntimeClosedError
 from oh_jupyter.events.action import progress
 from oh_jupyter.kernel.cells.agent_outputs import (
     chunked_streams,
+    figures_as_png,
     replied_at_once,
     silenced_by_itself,
     without_output_history,
@@ -251,6 +252,7 @@ class _ExecutionGuard:
                     if not numbered:
                         stack.enter_context(without_output_history(shell))
                     stack.enter_context(chunked_streams())
+                    stack.enter_context(figures_as_png(shell))
                     stack.enter_context(replied_at_once(self._kernel))
                     if not content.get("silent"):
                         variables = trace_variables(parent["metadata"])
