@@ -19,6 +19,8 @@ MAX_OUTPUT_BYTES = 64 * 1024**2
 
 NEVER_BEGAN = "The cell never began: the kernel runs another one"
 
+ENDS_KERNEL = "[The cell ends the kernel: all variables are lost, and the shell and browser end.]\n"
+
 _INTERRUPT_GRACE_SECONDS = 2.0  # for a cell to end after an interrupt
 
 
@@ -67,6 +69,7 @@ class CellRequest:
         self.has_begun = False
         self.replied = False
         self._pages: list[dict[str, Any]] = []
+        self._ends_kernel = False
         self.idle = False
         self.done = asyncio.Event()
 
@@ -118,6 +121,9 @@ class CellRequest:
             self.replied = True
             self.status = content.get("status", "")
             self._pages = pages_of(content.get("payload"))
+            self._ends_kernel = any(
+                each.get("source") == "ask_exit" for each in content.get("payload") or ()
+            )
         elif msg_type == "status":
             self.idle = content["execution_state"] == "idle"
         else:
@@ -134,6 +140,9 @@ class CellRequest:
         if self.idle and (self.replied or self._cancelled):
             while self._pages:
                 self.outputs.add_display(self._pages.pop(0))
+            if self._ends_kernel:
+                self._ends_kernel = False
+                self.outputs.add_stream(ENDS_KERNEL, "stderr")
             self._end()
 
     def fail(self, error: Exception) -> None:

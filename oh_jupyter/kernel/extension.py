@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets import TraitError
 
+from oh_jupyter.background import start_thread
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import ConfigError, OhJupyterError
 from oh_jupyter.kernel.api import Oh
@@ -165,7 +166,7 @@ class LoadedExtension:
             wait_for(requests, timeout=REPLY_SECONDS)
             self._kernel.io_loop.add_callback(work)
 
-        threading.Thread(target=wait, name="oh-jupyter-reload", daemon=True).start()
+        start_thread(wait, "oh-jupyter-reload")
 
     def _check_setting(self, name: str, value: Any) -> None:
         """Raise OhJupyterError for an invalid value, or one that needs a reload."""

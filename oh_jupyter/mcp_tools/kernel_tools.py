@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -66,7 +67,7 @@ def kernel_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
                 name={"type": "string", "description": "The variable to detail."},
                 save_to={
                     "type": "string",
-                    "description": "Save name to this file: .parquet, .csv, .png, .pkl, ...",
+                    "description": "Save name to this file: .csv, .json, .png, .pkl, ...",
                 },
                 expression={
                     "type": "string",
@@ -124,6 +125,8 @@ class KernelCommands:
                 asked = kernel.ask("evaluate", expression=arguments["expression"])
             else:
                 name, path = arguments["name"], arguments["save_to"]
+                if scheme := _SCHEME.match(path):
+                    return failure(_not_a_file(path, scheme[1], name))
                 asked = kernel.ask("save_variable", name=name, path=path)
             return of_own_tool(await asked)
         fields: dict[str, Any] = {
@@ -217,6 +220,19 @@ class KernelCommands:
         if known and known[0].kernel_id:
             return result(text(f"{path} is open already, with the kernel {known[0].kernel_id}."))
         return result(text(await self._notebooks.start(path, arguments.get("kernel_name"))))
+
+
+_SCHEME = re.compile(r"([a-zA-Z][\w+.-]+):")
+
+
+def _not_a_file(path: str, scheme: str, name: str) -> str:
+    """Return why a variable cannot be saved to an address."""
+    store_path = path.partition(":")[2].lstrip("/") if scheme == "store" else path
+    return (
+        f"save_to is a file of the workspace, and {path!r} is an address; nothing was saved. Copy "
+        f"the variable into the file store with the tool store: command='put', "
+        f"path={store_path!r}, file='variable:{name}'"
+    )
 
 
 def _overview(body: dict[str, Any]) -> str:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from oh_jupyter.cells.subprocess_kernel import SubprocessKernel
 
 
+MAX_LATE_CHARS = 4000
+"""Characters shown of what threads print while no cell of the agent runs."""
 HOW_TO_END = (
     "An interrupt of the kernel stops it (MCP: kernel with command=interrupt), or else a restart, "
     "which loses all variables (command=restart)"
@@ -130,6 +132,8 @@ class JupyterPlugin(Plugin):
             text = f"{text}\n{notice}" if text else notice
         elif not text:
             text = "[Code executed successfully with no output]"
+        if late := truncate_middle(output.late_text.strip(), MAX_LATE_CHARS):
+            text += f"\n[Printed by threads of earlier cells after these had ended:]\n{late}"
         return IPythonRunCellObservation(
             text, code=action.code, image_urls=output.image_urls or None
         )

@@ -214,6 +214,37 @@ while not os.path.exists({str(go)!r}):
     assert kernel.act("run_ipython", code="'well'")["content"].startswith("'well'")
 
 
+def test_what_threads_print_between_two_cells_is_shown_with_the_next(kernel, go: Path) -> None:
+    code = f"""import threading, time
+from pathlib import Path
+def late():
+    while not Path({str(go)!r}).exists():
+        time.sleep(0.01)
+    print("from the thread", flush=True)
+    Path("printed").touch()
+threading.Thread(target=late).start()"""
+    assert "from the thread" not in kernel.act("run_ipython", code=code)["content"]
+    go.touch()
+    wait_until((kernel.directory / "printed").exists)
+    later = kernel.act("run_ipython", code="6 * 7", include_extra=False)["content"]
+    assert later == (
+        "42\n[Printed by threads of earlier cells after these had ended:]\nfrom the thread"
+    )
+    assert kernel.act("run_ipython", code="1", include_extra=False)["content"] == "1"
+
+
+def test_a_cell_that_ends_the_kernel_says_so(fresh_kernel) -> None:
+    assert (
+        "SystemExit" in fresh_kernel.act("run_ipython", code="import sys; sys.exit(3)")["content"]
+    )
+    assert "SystemExit" in fresh_kernel.act("run_ipython", code="raise SystemExit")["content"]
+    fresh_kernel.execute("%config OhJupyter.confirmation = 'never'")
+    ended = fresh_kernel.act("run_ipython", code="exit()", include_extra=False)["content"]
+    assert ended == (
+        "[The cell ends the kernel: all variables are lost, and the shell and browser end.]"
+    )
+
+
 @pytest.mark.parametrize("code", ["len?", "?len", "%pinfo len"])
 def test_the_help_of_a_function_is_an_output(kernel, code: str) -> None:
     help_text = "Return the number of items in a container."

@@ -235,6 +235,44 @@ async def test_a_notebook_is_created_with_a_kernel(mcp_connect, jp_root_dir) -> 
     assert nbformat.read(jp_root_dir / "new.ipynb", as_version=4).cells[0].outputs
 
 
+AWKWARD = """import time
+class Slow:
+    def __repr__(self): time.sleep(600)
+class Dynamic:
+    def __getattr__(self, name): time.sleep(600)
+class Raises:
+    def __repr__(self): raise SystemExit
+    def __getattr__(self, name): raise KeyboardInterrupt
+a_first, slow, dynamic, raises, z_last = 1, Slow(), Dynamic(), Raises(), 2
+"""
+
+
+async def test_an_awkward_object_hides_no_other(mcp_connect, book) -> None:
+    kernel = await book(AWKWARD)
+    async with mcp_connect(kernel) as session:
+        await session.call_tool("run_cell", {"cell": 0})
+        listed = await session.call_tool("variables", {})
+        assert not listed.is_error
+        rows = {line.split()[0]: line for line in text_of(listed).splitlines()}
+        assert rows["a_first"].endswith("  1")
+        assert rows["z_last"].endswith("  2")
+        for name in ("slow", "dynamic", "raises"):
+            assert "<cannot be shown: " in rows[name]
+
+
+@pytest.mark.parametrize("address", ["store:results/m.csv", "s3://bucket/m.csv"])
+async def test_a_variable_is_saved_to_no_address(mcp_connect, book, jp_root_dir, address) -> None:
+    kernel = await book("m = 'a,b'")
+    async with mcp_connect(kernel) as session:
+        await session.call_tool("run_cell", {"cell": 0})
+        arguments = {"name": "m", "save_to": address}
+        refused = await session.call_tool("variables", arguments)
+        assert refused.is_error
+        assert "nothing was saved" in text_of(refused)
+        assert "file='variable:m'" in text_of(refused)
+    assert not [path for path in jp_root_dir.iterdir() if ":" in path.name]
+
+
 async def test_the_address_of_the_server_has_one_kernel_for_every_tool(
     mcp_connect, book, wait_for_cell
 ) -> None:
