@@ -85,9 +85,12 @@ _CHECKED_SETTINGS = (
 """Settings that a starting runtime may reject or that start work at once."""
 
 
+_AGENT_SETTINGS = ("agent_directories", "agent_registry", "agents")
+"""Settings that decide which agents can be asked."""
+
 _LIVE_SETTINGS = frozenset(
     {
-        *("agent_directories", "agent_registry", "agent_start_timeout", "agents"),
+        *("agent_start_timeout", *_AGENT_SETTINGS),
         *("checkpoint_pause", "checkpoints"),
         *("checkpoint_variables", "checkpoint_variables_disk_mb", "checkpoint_variables_mb"),
         *("confirmation", "confirmation_timeout", "untrusted_text", "enable_browser"),
@@ -193,6 +196,8 @@ class LoadedExtension:
         self._settings = replace(self._settings, **{name: value})
         if self._runtime is not None:
             self._runtime.executor.apply(self._settings)
+        if self._turns is not None and name in _AGENT_SETTINGS:
+            self._turns.agents_changed()
 
     @property
     def runtime(self) -> Runtime:

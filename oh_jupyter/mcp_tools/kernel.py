@@ -165,6 +165,7 @@ class Kernel(ABC):
         kind: str,
         args: Mapping[str, Any],
         timeout: float | None,
+        options: Mapping[str, Any] | None = None,
         **fields: Any,
     ) -> Any:
         """Execute an Action with a new key for progress polling; return the JSON of the reply."""
@@ -176,14 +177,27 @@ class Kernel(ABC):
         action: dict[str, Any] = {"action": kind, "args": dict(args)}
         if timeout is not None:
             action["timeout"] = timeout
+        if options:
+            action["oh_jupyter"] = dict(options)
         body = json.dumps({"action": action}).encode()
         reply = await self.request(operation, {"key": key, **fields}, body)
         return json.loads(reply.body or b"{}")
 
-    async def act(self, kind: str, args: Mapping[str, Any], timeout: float | None = None) -> Any:
-        """Execute an Action with a hard timeout in seconds; return its Observation's wire form."""
+    async def act(
+        self,
+        kind: str,
+        args: Mapping[str, Any],
+        timeout: float | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Execute an Action with a hard timeout in seconds; return its Observation's wire form.
+
+        ``options`` are fields that the protocol does not have.
+        """
         # Paths are relative to the shell's directory, as in an agent's other tools.
-        return await self._execute("execute_action", kind, args, timeout, relative_paths=True)
+        return await self._execute(
+            "execute_action", kind, args, timeout, options, relative_paths=True
+        )
 
     async def run_cell(
         self,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oh_jupyter.ansi import as_shown, strip_ansi
-from oh_jupyter.control_messages import RUNNING_HINT
+from oh_jupyter.control_messages import RUNNING_HINT, UNANSWERED
 from oh_jupyter.mcp_tools.cells import Cell, joined
 from oh_jupyter.output_text import fold_repeated_frames, readable
 
@@ -113,12 +113,23 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
         content = _written(observation)
     if kind == "edit" and extras.get("diff"):
         content = _with_diff(content, str(extras["diff"]))
+    if kind == "user_rejected" and f"({UNANSWERED}" in content:
+        content = _unanswered(content)
     if kind == "run_ipython":
         content = fold_library_frames(content)
     return result(
         text(_readable(content, extras) or str(observation.get("message", ""))),
         *images,
         is_error=_failed(kind, content, extras),
+    )
+
+
+def _unanswered(content: str) -> str:
+    """Return the text of a rejection that no person has decided."""
+    why = content.partition("(")[2].rstrip(").")
+    return (
+        f"It did not run, since no person has decided. {why}. Nobody has rejected it: tell the "
+        "person what waits, and call again when they are there to approve it."
     )
 
 
