@@ -94,7 +94,7 @@ class CellRequest:
 
     @property
     def note(self) -> str:
-        """What holds the kernel after the timeout, or "" if nothing does."""
+        """The cell that holds the kernel after the timeout, as a sentence, or ""."""
         if not self.has_begun:
             return NEVER_BEGAN
         return "" if self.done.is_set() else "The cell ignored the interrupt and still runs"

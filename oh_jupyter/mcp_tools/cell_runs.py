@@ -231,8 +231,8 @@ class CellRuns(NotebookTools):
 async def _as_now(call: NotebookCall, cells: IndexedCells) -> IndexedCells:
     """Return the current texts and positions of cells; raise WireError if one is gone."""
     now = await call.document.cells()
-    places = [position(now, reference_of(now, cell, index)) for index, cell in cells]
-    return [(place, now[place]) for place in places]
+    indices = [position(now, reference_of(now, cell, index)) for index, cell in cells]
+    return [(index, now[index]) for index in indices]
 
 
 def _in_short(index: int, blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -170,8 +170,8 @@ class KernelCommands:
         await kernel.interrupt()
         seconds, line = cell["seconds"], cell["first_line"]
         others = f" [{plural(stopped, 'cell')} of the run will not start.]" if stopped else ""
-        said = f"Interrupted the cell that had been running for {seconds} s: {line}"
-        return result(text(f"{said}{others}"))
+        interrupted = f"Interrupted the cell that had been running for {seconds} s: {line}"
+        return result(text(f"{interrupted}{others}"))
 
     async def restart(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Restart the kernel, if the person allows it."""

@@ -34,7 +34,7 @@ class Run:
 
     @property
     def place(self) -> str:
-        """Where it is, such as "cell 87 of 149"."""
+        """Its position, such as "cell 87 of 149"."""
         return f"cell {max(self.number, 1)} of {len(self.cells)}"
 
     @property
