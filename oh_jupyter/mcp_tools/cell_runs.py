@@ -49,8 +49,8 @@ def run_tool(notebooks: Notebooks, kernel: Kernel) -> McpTool:
     """Return the tool that runs cells, for an agent of a kernel."""
     return McpTool(
         "run_cell",
-        "Run a cell of a notebook, or all from cell to the cell to, until one fails. The "
-        "person sees it run, and the outputs are stored in the notebook.",
+        "Run a cell of a notebook, or all from cell to the cell to, until one fails. The outputs "
+        "are stored in the notebook.",
         schema(
             "cell",
             notebook=NOTEBOOK,

@@ -86,7 +86,7 @@ def cell_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
         ),
         McpTool(
             "insert_cell",
-            "Insert a cell into a notebook, by default at its end. A code cell can be run at once.",
+            "Insert a cell into a notebook, by default at its end.",
             schema(
                 "source",
                 notebook=NOTEBOOK,

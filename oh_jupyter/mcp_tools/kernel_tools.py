@@ -67,7 +67,7 @@ def kernel_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
                 name={"type": "string", "description": "The variable to detail."},
                 save_to={
                     "type": "string",
-                    "description": "Save name to this file: .csv, .json, .png, .pkl, ...",
+                    "description": "Save name to this file: .csv, .png, .pkl, ...",
                 },
                 expression={
                     "type": "string",
