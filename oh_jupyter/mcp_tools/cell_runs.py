@@ -59,7 +59,7 @@ def run_tool(notebooks: Notebooks, kernel: Kernel) -> McpTool:
             wait={
                 "type": "number",
                 "minimum": 0,
-                "description": "Seconds to wait; then the run continues alone. Again: wait on.",
+                "description": "Seconds to wait; then the run continues alone.",
             },
             timeout={
                 "type": "number",
