@@ -64,3 +64,7 @@ class Reply:
 
     fields: dict[str, Any] = field(default_factory=dict)
     body: bytes | None = None
+
+
+UNANSWERED = "Nobody looked at it within"
+"""Begins the reason of a rejection by the timeout, not by a person."""

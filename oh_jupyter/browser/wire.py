@@ -99,7 +99,9 @@ def browse(
         url=result["url"],
         trigger_by_action=action.kind,
         screenshot=result["screenshot"],
-        screenshot_path=_save_screenshot(result["screenshot"], workspace_dir),
+        screenshot_path=(
+            _save_screenshot(result["screenshot"], workspace_dir) if action.picture else None
+        ),
         set_of_marks=result["set_of_marks"],
         error=bool(result["last_action_error"]),
         open_pages_urls=result["open_pages_urls"],

@@ -17,6 +17,8 @@ class CellOutput:
         text: Streams, results and tracebacks in order of arrival, without colour codes.
         image_urls: Images as data URLs, in order.
         timed_out: Whether the cell was interrupted after its timeout.
+        late_text: What threads of earlier cells have printed since the cell before.
+        note: What holds the kernel after the timeout, or "".
         notebook_outputs: All outputs in the notebook format.
         execution_count: The kernel's number for the cell, if known.
         omitted_chars: Number of characters that a notice in the text replaces.
@@ -28,6 +30,8 @@ class CellOutput:
     notebook_outputs: list[dict[str, Any]] = field(default_factory=list)
     execution_count: int | None = None
     omitted_chars: int = 0
+    note: str = ""
+    late_text: str = ""
 
 
 captured_outputs: ContextVar[list[CellOutput] | None] = ContextVar("captured_outputs", default=None)

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from oh_jupyter.ansi import strip_ansi
+from oh_jupyter.ansi import as_shown, overwritten, strip_ansi, without_hidden_frames
 from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.live import live_outputs
 from oh_jupyter.events.action import progress
+from oh_jupyter.output_text import fold_repeated_frames, readable
 
 MAX_HEAD_CHARS = MAX_TAIL_CHARS = 1024**2
 """Maximum characters of the start of a cell's text, and of its end."""
@@ -135,10 +136,17 @@ def _append(entries: list[_Entry] | deque[_Entry], text: str, stream: str) -> in
         return len(text) + _PIECE_OVERHEAD_CHARS
     pieces = entries[-1].pieces
     if pieces and len(pieces[-1]) < _SMALL_PIECE_CHARS:
-        pieces[-1] += text
-        return len(text)
+        before = len(pieces[-1])
+        pieces[-1] = _without_old_frames(pieces[-1] + text) if "\r" in text else pieces[-1] + text
+        return len(pieces[-1]) - before
     pieces.append(text)
     return len(text) + _PIECE_OVERHEAD_CHARS
+
+
+def _without_old_frames(text: str) -> str:
+    """Drop the frames of a progress bar that are overwritten."""
+    start = text.rfind("\n") + 1
+    return text[:start] + without_hidden_frames(text[start:])
 
 
 _MAX_DATA_CHARS = 16 * 1024**2  # of all images and other rich outputs of a cell
@@ -207,7 +215,7 @@ class OutputCollector:
         elif "text/plain" in data:
             bundle["text/plain"] = truncate_middle(str(data["text/plain"]), MAX_HEAD_CHARS // 2)
         entry.data, entry.data_size = bundle, size
-        entry.pieces = deque([bundle.get("text/plain", "")])
+        entry.pieces = deque([truncate_middle(readable(bundle), MAX_HEAD_CHARS // 2)])
 
     def add_error(self, traceback: list[str], name: str = "", value: str = "") -> None:
         """Add an exception."""
@@ -220,7 +228,7 @@ class OutputCollector:
             "evalue": truncate_middle(value, MAX_HEAD_CHARS // 4),
             "traceback": lines,
         }
-        entry = _Entry(deque([text + "\n"]), error=error)
+        entry = _Entry(deque([fold_repeated_frames(strip_ansi(text)) + "\n"]), error=error)
         self._entries.add(entry)
         if self._live is not None:
             self._live.add(_stored(entry, None), len(text))
@@ -259,7 +267,7 @@ class OutputCollector:
 
     def last_lines(self, max_lines: int = 3) -> str:
         """Return the last lines, without colour codes."""
-        return strip_ansi(self._entries.last_lines(max_lines))
+        return as_shown(self._entries.last_lines(max_lines))
 
     def result(self, timed_out: bool = False) -> CellOutput:
         """Return the output; each display starts and ends its own lines of the text."""
@@ -298,7 +306,7 @@ def _read(entries: list[_Entry]) -> tuple[str, list[str]]:
             parts.append("\n")
         was_display = is_display
         images += _image_urls(entry.data or {})
-        if text := entry.text:
+        if text := as_shown(entry.text) if entry.stream else entry.text:
             parts.append(text)
     return "".join(parts), images
 
@@ -308,7 +316,7 @@ def _stored(entry: _Entry, count: int | None) -> dict[str, Any]:
     if entry.error is not None:
         return {"output_type": "error", **entry.error}
     if entry.data is None:
-        return {"output_type": "stream", "name": entry.stream, "text": entry.text}
+        return {"output_type": "stream", "name": entry.stream, "text": overwritten(entry.text)}
     bundle = {"data": dict(entry.data), "metadata": dict(entry.metadata)}
     if entry.is_result:
         return {"output_type": "execute_result", "execution_count": count, **bundle}

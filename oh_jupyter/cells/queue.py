@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.cells import CellOutput
-from oh_jupyter.cells.outputs import OutputCollector
-from oh_jupyter.cells.request import CellRequest
+from oh_jupyter.cells.request import NEVER_BEGAN, CellRequest
 
 
 class CellQueue:
@@ -35,7 +35,7 @@ class CellQueue:
                 async with asyncio.timeout_at(deadline):
                     await self._lock.acquire()
             except TimeoutError:
-                return OutputCollector().result(timed_out=True)
+                return CellOutput(timed_out=True, note=NEVER_BEGAN)
             try:
                 request = await send()
             except BaseException:
@@ -45,7 +45,8 @@ class CellQueue:
             remaining = None if deadline is None else deadline - loop.time()
             timed_out = await request.wait(remaining, self._cancel)
             if not request.needs_retry:
-                return request.outputs.result(timed_out)
+                output = request.outputs.result(timed_out)
+                return replace(output, note=request.note) if timed_out else output
 
     async def _hold(self, request: CellRequest) -> None:
         """Hold the lock until a cell and any interrupt of it have ended."""

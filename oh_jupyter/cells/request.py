@@ -17,6 +17,10 @@ AGENT_USERNAME = "openhands"
 MAX_OUTPUT_BYTES = 64 * 1024**2
 """Maximum size of one output message; only the size of a larger one is reported."""
 
+NEVER_BEGAN = "The cell never began: the kernel runs another one"
+
+ENDS_KERNEL = "[The cell ends the kernel: all variables are lost, and the shell and browser end.]\n"
+
 _INTERRUPT_GRACE_SECONDS = 2.0  # for a cell to end after an interrupt
 
 
@@ -40,6 +44,15 @@ def execute_content(code: str, silent: bool) -> dict[str, Any]:
     }
 
 
+def pages_of(payload: Any) -> list[dict[str, Any]]:
+    """Return what a cell shows in IPython's pager, such as the help of ``len?``."""
+    return [
+        page["data"]
+        for page in (payload if isinstance(payload, list) else [])
+        if page.get("source") == "page" and isinstance(page.get("data"), dict)
+    ]
+
+
 class CellRequest:
     """A sent cell, and its state."""
 
@@ -53,7 +66,10 @@ class CellRequest:
         self.started = asyncio.Event()
         self._cancelled = False
         self._error: Exception | None = None
+        self.has_begun = False
         self.replied = False
+        self._pages: list[dict[str, Any]] = []
+        self._ends_kernel = False
         self.idle = False
         self.done = asyncio.Event()
 
@@ -77,6 +93,13 @@ class CellRequest:
         return False
 
     @property
+    def note(self) -> str:
+        """The cell that holds the kernel after the timeout, as a sentence, or ""."""
+        if not self.has_begun:
+            return NEVER_BEGAN
+        return "" if self.done.is_set() else "The cell ignored the interrupt and still runs"
+
+    @property
     def needs_retry(self) -> bool:
         """Whether the failure of another client's cell aborted this one in the queue."""
         return self.status == "aborted" and not self._cancelled
@@ -97,10 +120,15 @@ class CellRequest:
         if msg_type == "execute_reply":
             self.replied = True
             self.status = content.get("status", "")
+            self._pages = pages_of(content.get("payload"))
+            self._ends_kernel = any(
+                each.get("source") == "ask_exit" for each in content.get("payload") or ()
+            )
         elif msg_type == "status":
             self.idle = content["execution_state"] == "idle"
         else:
             if msg_type == "execute_input":
+                self.has_begun = True
                 self._progress.begin()
             self.outputs.add_message(msg_type, content)
         if msg_type == self._starts_with and not self.idle:
@@ -110,6 +138,11 @@ class CellRequest:
     def _check_done(self) -> None:
         # After an interrupt before the code of the cell, ipykernel does not reply.
         if self.idle and (self.replied or self._cancelled):
+            while self._pages:
+                self.outputs.add_display(self._pages.pop(0))
+            if self._ends_kernel:
+                self._ends_kernel = False
+                self.outputs.add_stream(ENDS_KERNEL, "stderr")
             self._end()
 
     def fail(self, error: Exception) -> None:

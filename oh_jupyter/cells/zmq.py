@@ -6,7 +6,9 @@ Outputs may arrive after the reply: a cell is done after reply *and* idle status
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from hmac import compare_digest
 from typing import Any
 
@@ -16,6 +18,7 @@ from jupyter_client.connect import ConnectionFileMixin
 from jupyter_client.session import Session
 
 from oh_jupyter.cells import CellOutput
+from oh_jupyter.cells.outputs import OutputCollector
 from oh_jupyter.cells.request import (
     AGENT_USERNAME,
     MAX_OUTPUT_BYTES,
@@ -25,6 +28,8 @@ from oh_jupyter.cells.request import (
 )
 
 _PARTS = 5  # of a message without buffers: signature, header, parent, metadata and content
+MAX_ENDED_CELLS = 100
+"""Ended cells whose threads' later output is collected."""
 _PROBE_SECONDS = 0.2  # until a silent subscription is probed again
 _CONNECTION_SECONDS = 5.0  # until a silent control connection is replaced; doubles each time
 
@@ -48,6 +53,8 @@ class KernelClient:
         self._shell: zmq.asyncio.Socket | None = None
         self._iopub: zmq.asyncio.Socket | None = None
         self._pending: dict[str, CellRequest] = {}
+        self._ended: deque[str] = deque(maxlen=MAX_ENDED_CELLS)
+        self._late = OutputCollector()
         self._readers: list[asyncio.Task[None]] = []
 
     async def run_cell(
@@ -68,9 +75,20 @@ class KernelClient:
             try:
                 timed_out = await request.wait(timeout, interrupt)
             finally:
-                self._pending.pop(request.msg_id, None)
+                self._forget(request)
             if not request.needs_retry:
-                return request.outputs.result(timed_out)
+                late, note = self._take_late_text(), request.note if timed_out else ""
+                return replace(request.outputs.result(timed_out), note=note, late_text=late)
+
+    def _forget(self, request: CellRequest) -> None:
+        """Stop collecting the outputs of a cell; threads that it started may still print."""
+        if self._pending.pop(request.msg_id, None) is not None:
+            self._ended.append(request.msg_id)
+
+    def _take_late_text(self) -> str:
+        """Return what threads of ended cells have printed since the last call."""
+        late, self._late = self._late, OutputCollector()
+        return late.text
 
     def peek(self, max_lines: int = 3) -> str:
         """Return the last lines of the running cell; queued cells have no output."""
@@ -141,21 +159,28 @@ class KernelClient:
             try:
                 parts: Any = self._session.feed_identities(frames)[1]
                 signature, header, parent, _, content = parts[:_PARTS]
-                request = self._pending.get(self._session.unpack(parent).get("msg_id", ""))
-                if request is None:
+                cell = self._session.unpack(parent).get("msg_id", "")
+                request, is_late = self._pending.get(cell), cell in self._ended
+                if request is None and not is_late:
                     continue
                 msg_type = self._session.unpack(header)["msg_type"]
+                if request is None and msg_type != "stream":
+                    continue
             except (ValueError, LookupError, TypeError):
                 continue
+            outputs = self._late if request is None else request.outputs
             if len(content) > MAX_OUTPUT_BYTES:
-                request.outputs.add_oversized(msg_type, len(content))
+                outputs.add_oversized(msg_type, len(content))
                 continue
             # Session.deserialize would spend most of its time parsing the dates in the headers.
             if not compare_digest(signature, self._session.sign(parts[1:_PARTS])):
                 continue
+            if request is None:
+                outputs.add_message(msg_type, self._session.unpack(content))
+                continue
             request.handle(msg_type, self._session.unpack(content))
             if request.done.is_set():
-                self._pending.pop(request.msg_id, None)
+                self._forget(request)
 
     async def close(self) -> None:
         """Disconnect; running cells continue, and their outputs are no longer read."""

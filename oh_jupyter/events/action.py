@@ -286,6 +286,7 @@ class BrowseURLAction(Action):
         thought: The agent's reason.
         security_risk: Risk as assessed by the agent.
         return_axtree: Also return the accessibility tree as an object.
+        picture: Store the screenshot in a file of the workspace.
     """
 
     kind: ClassVar[str] = "browse"
@@ -295,6 +296,7 @@ class BrowseURLAction(Action):
     thought: str = ""
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
     return_axtree: bool = False
+    picture: bool = field(default=True, metadata=EXTENSION)
 
 
 @dataclass(repr=False, eq=False)
@@ -307,6 +309,7 @@ class BrowseInteractiveAction(Action):
         browsergym_send_msg_to_user: The text of a ``send_msg_to_user`` among them.
         security_risk: Risk as assessed by the agent.
         return_axtree: Also return the accessibility tree as an object.
+        picture: Store the screenshot in a file of the workspace.
     """
 
     kind: ClassVar[str] = "browse_interactive"
@@ -317,6 +320,7 @@ class BrowseInteractiveAction(Action):
     browsergym_send_msg_to_user: str = ""
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
     return_axtree: bool = False
+    picture: bool = field(default=True, metadata=EXTENSION)
 
 
 @dataclass(repr=False, eq=False)

@@ -11,14 +11,17 @@ import os
 import threading
 import uuid
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from concurrent.futures import wait as wait_for
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets import TraitError
 
+from oh_jupyter.background import start_thread
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import ConfigError, OhJupyterError
 from oh_jupyter.kernel.api import Oh
@@ -82,9 +85,12 @@ _CHECKED_SETTINGS = (
 """Settings that a starting runtime may reject or that start work at once."""
 
 
+_AGENT_SETTINGS = ("agent_directories", "agent_registry", "agents")
+"""Settings that decide which agents can be asked."""
+
 _LIVE_SETTINGS = frozenset(
     {
-        *("agent_directories", "agent_registry", "agent_start_timeout", "agents"),
+        *("agent_start_timeout", *_AGENT_SETTINGS),
         *("checkpoint_pause", "checkpoints"),
         *("checkpoint_variables", "checkpoint_variables_disk_mb", "checkpoint_variables_mb"),
         *("confirmation", "confirmation_timeout", "untrusted_text", "enable_browser"),
@@ -92,6 +98,10 @@ _LIVE_SETTINGS = frozenset(
     }
 )
 """Settings that a running runtime applies immediately."""
+
+
+REPLY_SECONDS = 5.0
+"""Time that pending requests get before an agent's cell ends the runtime."""
 
 
 class LoadedExtension:
@@ -133,10 +143,33 @@ class LoadedExtension:
         atexit.register(self._close_runtime)
 
     def _reload(self, module: str) -> Any:
-        """Reload an extension, but oh_jupyter only with valid settings."""
+        """Reload an extension; oh_jupyter only with valid settings, and after an agent's cell."""
         if module == "oh_jupyter":
             _check_before_reload(self._shell)
+            if self.in_agents_cell:
+                self._after_cell(
+                    "reloaded", partial(self._extension_manager.reload_extension, module)
+                )
+                return None
         return self._reload_extension(module)
+
+    def unload_after_cell(self, unload: Callable[[], object]) -> None:
+        """Unload when the agent's running cell has ended."""
+        self._after_cell("unloaded", unload)
+
+    def _after_cell(self, what: str, work: Callable[[], object]) -> None:
+        """Do something that ends the runtime when the agent's running cell has its reply."""
+        print(f"oh_jupyter will be {what} when this cell has ended.")
+        if self._kernel is None:
+            call_at_end_of_cell(self._shell, work, lambda: self.in_agents_cell)
+            return
+        requests = [] if self._handler is None else self._handler.unanswered()
+
+        def wait() -> None:
+            wait_for(requests, timeout=REPLY_SECONDS)
+            self._kernel.io_loop.add_callback(work)
+
+        start_thread(wait, "oh-jupyter-reload")
 
     def _check_setting(self, name: str, value: Any) -> None:
         """Raise OhJupyterError for an invalid value, or one that needs a reload."""
@@ -163,6 +196,8 @@ class LoadedExtension:
         self._settings = replace(self._settings, **{name: value})
         if self._runtime is not None:
             self._runtime.executor.apply(self._settings)
+        if self._turns is not None and name in _AGENT_SETTINGS:
+            self._turns.agents_changed()
 
     @property
     def runtime(self) -> Runtime:
@@ -316,27 +351,46 @@ class LoadedExtension:
         magics.show(turn)
 
     def close(self) -> None:
-        """Remove everything from the shell and end the runtime."""
-        if self._control is not None:
-            self._control.close()
-        self._unsubscribe()
+        """Remove everything from the shell and end the runtime; an interrupt skips no step."""
+        with ExitStack() as steps:  # the last one first
+            steps.callback(self._shell.drop_by_id, {"oh": self.oh})
+            steps.callback(self._magics.close)
+            steps.callback(self._shell.configurables.remove, self._traits)
+            steps.callback(self._unregister_formatters)
+            steps.callback(self._restore_logging)
+            steps.callback(self._close_runtime)
+            steps.callback(atexit.unregister, self._close_runtime)
+            steps.callback(self._extension_manager.__dict__.pop, "reload_extension", None)
+            steps.callback(self._end_work)
+            steps.callback(self._unsubscribe)
+            if self._control is not None:
+                steps.callback(self._control.close)
+
+    def _end_work(self) -> None:
+        """End the agent and the connection for cells."""
         if self._runtime is not None:
             self.oh.stop_agent()
             self._runtime.submit(self._cells.close()).result(timeout=5)
-        del self._extension_manager.reload_extension
-        atexit.unregister(self._close_runtime)
-        self._close_runtime()
-        self._restore_logging()
-        self._unregister_formatters()
-        self._shell.configurables.remove(self._traits)  # type: ignore[arg-type]
-        self._magics.close()
-        self._shell.drop_by_id({"oh": self.oh})
 
     def _close_runtime(self) -> None:
         if self._runtime is not None:
             self._runtime.close()
         if self._variables is not None:
             self._variables.close()
+
+
+def call_at_end_of_cell(
+    shell: InteractiveShell, work: Callable[[], object], is_inside: Callable[[], bool]
+) -> None:
+    """Call a function once when the person's running cell has ended."""
+    events: Any = shell.events
+
+    def after(*_: Any) -> None:
+        if not is_inside():
+            events.unregister("post_run_cell", after)
+            work()
+
+    events.register("post_run_cell", after)
 
 
 def _read_settings(shell: InteractiveShell) -> tuple[Any, Settings]:
@@ -424,6 +478,10 @@ def loaded() -> LoadedExtension | None:
 def unload(shell: InteractiveShell) -> None:
     """Remove oh_jupyter from a shell."""
     loaded: LoadedExtension | None = getattr(shell, _ATTRIBUTE, None)
-    if loaded is not None:
-        delattr(shell, _ATTRIBUTE)
-        loaded.close()
+    if loaded is None:
+        return
+    if loaded.in_agents_cell:
+        loaded.unload_after_cell(partial(unload, shell))
+        return
+    delattr(shell, _ATTRIBUTE)
+    loaded.close()

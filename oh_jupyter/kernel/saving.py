@@ -50,6 +50,11 @@ def encoded(value: Any, path: str) -> bytes:
 def _called(writer: Callable[[Any], bytes], value: Any) -> bytes:
     try:
         return writer(value)
+    except ImportError as error:
+        raise InspectionError(
+            f"It was not saved, because a package is missing: {error}. Install it with %pip "
+            "install, or save it as .csv or .pkl"
+        ) from error
     except Exception as error:  # of any library
         raise InspectionError(f"It was not saved: {type(error).__name__}: {error}") from error
 

@@ -174,7 +174,12 @@ _TOOLS = (
         BrowseURLAction,
         ("url", "picture", "security_risk", "timeout"),
         "Open a page in the shared browser and read it as text, with a screenshot.",
-        {"openWorldHint": True},
+        {
+            "readOnlyHint": False,  # the person sees the page, too
+            "destructiveHint": False,
+            "idempotentHint": True,
+            "openWorldHint": True,
+        },
         "Open a page",
         _REST_OF_PAGE,
     ),
@@ -235,8 +240,10 @@ def _tool(kernel: Kernel, described: ActionTool) -> McpTool:
         if kind == BrowseInteractiveAction.kind:
             args["browser_actions"] = await with_literals(kernel, args["browser_actions"])
         name, args = _action(kind, args)
-        extensions = _RUN_EXTENSIONS if kind == CmdRunAction.kind else None
-        observation: Mapping[str, Any] = await kernel.act(name, args, timeout, extensions)
+        options = dict(_RUN_EXTENSIONS) if kind == CmdRunAction.kind else {}
+        if picture == "none":
+            options["picture"] = False
+        observation: Mapping[str, Any] = await kernel.act(name, args, timeout, options)
         return of_observation(observation, () if picture == "none" else (picture,))
 
     schema = described.schema()

@@ -17,7 +17,15 @@ from oh_jupyter.mcp_tools.cell_views import (
     cell_contents,
     outline,
 )
-from oh_jupyter.mcp_tools.cells import Cell, keep_out_fault, key_of, named, new_cell, position
+from oh_jupyter.mcp_tools.cells import (
+    Cell,
+    keep_out_fault,
+    key_of,
+    named,
+    new_cell,
+    position,
+    reference_of,
+)
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.notebook_calls import (
     CELL,
@@ -78,7 +86,7 @@ def cell_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
         ),
         McpTool(
             "insert_cell",
-            "Insert a cell into a notebook, by default at its end. A code cell can be run at once.",
+            "Insert a cell into a notebook, by default at its end.",
             schema(
                 "source",
                 notebook=NOTEBOOK,
@@ -163,7 +171,10 @@ class CellTools(NotebookTools):
         """Return cells, an outline, or matching lines."""
         arguments, cells = call.arguments, await call.document.cells()
         whole = not arguments.keys() & {"start", "end"}
-        indexed = list(enumerate(cells))[arguments.get("start", 0) : arguments.get("end")]
+        start = arguments.get("start", 0)
+        if cells or start:
+            position(cells, start)
+        indexed = list(enumerate(cells))[start : arguments.get("end")]
         title = text(f"{call.document.path}: {plural(len(cells), 'cell')}")
         if "search" in arguments:
             return await _matches(arguments["search"], indexed)
@@ -217,7 +228,8 @@ class CellTools(NotebookTools):
         inserted = (await call.document.cells())[index]
         call.note_seen(inserted)
         if arguments.get("run") and cell["cell_type"] == "code":
-            return await CellRuns(self.notebooks, self.kernel).run(call, inserted, index)
+            call.changes.append(f"Inserted {named(index, inserted)}")
+            return await CellRuns(self.notebooks, self.kernel).run_alone(call, inserted, index)
         return call.done(f"Inserted {named(index, inserted)}")
 
     @on_notebook("write", "replace")
@@ -243,6 +255,7 @@ class CellTools(NotebookTools):
         unread = replaces and call.known_source(cells[index]) is None
         call.note_seen({**cells[index], "source": source})
         if moves:
+            call.changes.append(f"Edited {named(index, cells[index])}")
             return await self._move(call)
         done = call.done(f"Edited {named(index, cells[index])}")
         before = "".join(cells[index]["source"])
@@ -262,7 +275,7 @@ class CellTools(NotebookTools):
             return failure(fault)
         if conflict := call.conflict(index, cells[index]):
             return conflict
-        await call.document.delete(cells[index].get("id", index))
+        await call.document.delete(reference_of(cells, cells[index], index))
         return call.done(f"Deleted {named(index, cells[index])}")
 
     @on_notebook("write", "move")
@@ -276,7 +289,7 @@ class CellTools(NotebookTools):
         old = position(cells, reference)
         if fault := keep_out_fault(old, cells[old]):
             return failure(fault)
-        await call.document.move(cells[old].get("id", old), index)
+        await call.document.move(reference_of(cells, cells[old], old), index)
         return call.done(f"Moved {named(old, cells[old])} to {index}")
 
 

@@ -101,7 +101,8 @@ def _parts(index: int, cell: Cell, outputs: bool, running: str) -> _Parts:
     texts, pictures = cell_outputs(cell) if outputs else ([], [])
     if running:
         texts, pictures = [running], []
-    return _Parts(cell_head(index, cell), joined(cell.get("source", "")), texts, pictures)
+    state = "running" if running else None
+    return _Parts(cell_head(index, cell, state), joined(cell.get("source", "")), texts, pictures)
 
 
 def fair_share(lengths: Sequence[int], budget: int) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from oh_jupyter.errors import ExtensionMissingError, KernelNotFoundError, OhJupyterError
-from oh_jupyter.mcp_tools.cells import keep_out_fault
+from oh_jupyter.mcp_tools.cells import keep_out_fault, reference_of
 from oh_jupyter.mcp_tools.command_tool import Command, command_tool
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.notebook_calls import NOTEBOOK
@@ -24,6 +25,9 @@ from oh_jupyter.mcp_tools.results import (
 )
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
 from oh_jupyter.plural import plural
+
+DEFAULT_KERNEL = "the server's default kernel"
+"""The kernel of tools at the server's own address."""
 
 
 def _scope_of_look(arguments: dict[str, Any]) -> str:
@@ -50,7 +54,7 @@ def kernel_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
             notebook=NOTEBOOK,
             kernel_name={
                 "type": "string",
-                "description": "For start: the kernel, such as python3.",
+                "description": "For start; default: the notebook's own.",
             },
         ),
         McpTool(
@@ -63,7 +67,7 @@ def kernel_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
                 name={"type": "string", "description": "The variable to detail."},
                 save_to={
                     "type": "string",
-                    "description": "Save name to this file: .parquet, .csv, .png, .pkl, ...",
+                    "description": "Save name to this file: .csv, .png, .pkl, ...",
                 },
                 expression={
                     "type": "string",
@@ -83,10 +87,13 @@ def kernel_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
 async def notebook_and_kernel(
     notebooks: Notebooks, kernel: Kernel, name: str | None
 ) -> tuple[OpenNotebook | None, Kernel]:
-    """Return a notebook, None if it is not open, and its kernel; without a name, the agent's."""
-    if name is None and kernel.kernel_id is None and not await notebooks.open_ones():
-        return None, kernel
-    if name is None and kernel.kernel_id is not None:
+    """Return a notebook, None if it is not open, and its kernel; without a name, the agent's.
+
+    The agent's kernel is the one in which all other tools of its address work.
+    """
+    if name is None:
+        if kernel.kernel_id is None:
+            return None, kernel
         open_ones = await notebooks.open_ones()
         ours = [each for each in open_ones if each.kernel_id == kernel.kernel_id]
         return (ours[0] if ours else None), kernel
@@ -118,6 +125,8 @@ class KernelCommands:
                 asked = kernel.ask("evaluate", expression=arguments["expression"])
             else:
                 name, path = arguments["name"], arguments["save_to"]
+                if scheme := _SCHEME.match(path):
+                    return failure(_not_a_file(path, scheme[1], name))
                 asked = kernel.ask("save_variable", name=name, path=path)
             return of_own_tool(await asked)
         fields: dict[str, Any] = {
@@ -133,11 +142,19 @@ class KernelCommands:
         notebook, kernel = await self._of(arguments)
         reply = await kernel.request("status")
         state = {} if notebook is None else {"notebook": notebook.path, "state": notebook.state}
+        if kernel.kernel_id is None:
+            state = {"kernel": DEFAULT_KERNEL}
+        if notebook is not None and (runs := self._notebooks.runs.runs(notebook.path)):
+            state["state"] = "busy"
+            state["run"] = f"{runs[0].place}, for {runs[0].seconds} s"
+            if runs[1:]:
+                state["waiting_runs"] = str(len(runs) - 1)
         return result(text(json.dumps({**state, **reply.fields["runtime"]}, indent=1)))
 
     async def interrupt(self, arguments: dict[str, Any], caller: Caller) -> Result:
-        """Interrupt the running cell."""
-        _, kernel = await self._of(arguments)
+        """Interrupt the running cell, and let no other of the agent's runs start."""
+        notebook, kernel = await self._of(arguments)
+        stopped = self._notebooks.runs.stop(notebook.path) if notebook is not None else 0
         try:
             status = (await kernel.request("status", load=False)).fields["runtime"]
         except ExtensionMissingError:
@@ -146,10 +163,15 @@ class KernelCommands:
         cell = status.get("cell")
         # The prompt of an agent is a cell that waits, perhaps for the caller.
         if cell is None or (cell.get("waits") and "busy" in status["agents"].values()):
-            return result(text("No cell is running; nothing was interrupted."))
+            if stopped:
+                return result(text(f"Stopped the run before its next {plural(stopped, 'cell')}."))
+            where = f" in {DEFAULT_KERNEL}" if kernel.kernel_id is None else ""
+            return result(text(f"No cell is running{where}; nothing was interrupted."))
         await kernel.interrupt()
         seconds, line = cell["seconds"], cell["first_line"]
-        return result(text(f"Interrupted the cell that had been running for {seconds} s: {line}"))
+        others = f" [{plural(stopped, 'cell')} of the run will not start.]" if stopped else ""
+        interrupted = f"Interrupted the cell that had been running for {seconds} s: {line}"
+        return result(text(f"{interrupted}{others}"))
 
     async def restart(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Restart the kernel, if the person allows it."""
@@ -172,14 +194,16 @@ class KernelCommands:
         self._notebooks.announce_edit()
         # So that the outputs come back when the agent's turn is undone.
         body = json.dumps({"path": self._notebooks.file_of(document.path)}).encode()
+        kernel = self._kernel.other(notebook.kernel_id) if notebook.kernel_id else self._kernel
         with suppress(OhJupyterError):
-            await self._kernel.request("announce_edit", body=body, load=False)
+            await kernel.request("announce_edit", body=body, load=False)
         cleared = 0
-        for index, cell in enumerate(await document.cells()):
+        cells = await document.cells()
+        for index, cell in enumerate(cells):
             if keep_out_fault(index, cell):
                 continue
             if cell.get("outputs") or cell.get("execution_count"):
-                await document.set_outputs(cell.get("id") or index, [], None)
+                await document.set_outputs(reference_of(cells, cell, index), [], None)
                 cleared += 1
         return result(text(f"Cleared the outputs of {plural(cleared, 'cell')} of {notebook.path}."))
 
@@ -196,6 +220,19 @@ class KernelCommands:
         if known and known[0].kernel_id:
             return result(text(f"{path} is open already, with the kernel {known[0].kernel_id}."))
         return result(text(await self._notebooks.start(path, arguments.get("kernel_name"))))
+
+
+_SCHEME = re.compile(r"([a-zA-Z][\w+.-]+):")
+
+
+def _not_a_file(path: str, scheme: str, name: str) -> str:
+    """Return why a variable cannot be saved to an address."""
+    store_path = path.partition(":")[2].lstrip("/") if scheme == "store" else path
+    return (
+        f"save_to is a file of the workspace, and {path!r} is an address; nothing was saved. Copy "
+        f"the variable into the file store with the tool store: command='put', "
+        f"path={store_path!r}, file='variable:{name}'"
+    )
 
 
 def _overview(body: dict[str, Any]) -> str:

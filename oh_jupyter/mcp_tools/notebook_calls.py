@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import unified_diff
 from functools import wraps
 from typing import Any, TypeVar
@@ -37,6 +37,8 @@ class NotebookCall:
     arguments: dict[str, Any]
     caller: Caller
     seen: SeenCells
+    changes: list[str] = field(default_factory=list)  # done so far
+    counts: dict[str, int | None] = field(default_factory=dict)  # of the cells that ran
 
     @property
     def _reader(self) -> str:
@@ -65,6 +67,13 @@ class NotebookCall:
     def done(self, what: str) -> Result:
         """Return a result that reports a change of the notebook."""
         return result(text(f"{what} of {self.document.path}."))
+
+    def after_changes(self, outcome: Result) -> Result:
+        """Return an error with what had been done before it."""
+        if not outcome["isError"] or not self.changes:
+            return outcome
+        done = "".join(f"{change} of {self.document.path}.\n" for change in self.changes)
+        return {**outcome, "content": [text(done), *outcome["content"]]}
 
 
 @dataclass(frozen=True)
@@ -148,7 +157,13 @@ def on_notebook(
                 return outcome
             await self.announce(call)
             before = await document.cells()
-            outcome = await work(self, call)
+            try:
+                outcome = await work(self, call)
+            except OhJupyterError as error:
+                if not call.changes:
+                    raise
+                outcome = failure(str(error))
+            outcome = call.after_changes(outcome)
             diff = await self.record(call, edit_mode, before)
             if diff and edit_mode == "replace" and not outcome["isError"]:
                 outcome["content"].append(text(clipped_diff(diff)))

@@ -18,6 +18,7 @@ from oh_jupyter.mcp_tools.cells import (
     same_cell,
     without_id,
 )
+from oh_jupyter.mcp_tools.run_queue import RunQueue
 from oh_jupyter.mcp_tools.running_cells import RunningCells
 
 MAX_SEEN_CELLS = 10_000  # remembered texts of cells, for all notebooks and agents together
@@ -155,6 +156,7 @@ class Notebooks(ABC):
     def __init__(self) -> None:
         self.seen = SeenCells()
         self.running = RunningCells()
+        self.runs = RunQueue()
 
     @abstractmethod
     async def open_ones(self) -> list[OpenNotebook]:

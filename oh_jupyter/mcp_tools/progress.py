@@ -40,6 +40,7 @@ async def report_progress(
     while True:
         seconds = time.monotonic() - started
         state, lines = await look(actions)
-        silent = _for_approval(call) if state == "waiting" else f"running for {seconds:.0f} s"
+        activity = "waiting for another cell" if state == "queued" else "running"
+        silent = _for_approval(call) if state == "waiting" else f"{activity} for {seconds:.0f} s"
         await report(seconds, lines or silent)
         await asyncio.sleep(PROGRESS_INTERVAL_SECONDS)

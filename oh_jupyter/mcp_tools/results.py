@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from oh_jupyter.ansi import strip_ansi
-from oh_jupyter.control_messages import RUNNING_HINT
+from oh_jupyter.ansi import as_shown, strip_ansi
+from oh_jupyter.control_messages import RUNNING_HINT, UNANSWERED
 from oh_jupyter.mcp_tools.cells import Cell, joined
+from oh_jupyter.output_text import fold_repeated_frames, readable
 
 Result = dict[str, Any]  # A ``CallToolResult`` of the MCP specification, as JSON
 
@@ -21,6 +22,8 @@ NOTE_CHARS = 500  # characters reserved for the note about the omitted part
 WHOLE_LINES_CHARS = 500  # characters that start and end may each lose to consist of whole lines
 
 
+SHOWN_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""Formats of pictures that models take."""
 _DATA_URL = re.compile(r"data:(?P<kind>[\w.+/-]+);base64,(?P<data>[A-Za-z0-9+/=\s]+)")
 
 
@@ -32,7 +35,7 @@ def text(content: str) -> dict[str, Any]:
 def image(data_url: str) -> dict[str, Any] | None:
     """Return a content block of a picture in a data URL, None for other data."""
     match = _DATA_URL.fullmatch(data_url)
-    if match is None or not match["kind"].startswith("image/"):
+    if match is None or match["kind"] not in SHOWN_IMAGES:
         return None
     return {"type": "image", "mimeType": match["kind"], "data": "".join(match["data"].split())}
 
@@ -53,6 +56,19 @@ def blob(data_url: str, path: str) -> dict[str, Any] | None:
 def result(*content: dict[str, Any] | None, is_error: bool = False) -> Result:
     """Return a result of content blocks, without those that are None."""
     return {"content": [block for block in content if block], "isError": is_error}
+
+
+def as_one_text(content: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Join neighbouring blocks of text by newlines, whatever a client would join them by."""
+    blocks: list[dict[str, Any]] = []
+    for block in content:
+        if block["type"] != "text" or not blocks or blocks[-1]["type"] != "text":
+            blocks.append(block)
+        elif block["text"]:
+            before = blocks.pop()["text"]
+            newline = "" if not before or before.endswith("\n") else "\n"
+            blocks.append(text(f"{before}{newline}{block['text']}"))
+    return blocks
 
 
 def failure(reason: str) -> Result:
@@ -97,12 +113,23 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
         content = _written(observation)
     if kind == "edit" and extras.get("diff"):
         content = _with_diff(content, str(extras["diff"]))
+    if kind == "user_rejected" and f"({UNANSWERED}" in content:
+        content = _unanswered(content)
     if kind == "run_ipython":
         content = fold_library_frames(content)
     return result(
         text(_readable(content, extras) or str(observation.get("message", ""))),
         *images,
         is_error=_failed(kind, content, extras),
+    )
+
+
+def _unanswered(content: str) -> str:
+    """Return the text of a rejection that no person has decided."""
+    why = content.partition("(")[2].rstrip(").")
+    return (
+        f"It did not run, since no person has decided. {why}. Nobody has rejected it: tell the "
+        "person what waits, and call again when they are there to approve it."
     )
 
 
@@ -273,16 +300,14 @@ def _without(content: list[dict[str, Any]], start: int, end: int, note: str) -> 
 
 
 MAX_OUTPUT_CHARS = 10_000  # characters shown of one output
-_TEXT_TYPES = ("text/plain", "text/markdown", "text/latex", "application/json", "text/html")
-_IMAGE_TYPES = ("image/png", "image/jpeg")
 
 
-def cell_head(index: int, cell: Cell) -> str:
-    """Return the line above a cell: position, id, type, and number of its run."""
+def cell_head(index: int, cell: Cell, state: str | None = None) -> str:
+    """Return the line above a cell: position, id, type, and the number of its run or a state."""
     head = f"=== cell {index} | {cell.get('id', '-')} | {cell['cell_type']}"
-    if cell.get("execution_count"):
-        head += f" [{cell['execution_count']}]"
-    return f"{head} ==="
+    if state is None and cell["cell_type"] == "code":
+        state = str(cell.get("execution_count") or "not run")
+    return f"{head} [{state}] ===" if state else f"{head} ==="
 
 
 def cell_outputs(cell: Cell) -> tuple[list[str], list[dict[str, Any]]]:
@@ -321,19 +346,18 @@ def _unclipped(output: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     """Return the text of an output, and content blocks of its pictures."""
     kind = output.get("output_type")
     if kind == "stream":
-        return _plain(output.get("text", "")), []
+        return as_shown(joined(output.get("text", ""))).rstrip("\n"), []
     if kind == "error":
         lines = "\n".join(output.get("traceback") or [str(output.get("evalue"))])
-        return fold_library_frames(_plain(lines)), []
+        return fold_library_frames(fold_repeated_frames(_plain(lines))), []
     data = output.get("data") or {}
-    for name in _IMAGE_TYPES:
+    for name in SHOWN_IMAGES:
         if name in data:
             encoded = "".join(joined(data[name]).split())
             shown = image(f"data:{name};base64,{encoded}")
             return _plain(data.get("text/plain", "")), [shown] if shown else []
-    for name in _TEXT_TYPES:
-        if name in data:
-            return _plain(data[name]), []
+    if readable_text := _plain(readable(data)):
+        return readable_text, []
     return f"({', '.join(data)})" if data else "", []
 
 

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from oh_jupyter.cells.subprocess_kernel import SubprocessKernel
 
 
+MAX_LATE_CHARS = 4000
+"""Characters shown of what threads print while no cell of the agent runs."""
+HOW_TO_END = (
+    "An interrupt of the kernel stops it (MCP: kernel with command=interrupt), or else a restart, "
+    "which loses all variables (command=restart)"
+)
+"""What to do about a cell that holds the kernel."""
+
+
 @dataclass(frozen=True)
 class JupyterRequirement(PluginRequirement):
     """Requirement of the plugin that runs cells."""
@@ -118,9 +127,13 @@ class JupyterPlugin(Plugin):
         text = truncate_middle(output.text.rstrip(), self._output_limit, output.omitted_chars)
         if output.timed_out:
             notice = f"[Execution timed out ({float(action.timeout or 0)} seconds).]"
+            if output.note:
+                notice += f"\n[{output.note}. {HOW_TO_END}]"
             text = f"{text}\n{notice}" if text else notice
         elif not text:
             text = "[Code executed successfully with no output]"
+        if late := truncate_middle(output.late_text.strip(), MAX_LATE_CHARS):
+            text += f"\n[Printed by threads of earlier cells after these had ended:]\n{late}"
         return IPythonRunCellObservation(
             text, code=action.code, image_urls=output.image_urls or None
         )

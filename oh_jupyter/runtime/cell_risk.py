@@ -30,7 +30,7 @@ COMMAND_CALLS = re.compile(
     r"|get_ipython\(\)\.(system|getoutput|system_piped|system_raw)"
 )
 ENDING_CALLS = re.compile(
-    r"(exit|quit|sys\.exit|os\._exit|os\.abort|os\.(exec)\w*|posix\._exit)"
+    r"(exit|quit|os\._exit|os\.abort|os\.(exec)\w*|posix\._exit)"
     r"|.*\.(do_shutdown|shutdown_kernel|restart_kernel|ask_exit|exit_now)"
     r"|get_ipython\(\)\.(reset|reset_selective|user_ns\.clear)|globals\(\)\.clear"
     r"|signal\.raise_signal"
@@ -150,9 +150,6 @@ class _CellReader:
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 if node.attr.startswith(LIMITS):
                     self.reasons.append(CHANGES_CONFIRMATION)
-            elif isinstance(node, ast.Raise) and node.exc is not None:
-                if self._dotted(node.exc).removesuffix("()") == "SystemExit":
-                    self.reasons.append(ENDS_KERNEL)
             elif isinstance(node, ast.Expr) and self._dotted(node.value) in ("exit", "quit"):
                 self.reasons.append(ENDS_KERNEL)  # IPython calls them
 

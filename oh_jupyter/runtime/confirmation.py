@@ -11,6 +11,7 @@ from typing import Any
 
 from oh_jupyter.background import Watchers
 from oh_jupyter.config import check_value
+from oh_jupyter.control_messages import UNANSWERED
 from oh_jupyter.errors import ConfirmationError
 from oh_jupyter.events import (
     Action,
@@ -185,7 +186,7 @@ class Confirmations:
         decision = await self._decision_on(pending)
         if decision is None:
             return UserRejectObservation(
-                f"{REJECTED} (Nobody looked at it within {self.timeout_seconds:g} s; it waited "
+                f"{REJECTED} ({UNANSWERED} {self.timeout_seconds:g} s; it waited "
                 f"because {pending.reason}.)"
             )
         if progress is not None:

@@ -75,6 +75,18 @@ def test_browse(env: BrowserEnv, site, tmp_path: Path):
     assert saved == base64.b64decode(seen.screenshot.partition(",")[2])
 
 
+def test_no_screenshot_is_stored_without_a_picture(env: BrowserEnv, site, tmp_path: Path):
+    url = site.put("/", "<title>t</title><h1>Hello</h1>")
+    for action in (BrowseURLAction(url), BrowseInteractiveAction("noop()")):
+        action.picture = False
+        seen = browse(action, env, str(tmp_path))
+        assert isinstance(seen, BrowserOutputObservation)
+        assert not seen.error
+        assert not seen.screenshot_path
+        assert "Screenshot saved" not in seen.content
+    assert not (tmp_path / ".browser_screenshots").exists()
+
+
 def test_browse_interactive(env: BrowserEnv, site, tmp_path: Path):
     url = site.put("/", "<!doctype html><title>t</title><button>Go</button>")
     seen = interact(env, f'goto("{url}")', tmp_path, return_axtree=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from oh_jupyter.ansi import strip_ansi
@@ -11,6 +13,7 @@ from oh_jupyter.cells.outputs import (
     truncate_middle,
     truncation_notice,
 )
+from oh_jupyter.mcp_tools.results import cell_outputs
 
 
 def collected(*messages: tuple[str, dict]) -> OutputCollector:
@@ -61,6 +64,90 @@ def test_updates_stay_in_place_and_clear_output_waits_if_told_to() -> None:
 def test_control_sequences_go_whatever_their_form() -> None:
     coloured = "\x1b[38;5;12mblue\x1b[m \x1b[2Kline \x1b]8;;http://x\x07link\x1b]8;;\x07"
     assert strip_ansi(coloured) == "blue line link"
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("\r 0%\r 50%\r100%\n", "100%\n"),
+        ("long\rab", "abng"),
+        ("1 %\b\b2", "12%"),
+        ("a\r\nb\r\n", "a\nb\n"),
+        ("\r\x1b[32m 1%\x1b[0m\r\x1b[32m22%\x1b[0m", "22%"),
+        ("loading\r\x1b[Kdone", "done"),
+        ("outer 1\ninner 1\x1b[A\router 2\n\rinner 2", "outer 2\ninner 2"),
+        ("\x1b[31mred\x1b[0m", "red"),
+    ],
+)
+def test_a_progress_bar_is_its_last_frame(printed: str, shown: str) -> None:
+    for size in (1, 3, len(printed)):
+        outputs = OutputCollector()
+        for start in range(0, len(printed), size):
+            outputs.add_stream(printed[start : start + size], "stderr")
+        assert outputs.result().text == shown
+
+
+OBJECT = "<IPython.core.display.HTML object>"
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        ({"text/html": "<b>bold</b> &amp; <i>it</i>", "text/plain": OBJECT}, "bold & it"),
+        (
+            {
+                "text/html": "<style>th {x}</style><table><tr><th>a</th><th>b</th></tr>"
+                "<tr><td>1</td>\n<td>2</td></tr></table><ul><li>one</li><li>two</li></ul>",
+                "text/plain": "<pandas.io.formats.style.Styler at 0x7f00>",
+            },
+            "a | b\n1 | 2\n- one\n- two",
+        ),
+        ({"text/markdown": "# Head\n*x*", "text/plain": "<X object>"}, "# Head\n*x*"),
+        ({"application/json": {"a": [1]}, "text/plain": "<X object>"}, '{"a": [1]}'),
+        ({"text/latex": "$x$", "text/plain": "<X object>"}, "$x$"),
+        ({"text/html": "<p>rich</p>", "text/plain": "   a\n0  1"}, "   a\n0  1"),
+        ({"text/html": "<script>x()</script>", "text/plain": OBJECT}, OBJECT),
+        ({"image/svg+xml": "<svg><text>node</text></svg>", "text/plain": "<S object>"}, "node"),
+    ],
+)
+def test_a_display_is_text_that_an_agent_can_read(data: dict[str, Any], shown: str) -> None:
+    outputs = OutputCollector()
+    outputs.add_display(data)
+    result = outputs.result()
+    assert result.text == shown
+    assert result.notebook_outputs[0]["data"] == data
+    stored = {"cell_type": "code", "source": "", "outputs": result.notebook_outputs}
+    assert cell_outputs(stored)[0] == [shown]
+
+
+def test_a_long_json_display_is_bounded() -> None:
+    outputs = OutputCollector()
+    outputs.add_display({"application/json": list(range(100_000)), "text/plain": "<J object>"})
+    assert len(outputs.result().text) < 11_000
+
+
+@pytest.mark.parametrize("cycle", [("f",), ("f", "g"), ("f", "f", "g")])
+def test_an_endless_recursion_is_shown_once(cycle: tuple[str, ...]) -> None:
+    frames = [f"Cell In[1], in {name}(n)\n----> 1 {name}(n)" for name in cycle]
+    outputs = OutputCollector()
+    outputs.add_error(["head\n", *(f"{frame}\n" for frame in frames * 300), "RecursionError: deep"])
+    text = outputs.result().text
+    assert len(text) < 500
+    assert all(frame in text for frame in frames)
+    assert "299 more times" in text
+    assert text.endswith("RecursionError: deep\n")
+    assert len(outputs.result().notebook_outputs[0]["traceback"]) == 300 * len(cycle) + 2
+
+
+def test_a_long_progress_bar_leaves_nothing_out() -> None:
+    outputs = OutputCollector()
+    outputs.add_stream("before\n")
+    for step in range(100_000):
+        outputs.add_stream(f"\r{step:6}/100000 [{'#' * 60}]", "stderr")
+    assert outputs.last_lines() == f" 99999/100000 [{'#' * 60}]"
+    result = outputs.result()
+    assert result.text == f"before\n 99999/100000 [{'#' * 60}]"
+    assert [output["text"] for output in result.notebook_outputs] == result.text.splitlines(True)
 
 
 @pytest.mark.thorough

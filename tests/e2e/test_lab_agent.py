@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -19,6 +20,32 @@ pytestmark = pytest.mark.timeout(180)
 
 NAME = "agent.ipynb"
 SCRIPTED = Path(__file__).parents[2] / "examples" / "scripted_agent.py"
+
+
+def test_an_agent_that_is_set_later_can_be_asked_at_once(
+    lab, open_notebook, write_notebook
+) -> None:
+    setting = "import os; os.environ['PATH'] = '/nowhere'; os.environ['OH_JUPYTER_AGENTS'] = '{}'"
+    agents = {"scripted": shlex.join([sys.executable, str(SCRIPTED)])}
+    write_notebook(
+        "later.ipynb", f"{setting}\n%load_ext oh_jupyter", f"%config OhJupyter.agents = {agents!r}"
+    )
+    page: Page = open_notebook("later.ipynb")
+    run_cell = "jupyterapp.commands.execute('notebook:run-cell')"
+    page.evaluate("jupyterapp.shell.currentWidget.content.activeCellIndex = 0")
+    page.evaluate(run_cell)
+    page.evaluate("jupyterapp.commands.execute('oh-jupyter:ask-agent')")
+    panel = page.locator("#oh-jupyter-log")
+    expect(panel.get_by_text("No agent is installed")).to_be_visible()
+    page.evaluate("jupyterapp.shell.currentWidget.content.activeCellIndex = 1")
+    page.evaluate(run_cell)
+    expect(panel.get_by_text("No agent is installed")).to_have_count(0)
+    box = panel.get_by_role("textbox", name="Prompt for the agent")
+    box.fill("write pencil.txt: one")
+    box.press("Enter")
+    expect(panel.locator(".oh-AgentText, .oh-Card-header").first).to_be_visible()
+    header = panel.locator(".oh-Card-header", has_text="pencil.txt")
+    expect(header).to_have_accessible_name(re.compile("^pencil.txt, .*(Wrote|Edited|Created)"))
 
 
 @pytest.mark.thorough

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +56,31 @@ def test_a_cell_is_carried_out_in_the_shell_of_the_person(kernel) -> None:
     assert text.startswith("x\n21\n[Jupyter current working directory: ")
     assert "[Jupyter Python interpreter: " in text
     assert kernel.execute("ours * 2") == "42"
+
+
+@pytest.mark.parametrize("theirs", ["len('abc');", "print((1", "f'''", "!true;", "%%bash\ntrue;"])
+@pytest.mark.parametrize(
+    ("ours", "shown"),
+    [
+        ("20 + 22", "42"),
+        ("20 + 22;", ""),
+        ("20 + 22;  # why", ""),
+        ("print('a'); 7", "a\n7"),
+        ("';'", "';'"),
+        ("import asyncio\nawait asyncio.sleep(0, 'x');", ""),
+        ("import asyncio\nawait asyncio.sleep(0, 'x')", "'x'"),
+    ],
+)
+def test_a_result_is_hidden_by_the_semicolon_of_its_own_cell(
+    kernel, theirs: str, ours: str, shown: str
+) -> None:
+    expected = shown or "[Code executed successfully with no output]"
+    kernel.execute(theirs)
+    observation = kernel.act("run_ipython", code=ours, include_extra=False)
+    assert observation["content"] == expected
+    # A cell inside a waiting magic of the person.
+    inner = ast.literal_eval(kernel.execute(f"oh.run_ipython({ours!r}).content"))
+    assert inner.partition("\n[Jupyter ")[0] == expected
 
 
 @pytest.mark.parametrize("code", ["import time; time.sleep(600)", "while True: pass"])
@@ -160,10 +186,83 @@ def test_a_cell_is_interrupted_when_its_time_is_over(kernel) -> None:
 def test_a_waiting_cell_whose_time_is_over_never_starts(kernel, go: Path) -> None:
     cell = kernel.start(f"{HOLDING}ran = False")
     observation = kernel.act("run_ipython", timeout=0.1, code="ran = True")
-    assert "timed out" in observation["content"]
+    lines = observation["content"].splitlines()
+    assert lines[0] == "[Execution timed out (0.1 seconds).]"
+    assert lines[1].startswith(
+        "[The cell never began: the kernel runs another one (by the person, for "
+    )
+    assert "An interrupt of the kernel stops it" in lines[1]
     go.touch()
     assert kernel.finish(cell)["status"] == "ok"
     assert kernel.execute("ran") == "False"
+
+
+def test_a_cell_that_ignores_its_interrupt_is_named(kernel, go: Path) -> None:
+    code = f"""import os, time
+while not os.path.exists({str(go)!r}):
+    try:
+        time.sleep(0.05)
+    except KeyboardInterrupt:
+        pass"""
+    first = kernel.act("run_ipython", timeout=1, code=code)["content"]
+    assert "[Execution timed out (1.0 seconds).]" in first
+    assert "[The cell ignored the interrupt and still runs (by the agent, for " in first
+    second = kernel.act("run_ipython", timeout=0.5, code="print('second')")["content"]
+    assert "[The cell never began: the kernel runs another one (by the agent, for " in second
+    assert "s: import os, time)" in second
+    go.touch()
+    assert kernel.act("run_ipython", code="'well'")["content"].startswith("'well'")
+
+
+def test_what_threads_print_between_two_cells_is_shown_with_the_next(kernel, go: Path) -> None:
+    code = f"""import threading, time
+from pathlib import Path
+def late():
+    while not Path({str(go)!r}).exists():
+        time.sleep(0.01)
+    print("from the thread", flush=True)
+    Path("printed").touch()
+threading.Thread(target=late).start()"""
+    assert "from the thread" not in kernel.act("run_ipython", code=code)["content"]
+    go.touch()
+    wait_until((kernel.directory / "printed").exists)
+    later = kernel.act("run_ipython", code="6 * 7", include_extra=False)["content"]
+    assert later == (
+        "42\n[Printed by threads of earlier cells after these had ended:]\nfrom the thread"
+    )
+    assert kernel.act("run_ipython", code="1", include_extra=False)["content"] == "1"
+
+
+def test_a_cell_that_ends_the_kernel_says_so(fresh_kernel) -> None:
+    assert (
+        "SystemExit" in fresh_kernel.act("run_ipython", code="import sys; sys.exit(3)")["content"]
+    )
+    assert "SystemExit" in fresh_kernel.act("run_ipython", code="raise SystemExit")["content"]
+    fresh_kernel.execute("%config OhJupyter.confirmation = 'never'")
+    ended = fresh_kernel.act("run_ipython", code="exit()", include_extra=False)["content"]
+    assert ended == (
+        "[The cell ends the kernel: all variables are lost, and the shell and browser end.]"
+    )
+
+
+@pytest.mark.parametrize("code", ["len?", "?len", "%pinfo len"])
+def test_the_help_of_a_function_is_an_output(kernel, code: str) -> None:
+    help_text = "Return the number of items in a container."
+    assert help_text in kernel.act("run_ipython", code=code)["content"]
+    inner = f"out = oh.run_ipython({code!r}); {help_text!r} in out.content"
+    assert kernel.execute(inner) == "True"
+
+
+@pytest.mark.parametrize("figure_format", ["svg", "pdf", "png"])
+def test_a_figure_is_a_png_whatever_its_format_in_the_notebook(kernel, figure_format) -> None:
+    pytest.importorskip("matplotlib")
+    kernel.execute("%matplotlib inline\nimport matplotlib.pyplot as plt")
+    kernel.execute(f"%config InlineBackend.figure_formats = [{figure_format!r}]")
+    observation = kernel.act("run_ipython", code="plt.plot([1, 2]);")
+    (picture,) = observation["extras"]["image_urls"]
+    assert picture.startswith("data:image/png;base64,")
+    inner = "oh.run_ipython('plt.plot([1, 2]);').image_urls[0][:14]"
+    assert kernel.execute(inner) == "'data:image/png'"
 
 
 def test_a_failing_cell_of_the_person_does_not_abort_the_agents(kernel, go: Path) -> None:

@@ -37,6 +37,12 @@ async def test_a_client_lists_and_calls_tools(mcp_connect, transport: str) -> No
         assert len(tools) <= 16  # more are more than a model chooses well from
         assert all(tool.description and tool.title for tool in tools.values())
         assert all(tool.annotations for tool in tools.values())
+        hints = tools["browse"].annotations
+        assert (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint) == (
+            False,
+            False,
+            True,
+        )
         assert all(tool.input_schema["type"] == "object" for tool in tools.values())
         # Claude Code would show its model the names alone.
         assert all(tool._meta == {"anthropic/alwaysLoad": True} for tool in tools.values())

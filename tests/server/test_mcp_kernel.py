@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from mcp_client import text_of
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from oh_jupyter.server.state import state_of
 
@@ -233,6 +233,162 @@ async def test_a_notebook_is_created_with_a_kernel(mcp_connect, jp_root_dir) -> 
             "insert_cell", {"notebook": "new.ipynb", "source": "1 + 1", "run": True}
         )
     assert nbformat.read(jp_root_dir / "new.ipynb", as_version=4).cells[0].outputs
+
+
+AWKWARD = """import time
+class Slow:
+    def __repr__(self): time.sleep(600)
+class Dynamic:
+    def __getattr__(self, name): time.sleep(600)
+class Raises:
+    def __repr__(self): raise SystemExit
+    def __getattr__(self, name): raise KeyboardInterrupt
+a_first, slow, dynamic, raises, z_last = 1, Slow(), Dynamic(), Raises(), 2
+"""
+
+
+async def test_an_awkward_object_hides_no_other(mcp_connect, book) -> None:
+    kernel = await book(AWKWARD)
+    async with mcp_connect(kernel) as session:
+        await session.call_tool("run_cell", {"cell": 0})
+        listed = await session.call_tool("variables", {})
+        assert not listed.is_error
+        rows = {line.split()[0]: line for line in text_of(listed).splitlines()}
+        assert rows["a_first"].endswith("  1")
+        assert rows["z_last"].endswith("  2")
+        for name in ("slow", "dynamic", "raises"):
+            assert "<cannot be shown: " in rows[name]
+
+
+@pytest.mark.parametrize("address", ["store:results/m.csv", "s3://bucket/m.csv"])
+async def test_a_variable_is_saved_to_no_address(mcp_connect, book, jp_root_dir, address) -> None:
+    kernel = await book("m = 'a,b'")
+    async with mcp_connect(kernel) as session:
+        await session.call_tool("run_cell", {"cell": 0})
+        arguments = {"name": "m", "save_to": address}
+        refused = await session.call_tool("variables", arguments)
+        assert refused.is_error
+        assert "nothing was saved" in text_of(refused)
+        assert "file='variable:m'" in text_of(refused)
+    assert not [path for path in jp_root_dir.iterdir() if ":" in path.name]
+
+
+async def test_the_address_of_the_server_has_one_kernel_for_every_tool(
+    mcp_connect, book, wait_for_cell
+) -> None:
+    kernel = await book("theirs = 1\nimport time\nwhile True: time.sleep(0.1)")
+    async with mcp_connect() as agent, mcp_connect(kernel) as other:
+        await other.call_tool("run_cell", {"cell": 0, "wait": 0})
+        await wait_for_cell(other)
+        ran = text_of(await agent.call_tool("run_ipython", {"code": "ours = 2; ours"}))
+        assert "All tools of this address work in one kernel, the server's default one" in ran
+        assert "notebook='book.ipynb'" in ran
+        overview = text_of(await agent.call_tool("variables", {}))
+        assert "ours" in overview
+        assert "theirs" not in overview
+        assert "All tools of this address" not in overview
+        stopped = text_of(await agent.call_tool("kernel", {"command": "interrupt"}))
+        assert stopped == (
+            "No cell is running in the server's default kernel; nothing was interrupted."
+        )
+        status = json.loads(text_of(await agent.call_tool("kernel", {"command": "status"})))
+        assert status["kernel"] == "the server's default kernel"
+        assert status.get("cell") is None
+        of_book = {"notebook": "book.ipynb"}
+        assert "theirs" in text_of(await agent.call_tool("variables", of_book))
+        stopped = await agent.call_tool("kernel", {"command": "interrupt", **of_book})
+        assert text_of(stopped).startswith("Interrupted the cell that had been running for")
+
+
+@pytest.fixture
+def wait_for_cell():
+    """Wait until a cell runs in the kernel of a session."""
+
+    async def wait_for_cell(session) -> None:
+        async with asyncio.timeout(60):
+            while True:
+                status = await session.call_tool("kernel", {"command": "status"})
+                if json.loads(text_of(status)).get("cell"):
+                    return
+
+    return wait_for_cell
+
+
+@pytest.mark.parametrize("what", ["reload", "unload"])
+async def test_an_agent_that_reloads_the_extension_goes_on(
+    mcp_connect, book, jp_serverapp, approve_next, what
+) -> None:
+    kernel = await book("a = 1")
+    code = f"%{what}_ext oh_jupyter\n'still here'"
+    async with mcp_connect(kernel) as session:
+        assert not (await session.call_tool("run_cell", {"cell": 0})).is_error
+        link = state_of(jp_serverapp.web_app.settings).router.link(kernel)
+        before = (await link.request("status")).fields["generation"]
+        call = asyncio.create_task(session.call_tool("run_ipython", {"code": code}))
+        await approve_next(kernel)
+        ran = text_of(await call)
+        assert f"oh_jupyter will be {what}ed when this cell has ended." in ran
+        assert "still here" in ran
+        inserted = text_of(
+            await session.call_tool("insert_cell", {"source": "a + 41", "run": True})
+        )
+        assert inserted.startswith("42")
+        assert "a  int" in " ".join(text_of(await session.call_tool("variables", {})).split(" "))
+        assert (await link.request("status")).fields["generation"] != before
+
+
+@pytest.fixture
+def approve_next(ask, jp_serverapp):
+    """Approve the Action that waits in a kernel."""
+
+    async def approve_next(kernel: str) -> None:
+        async with asyncio.timeout(60):
+            while not (waiting := (await ask("kernels", kernel, "confirmations"))[1]):
+                pass
+        link = state_of(jp_serverapp.web_app.settings).router.link(kernel)
+        await link.request("confirm", {"id": waiting[0]["id"], "approve": True})
+
+    return approve_next
+
+
+R = {"kernelspec": {"name": "ir", "display_name": "R", "language": "R"}}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "chosen", "reason"),
+    [
+        (R, {}, "There is no kernel 'ir', for which old.ipynb was written. Kernels: "),
+        (R, {"kernel_name": "python3"}, "old.ipynb is in R, and the kernel 'python3' runs python"),
+        (
+            {"language_info": {"name": "julia"}},
+            {},
+            "old.ipynb is in julia, and no kernel runs that",
+        ),
+        ({"kernelspec": {**R["kernelspec"], "language": "python"}}, {"kernel_name": "python3"}, ""),
+        ({"language_info": {"name": "python"}}, {}, ""),
+        ({}, {}, ""),
+    ],
+)
+async def test_a_notebook_gets_a_kernel_of_its_language(
+    mcp_connect, jp_root_dir, metadata, chosen, reason
+) -> None:
+    nbformat.write(new_notebook(metadata=metadata), jp_root_dir / "old.ipynb")
+    async with mcp_connect() as session:
+        arguments = {"command": "start", "notebook": "old.ipynb", **chosen}
+        started = await session.call_tool("kernel", arguments)
+        assert started.is_error == bool(reason)
+        assert text_of(started).startswith(reason or "Opened old.ipynb with the kernel ")
+
+
+async def test_a_new_notebook_gets_its_folders_and_the_name_of_its_kernel(
+    mcp_connect, jp_root_dir
+) -> None:
+    async with mcp_connect() as session:
+        arguments = {"command": "start", "notebook": "new/deep/notes.ipynb"}
+        started = text_of(await session.call_tool("kernel", arguments))
+    assert started.startswith("Created new/deep/notes.ipynb with the kernel ")
+    created = nbformat.read(jp_root_dir / "new" / "deep" / "notes.ipynb", as_version=4)
+    assert created.metadata.kernelspec.name == "python3"
 
 
 @pytest.mark.thorough

@@ -325,7 +325,7 @@ async def test_a_file_that_cannot_be_saved_is_told(
 ) -> None:
     _, kernel = await opened()
     for problem, words in (
-        (HTTPError(507, "the disk is full"), "insert_cell: the disk is full"),
+        (HTTPError(507, "the disk is full"), "work/book.ipynb was not saved: the disk is full"),
         (
             RuntimeError("odd"),
             "Internal error in 'insert_cell': RuntimeError: odd. The server still",

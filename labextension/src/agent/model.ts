@@ -147,6 +147,10 @@ export class AgentModel extends KernelModel {
 
   protected override onMessage(type: string, content: unknown): void {
     if (type === MESSAGE_TYPE && isRecord(content)) {
+      if (content.agents_changed === true) {
+        void this.refresh();
+        return;
+      }
       const turn = this._update(content.turn);
       if (turn?.stopReason && this.box?.queue.length) {
         void this.refresh();

@@ -7,7 +7,7 @@ import type {
   YMarkdownCell,
   YNotebook
 } from '@jupyter/ydoc';
-import type { IBaseCellMetadata, ICell } from '@jupyterlab/nbformat';
+import type { IBaseCellMetadata, ICell, IOutput } from '@jupyterlab/nbformat';
 import type { PartialJSONObject } from '@lumino/coreutils';
 
 import {
@@ -140,7 +140,7 @@ function applyEdit(cell: LiveCell, edit: ICellEdit): void {
     const code = cell as unknown as YCodeCell;
     // A running cell keeps its own outputs.
     if (code.executionState !== 'running') {
-      code.setOutputs([...edit.rest.outputs]);
+      setOutputs(code, edit.rest.outputs);
       code.execution_count = edit.rest.count;
     }
   } else {
@@ -148,6 +148,17 @@ function applyEdit(cell: LiveCell, edit: ICellEdit): void {
       edit.rest.attachments as never
     );
   }
+}
+
+/**
+ * Replace the outputs of an open cell, in two changes.
+ *
+ * In a single one, JupyterLab shows the new outputs before it removes the old ones: it appends a
+ * stream to the old stream, and then removes both.
+ */
+function setOutputs(cell: YCodeCell, outputs: readonly IOutput[]): void {
+  cell.setOutputs([]);
+  cell.setOutputs([...outputs]);
 }
 
 function newCell(cell: IFileCell): SharedCell.Cell {

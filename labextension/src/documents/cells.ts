@@ -13,12 +13,12 @@ export interface ICellState {
   readonly metadata: PartialJSONObject;
   /** Digest of outputs, execution count and attachments. */
   readonly rest: string;
+  readonly count: number | null;
 }
 
 /** Cell of a file, with data that merges only copy. */
 export interface IFileCell extends ICellState {
   readonly outputs: readonly IOutput[];
-  readonly count: number | null;
   readonly attachments: PartialJSONObject | undefined;
 }
 
@@ -69,6 +69,29 @@ function joined(value: unknown): unknown {
     : value;
 }
 
+/**
+ * Join neighbouring streams of the same name, and their texts.
+ *
+ * JupyterLab joins them while it shows them, and would add the second to the document once more.
+ */
+function combined(outputs: readonly IOutput[]): readonly IOutput[] {
+  const all: IOutput[] = [];
+  for (const output of outputs) {
+    if (output.output_type !== 'stream') {
+      all.push(output);
+      continue;
+    }
+    const last = all.at(-1);
+    const text = String(joined(output.text));
+    if (last?.output_type === 'stream' && last.name === output.name) {
+      last.text = `${String(last.text)}${text}`;
+    } else {
+      all.push({ ...output, text });
+    }
+  }
+  return all;
+}
+
 /** Hash a text. */
 function digest(text: string): string {
   let a = 0x811c9dc5;
@@ -84,7 +107,7 @@ function digest(text: string): string {
 /** Convert a cell of the notebook format. */
 export function fileCell(cell: ICell, id: string): IFileCell {
   const { trusted: _, ...metadata } = cell.metadata as PartialJSONObject;
-  const outputs = (cell.outputs ?? []) as IOutput[];
+  const outputs = combined((cell.outputs ?? []) as IOutput[]);
   const count = (cell.execution_count ?? null) as number | null;
   const attachments = cell.attachments as PartialJSONObject | undefined;
   return {
@@ -105,8 +128,8 @@ export function cellState(cell: ICell, id: string): ICellState {
 }
 
 export function withoutOutputs(cell: IFileCell): ICellState {
-  const { id, type, source, metadata, rest } = cell;
-  return { id, type, source, metadata, rest };
+  const { id, type, source, metadata, rest, count } = cell;
+  return { id, type, source, metadata, rest, count };
 }
 
 /** Convert the cells of a file, giving each an id: before format 4.5, that of the cell in `base`. */
@@ -242,7 +265,11 @@ function mergeCell(
   return { edit, isConflict: source === null };
 }
 
-/** Editors that drop outputs do not remove those that the person sees. */
+/**
+ * Return whether to take the outputs of the file: of two runs those of the later one.
+ *
+ * Editors that drop outputs do not remove those that the person sees.
+ */
 function takesRest(
   old: ICellState,
   mine: ICellState,
@@ -252,7 +279,7 @@ function takesRest(
     cell.type === 'code' && cell.outputs.length === 0 && cell.count === null;
   return (
     cell.rest !== old.rest &&
-    mine.rest === old.rest &&
+    (mine.rest === old.rest || (cell.count ?? 0) > (mine.count ?? 0)) &&
     !(isDropped && cell.source !== old.source)
   );
 }

@@ -129,6 +129,29 @@ describe('mergeNotebook', () => {
     assert.equal(merged.edits.get('b')?.rest, null);
   });
 
+  it('takes the outputs of the later of two runs', () => {
+    const ran = (execution_count: number) =>
+      cell('a', 'a', { outputs: [], execution_count });
+    const rest = (ours: number, theirs: number) =>
+      merge([ran(1)], [ran(ours)], [ran(theirs)]).edits.get('a')?.rest?.count;
+    assert.equal(rest(2, 3), 3);
+    assert.equal(rest(3, 2), undefined);
+  });
+
+  it('joins streams as JupyterLab shows them', () => {
+    const stream = (name: string, text: unknown) =>
+      ({ output_type: 'stream', name, text }) as never;
+    const outputs = [
+      stream('stdout', ['a\n', 'b\n']),
+      stream('stdout', 'c\n'),
+      stream('stderr', 'd\n')
+    ];
+    assert.deepEqual(cell('a', 'a', { outputs }).outputs, [
+      stream('stdout', 'a\nb\nc\n'),
+      stream('stderr', 'd\n')
+    ]);
+  });
+
   it('keeps outputs that an edit of the text has dropped', () => {
     const out = { outputs: [{ output_type: 'stream', text: '1' }] };
     const base = [cell('a', 'a', out)];

@@ -76,6 +76,9 @@ export const Card = React.memo(function Card(props: ICardProps) {
     >
       <button
         className="oh-Card-header"
+        aria-label={[title || label, detail, label, statusLabel(state)]
+          .filter(Boolean)
+          .join(', ')}
         aria-expanded={open}
         aria-controls={bodyId}
         tabIndex={reachable ? 0 : -1}

@@ -50,6 +50,14 @@ describe('status', () => {
     assert.equal(answer('read', 'text'), 'ok');
   });
 
+  it('tells a failed read from a file about errors', () => {
+    const extras = { impl_source: 'oh_aci', path: '/a' };
+    assert.equal(answer('read', 'ERROR:\nno such file', extras), 'failed');
+    assert.equal(answer('read', 'ERROR:\na line of a log'), 'ok');
+    const shown = "Here's the result of running `cat -n` on /a:\n1\tERROR:";
+    assert.equal(answer('read', shown, extras), 'ok');
+  });
+
   it('recognises an exception of a cell, also in colours', () => {
     const rule = '-'.repeat(75);
     const traceback = `${rule}\nNameError    Traceback (most recent call last)`;

@@ -75,6 +75,9 @@ function hasFailed({ observation, content, extras }: IObservation): boolean {
   switch (observation) {
     case 'edit':
       return content.startsWith('ERROR:');
+    case 'read':
+      // Otherwise it is the text of a file.
+      return extras.impl_source === 'oh_aci' && content.startsWith('ERROR:\n');
     case 'browse':
       return extras.error === true;
     case 'run_ipython':

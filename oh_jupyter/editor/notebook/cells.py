@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from oh_jupyter.ansi import strip_ansi
+from oh_jupyter.ansi import as_shown
 from oh_jupyter.editor.messages import MARKDOWN_CLIPPED, invalid
 from oh_jupyter.editor.notebook.json_spans import Span, elements, members
 from oh_jupyter.editor.notebook.validation import is_cell
 from oh_jupyter.editor.text.encoding import UTF8
 from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.editor.text.views import check_range, clip
+from oh_jupyter.output_text import readable
 from oh_jupyter.plural import plural
 
 
@@ -132,7 +133,6 @@ MAX_OUTPUT_LINES = 10
 MAX_OUTPUT_CHARS = 800
 MAX_COMPARED_LINES = 200
 MAX_COMPARED_CHARS = 20_000
-_TEXTS = ("text/plain", "text/markdown", "text/latex")
 
 
 def view_notebook(
@@ -208,9 +208,8 @@ def _output(output: dict[str, Any]) -> list[str]:
     if not isinstance(data, dict):
         return []
     lines = [f"[{kind}]" for kind in data if not kind.startswith("text/")]
-    for media_type in _TEXTS:
-        if media_type in data:
-            return _text_lines(data[media_type]) + lines
+    if shown := readable(data):
+        return _text_lines(shown) + lines
     return lines or [f"[{media_type}]" for media_type in data]
 
 
@@ -219,6 +218,4 @@ def _text_lines(text: object) -> list[str]:
         text = "".join(map(str, text))
     elif not isinstance(text, str):
         text = json.dumps(text)
-    plain = strip_ansi(text).removesuffix("\n")
-    # A progress bar overwrites its line; a person sees only the last state.
-    return [line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n")]
+    return as_shown(text).removesuffix("\n").split("\n")

@@ -1,10 +1,11 @@
-"""Outputs of agents' cells, sent in chunks and kept out of IPython's history."""
+"""Outputs of agents' cells: in chunks, out of IPython's history, hidden by their own text."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 
@@ -34,6 +35,25 @@ def without_output_history(shell: Any) -> Iterator[None]:
         history.outputs = outputs
 
 
+def is_silenced(shell: Any, code: str) -> bool:
+    """Return whether a cell's text ends with the ``;`` that hides its result."""
+    return bool(shell.displayhook.semicolon_at_end_of_expression(shell.transform_cell(code)))
+
+
+@contextmanager
+def silenced_by_itself(shell: Any, code: str) -> Iterator[None]:
+    """Hide the result of an unnumbered cell by its own ``;``.
+
+    IPython looks at the last cell of the history, which is another one.
+    """
+    hook = shell.displayhook
+    hook.quiet = partial(is_silenced, shell, code)
+    try:
+        yield
+    finally:
+        hook.__dict__.pop("quiet", None)
+
+
 @contextmanager
 def replied_at_once(kernel: Any) -> Iterator[None]:
     """Remove ipykernel's pause before the reply.
@@ -47,6 +67,35 @@ def replied_at_once(kernel: Any) -> Iterator[None]:
         yield
     finally:
         kernel._execute_sleep = pause_seconds
+
+
+_RASTER = ("image/png", "image/jpeg")
+_VECTOR = ("image/svg+xml", "application/pdf")
+
+
+@contextmanager
+def figures_as_png(shell: Any) -> Iterator[None]:
+    """Add a PNG to figures that the notebook shows as SVG or PDF, which models cannot see."""
+    formatter = shell.display_formatter
+    original = formatter.format
+
+    def format(obj: Any, *args: Any, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        data, metadata = original(obj, *args, **options)
+        is_vector = any(kind in data for kind in _VECTOR) and not any(
+            kind in data for kind in _RASTER
+        )
+        figures = sys.modules.get("matplotlib.figure")
+        if is_vector and figures is not None and isinstance(obj, figures.Figure):
+            from IPython.core.pylabtools import print_figure
+
+            data["image/png"] = print_figure(obj, "png", base64=True)
+        return data, metadata
+
+    formatter.format = format
+    try:
+        yield
+    finally:
+        formatter.__dict__.pop("format", None)
 
 
 CHUNK_CHARS = 1024**2

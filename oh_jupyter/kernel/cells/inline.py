@@ -19,7 +19,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from oh_jupyter.background import start_timer
 from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.outputs import OutputCollector
-from oh_jupyter.kernel.cells.agent_outputs import without_output_history
+from oh_jupyter.cells.request import pages_of
+from oh_jupyter.kernel.cells.agent_outputs import (
+    figures_as_png,
+    is_silenced,
+    without_output_history,
+)
 from oh_jupyter.kernel.cells.main_thread import interrupt_main_thread
 
 T = TypeVar("T")
@@ -84,11 +89,12 @@ def run_inline(
     """
     expired = threading.Event()
     timer = None
-    with _captured(shell, outputs, stored=number is not None), _numbered(shell, number):
+    with _captured(shell, code, outputs, stored=number is not None), _numbered(shell, number):
         try:
             if timeout is not None:
                 timer = start_timer(timeout, partial(_expire, expired), "oh-kernel-cell-timeout")
-            shell.run_cell(code, store_history=number is not None, silent=silent)
+            with _pages(shell, outputs):
+                shell.run_cell(code, store_history=number is not None, silent=silent)
         except KeyboardInterrupt:
             if not expired.is_set():
                 raise
@@ -122,6 +128,25 @@ def _numbered(shell: InteractiveShell, number: int | None) -> Iterator[None]:
         yield
     finally:
         shell.execution_count = outer
+
+
+@contextmanager
+def _pages(shell: InteractiveShell, outputs: OutputCollector) -> Iterator[None]:
+    """Add what a cell shows in the pager to its outputs, and not to those of the outer cell."""
+    payloads: Any = getattr(shell, "payload_manager", None)
+    if payloads is None:
+        yield
+        return
+    outer = payloads.read_payload()
+    payloads.clear_payload()
+    try:
+        yield
+        for page in pages_of(payloads.read_payload()):
+            outputs.add_display(page)
+    finally:
+        payloads.clear_payload()
+        for payload in outer:
+            payloads.write_payload(payload)
 
 
 def _expire(expired: threading.Event) -> None:
@@ -172,13 +197,18 @@ class _DisplayPublisher(CapturingDisplayPublisher):
 
 
 class _ResultHook(CapturingDisplayHook):
-    """Display hook that also puts a numbered cell's result into ``Out``."""
+    """Display hook that obeys ``;``, and puts a numbered cell's result into ``Out``."""
 
-    def __init__(self, shell: InteractiveShell, outputs: OutputCollector, stored: bool) -> None:
+    def __init__(
+        self, shell: InteractiveShell, code: str, outputs: OutputCollector, stored: bool
+    ) -> None:
         super().__init__(shell=shell, outputs=_Results(outputs))
+        self._code = code
         self._stored = stored
 
     def __call__(self, result: Any = None) -> None:
+        if is_silenced(self.shell, self._code):
+            return
         super().__call__(result)
         if self._stored and result is not None:
             self.shell.displayhook.update_user_ns(result)
@@ -206,10 +236,12 @@ def _as_json(data: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _captured(shell: InteractiveShell, outputs: OutputCollector, stored: bool) -> Iterator[None]:
+def _captured(
+    shell: InteractiveShell, code: str, outputs: OutputCollector, stored: bool
+) -> Iterator[None]:
     publisher, hook, runner = shell.display_pub, sys.displayhook, shell.loop_runner
     shell.display_pub = _DisplayPublisher(outputs)
-    sys.displayhook = _ResultHook(shell, outputs, stored)
+    sys.displayhook = _ResultHook(shell, code, outputs, stored)
     # A kernel's shell would send the traceback to the outer cell, which nbclient and nbval
     # would report as failed.
     shell.loop_runner = run_nested
@@ -218,6 +250,7 @@ def _captured(shell: InteractiveShell, outputs: OutputCollector, stored: bool) -
     )
     try:
         with (
+            figures_as_png(shell),
             redirect_stdout(_Stream(outputs, "stdout")),
             redirect_stderr(_Stream(outputs, "stderr")),
         ):

@@ -9,8 +9,12 @@ import asyncio
 import ctypes
 import inspect
 import reprlib
+import threading
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
+from functools import partial
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -25,6 +29,9 @@ T = TypeVar("T")
 
 LIMIT_SECONDS = 10.0
 """Time that an inspection may take."""
+
+ROWS_SECONDS = 2.0
+"""Time after which the rows so far are taken, and a variable without one is skipped."""
 
 MAX_VARIABLES = 100
 """Maximum number of variables in a list."""
@@ -54,15 +61,12 @@ class Inspector:
 
     async def overview(self, pattern: str) -> dict[str, Any]:
         """Return a row for each variable whose name matches a pattern such as ``df*``."""
-        return await in_time(lambda: self._overview(pattern))
-
-    def _overview(self, pattern: str) -> dict[str, Any]:
         own = self._variables()
         names = sorted(name for name in own if fnmatchcase(name, pattern or "*"))
-        modules = [name for name in names if isinstance(own[name], ModuleType)]
+        modules = [name for name in names if issubclass(type(own[name]), ModuleType)]
         values = [name for name in names if name not in modules]
         return {
-            "variables": [_row(name, own[name]) for name in values[:MAX_VARIABLES]],
+            "variables": await _rows([(name, own[name]) for name in values[:MAX_VARIABLES]]),
             "omitted": len(values[MAX_VARIABLES:]),
             "modules": modules,
         }
@@ -178,6 +182,35 @@ def type_name(value: object) -> str:
     return type(value).__name__
 
 
+async def _rows(variables: list[tuple[str, object]]) -> list[dict[str, Any]]:
+    """Describe variables; one that takes too long gets a row that says so."""
+    rows: list[dict[str, Any]] = []
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while len(rows) < len(variables) and time.monotonic() < deadline:
+        part, is_over = list[dict[str, Any]](), threading.Event()
+        with suppress(InspectionError):
+            await in_time(partial(_fill, part, variables[len(rows) :], is_over), ROWS_SECONDS)
+        is_over.set()
+        rows += part.copy() or [_row_without(*variables[len(rows)], "it takes too long")]
+    rest = variables[len(rows) :]
+    return rows + [_row_without(*each, "others take too long") for each in rest]
+
+
+def _fill(
+    rows: list[dict[str, Any]], variables: list[tuple[str, object]], is_over: threading.Event
+) -> None:
+    for name, value in variables:
+        row = _row(name, value)
+        if is_over.is_set():  # it was too late
+            return
+        rows.append(row)
+
+
+def _row_without(name: str, value: object, why: str) -> dict[str, Any]:
+    head = f"<cannot be shown: {why}>"
+    return {"name": name, "type": type_name(value), "shape": "", "bytes": 0, "head": head}
+
+
 def _row(name: str, value: object) -> dict[str, Any]:
     try:
         return {
@@ -187,9 +220,8 @@ def _row(name: str, value: object) -> dict[str, Any]:
             "bytes": _size(value),
             "head": _head(value),
         }
-    except Exception as error:
-        reason = f"<cannot be shown: {type(error).__name__}>"
-        return {"name": name, "type": type_name(value), "shape": "", "bytes": 0, "head": reason}
+    except BaseException as error:  # of any class
+        return _row_without(name, value, type(error).__name__)
 
 
 def _size(value: object) -> int:

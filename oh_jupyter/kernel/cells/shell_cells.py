@@ -21,7 +21,9 @@ from oh_jupyter.errors import PluginError, RuntimeClosedError
 from oh_jupyter.events.action import progress
 from oh_jupyter.kernel.cells.agent_outputs import (
     chunked_streams,
+    figures_as_png,
     replied_at_once,
+    silenced_by_itself,
     without_output_history,
 )
 from oh_jupyter.kernel.cells.inline import next_number, run_inline
@@ -65,6 +67,11 @@ class RunningCell:
             "by": "agent" if self.is_agents else "person",
             **({"waits": True} if self.waits else {}),
         }
+
+    def described(self) -> str:
+        """Return who runs it, for how long, and its first line."""
+        about = self.summary()
+        return f"by the {about['by']}, for {about['seconds']:.0f} s: {about['first_line']}"
 
 
 class ShellCells:
@@ -146,7 +153,10 @@ class ShellCells:
             connection = self._kernel.parent.get_connection_info()
             self._client = KernelClient(connection)
         cancel = self._guard.cancel
-        return await self._client.run_cell(code, cancel, timeout=timeout, silent=silent)
+        output = await self._client.run_cell(code, cancel, timeout=timeout, silent=silent)
+        if output.note and (cell := self.running_cell) is not None:
+            output.note += f" ({cell.described()})"
+        return output
 
     def _run_inline(
         self,
@@ -235,11 +245,14 @@ class _ExecutionGuard:
         shell.execution_count = max(shell.execution_count, next_number(shell))
         try:
             with ExitStack() as stack:
+                if not numbered:
+                    stack.enter_context(silenced_by_itself(shell, content["code"]))
                 if ours:
                     self.is_agents = True
                     if not numbered:
                         stack.enter_context(without_output_history(shell))
                     stack.enter_context(chunked_streams())
+                    stack.enter_context(figures_as_png(shell))
                     stack.enter_context(replied_at_once(self._kernel))
                     if not content.get("silent"):
                         variables = trace_variables(parent["metadata"])

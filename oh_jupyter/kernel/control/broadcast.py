@@ -84,6 +84,11 @@ class Broadcast:
         with self._lock:
             self._publish(TURN_MESSAGE, {"turn": turn})
 
+    def send_agents_changed(self) -> None:
+        """Report that other agents can be asked."""
+        with self._lock:
+            self._publish(TURN_MESSAGE, {"agents_changed": True})
+
     def send_settled(self) -> None:
         """Report that the changes of an agent's turn are known."""
         with self._lock:
@@ -103,6 +108,10 @@ class TurnBroadcast:
     def __init__(self, broadcast: Broadcast) -> None:
         self._broadcast = broadcast
         self._due: set[int] = set()
+
+    def agents_changed(self) -> None:
+        """Report changed settings of agents."""
+        self._broadcast.send_agents_changed()
 
     def changed(self, turn: AgentTurn) -> None:
         """Send a turn soon, with its later changes; on the runtime's loop only."""

@@ -54,6 +54,7 @@ class ControlHandler:
         self._runtime = runtime
         self._oh = oh
         self._pending: dict[str, Future[None]] = {}
+        self._long_polls: set[str] = set()
         self._replies = ReplyCache()
 
     def handle(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
@@ -79,6 +80,11 @@ class ControlHandler:
                 self._accept(parent, send, acknowledge)
         except OhJupyterError as error:
             send(failure(error))
+
+    def unanswered(self) -> list[Future[None]]:
+        """Return the requests that have no reply yet, except those that wait for news."""
+        pending = dict(self._pending)
+        return [pending[key] for key in pending.keys() - self._long_polls]
 
     def _ping(self) -> Reply:
         pending = list(self._pending)
@@ -142,7 +148,13 @@ class ControlHandler:
             finish(failure(error))
             return
         self._pending[key] = future
-        future.add_done_callback(lambda _: self._pending.pop(key, None))
+        if long_poll:
+            self._long_polls.add(key)
+        future.add_done_callback(lambda _: self._end(key))
+
+    def _end(self, key: str) -> None:
+        self._pending.pop(key, None)
+        self._long_polls.discard(key)
 
     def _repeat_reply(self, key: str, send: Send) -> None:
         """Send the first reply again to a repeated request."""

@@ -7,13 +7,13 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from oh_jupyter.edit_lock import held_by_saver
 from oh_jupyter.editor.files.atomic_write import Fingerprint, fingerprint_of, read, replace
 from oh_jupyter.errors import FileChangedError, KernelNotFoundError
 from oh_jupyter.kernel.notebook_file import notebook_file
-from oh_jupyter.mcp_tools.cells import Cell
+from oh_jupyter.mcp_tools.cells import Cell, checked
 from oh_jupyter.mcp_tools.notebooks import Change, Document, FileDocument, Notebooks, OpenNotebook
 
 LOCK_TIMEOUT_SECONDS = 10.0
@@ -88,7 +88,7 @@ class NotebookFile(FileDocument):
     async def cells(self) -> list[Cell]:
         """Return all cells."""
         notebook, _ = await asyncio.to_thread(self._read)
-        return cast("list[Cell]", notebook.cells)
+        return checked(notebook.get("cells"), self.path)
 
     def _read(self) -> tuple[Any, Fingerprint]:
         import nbformat
@@ -113,7 +113,10 @@ class NotebookFile(FileDocument):
 
         with held_by_saver(str(self._file), LOCK_TIMEOUT_SECONDS):
             notebook, before = self._read()
-            edit(notebook.cells, (notebook.nbformat, notebook.nbformat_minor) >= (4, 5))
+            edit(
+                checked(notebook.get("cells"), self.path),
+                (notebook.nbformat, notebook.nbformat_minor) >= (4, 5),
+            )
             text = nbformat.writes(nbformat.from_dict(notebook), nbformat.NO_CONVERT)  # type: ignore[no-untyped-call]
 
             def check() -> None:

@@ -35,6 +35,7 @@ from oh_jupyter.server.links import is_confined
 from oh_jupyter.server.mcp.app_approval import AppApprovals, with_approval
 from oh_jupyter.server.mcp.approval import while_asking
 from oh_jupyter.server.mcp.asgi import Asgi, Exchange
+from oh_jupyter.server.mcp.introduction import Introduction
 from oh_jupyter.server.mcp.kernel import ServerKernel
 from oh_jupyter.server.mcp.tasks import CallTasks
 from oh_jupyter.server.router import KERNEL_EVENTS, Router
@@ -71,9 +72,14 @@ class McpEndpoint:
         *,
         approval_by_client: bool,
         approvals: AppApprovals,
+        introduction: Introduction | None = None,
     ) -> None:
-        """Make an endpoint below the path that clients see; ``start`` opens it."""
+        """Make an endpoint below the path that clients see; ``start`` opens it.
+
+        ``introduction`` follows the first result of each session.
+        """
         self._toolbox = toolbox
+        self._introduction = introduction
         self._approval_by_client = approval_by_client
         self._approvals = approvals
         self._tasks = tasks
@@ -285,7 +291,10 @@ class McpEndpoint:
                         self._approvals.during(call.name, call.arguments, caller, actions)
                     )
                 result = await self._toolbox.call(call.name, call.arguments, caller)
-            return self._seen.without(result, caller.actor.get("session", ""))
+            session = caller.actor.get("session", "")
+            if self._introduction is not None:
+                result = await self._introduction.added(result, call.name, caller, session)
+            return self._seen.without(result, session)
 
         return work
 
@@ -427,6 +436,7 @@ class Endpoints:
                     module.McpService,
                     approval_by_client=self._approval_by_client,
                     approvals=self._approvals,
+                    introduction=Introduction(self.notebooks) if kernel_id is None else None,
                 )
                 await endpoint.start()
                 self._endpoints[kernel_id] = endpoint

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jupyter_core.utils import ensure_async
 from tornado import web
 
-from oh_jupyter.errors import FileChangedError, KernelNotFoundError
+from oh_jupyter.errors import FileChangedError, KernelNotFoundError, ServerError
 from oh_jupyter.events.actor import agent_name, current_actor
-from oh_jupyter.mcp_tools.cells import Cell, Reference, converted, position, same_cell
+from oh_jupyter.mcp_tools.cells import (
+    Cell,
+    Reference,
+    checked,
+    converted,
+    position,
+    same_cell,
+)
 from oh_jupyter.mcp_tools.notebooks import Change, Document, FileDocument, Notebooks, OpenNotebook
 from oh_jupyter.server.collaboration import SharedDocuments, sign
 from oh_jupyter.server.http_errors import reason_of
@@ -19,6 +30,47 @@ from oh_jupyter.server.open_notebooks import open_notebooks
 from oh_jupyter.server.router import Router
 from oh_jupyter.server.saves import OrderedSaves
 from oh_jupyter.server.unsaved import DOCUMENTS_EVENT
+
+_ID = re.compile(r'"id": *"([^"]*)"')
+
+
+def chosen_kernel(
+    path: str, asked: str | None, metadata: Mapping[str, Any], specs: Mapping[str, Any]
+) -> str | None:
+    """Return the kernelspec for a notebook, None for the server's default one.
+
+    Raises KernelNotFoundError if it is not installed, or of another language than the notebook.
+    """
+    kernelspec = metadata.get("kernelspec") or {}
+    own = str(kernelspec.get("name") or "")
+    name = asked or own or None
+    language = (
+        kernelspec.get("language")
+        or (metadata.get("language_info") or {}).get("name")
+        or specs.get(own, {}).get("language")
+    )
+    known = ", ".join(sorted(specs))
+    if name is not None and name not in specs:
+        whose = "" if asked else f", for which {path} was written"
+        raise KernelNotFoundError(
+            f"There is no kernel {name!r}{whose}. Kernels: {known}. Install it, or choose one of "
+            "the same language with kernel_name"
+        )
+    spoken = specs[name].get("language") if name is not None else None
+    if language and spoken and str(language).lower() != str(spoken).lower():
+        raise KernelNotFoundError(
+            f"{path} is in {language}, and the kernel {name!r} runs {spoken}. Kernels: {known}"
+        )
+    if language and name is None:
+        same = [each for each in specs if _language(specs[each]) == str(language).lower()]
+        if not same:
+            raise KernelNotFoundError(f"{path} is in {language}, and no kernel runs that: {known}")
+        return same[0]
+    return name
+
+
+def _language(spec: Mapping[str, Any]) -> str:
+    return str(spec.get("language", "")).lower()
 
 
 class ServerNotebooks(Notebooks):
@@ -38,25 +90,41 @@ class ServerNotebooks(Notebooks):
 
     async def start(self, path: str, kernel_name: str | None) -> str:
         """Open or create a notebook with a kernel, see ``Notebooks``."""
-        specs = await ensure_async(self._serverapp.kernel_spec_manager.get_all_specs())
-        if kernel_name not in (None, *specs):
-            known = ", ".join(sorted(specs))
-            raise KernelNotFoundError(f"There is no kernel {kernel_name!r}. Kernels: {known}")
-        made = "Created" if await self._create(path) else "Opened"
-        session = await self._serverapp.session_manager.create_session(
-            path=path, name=path.rpartition("/")[2], type="notebook", kernel_name=kernel_name
-        )
-        return f"{made} {path} with the kernel {session['kernel']['id']}."
-
-    async def _create(self, path: str) -> bool:
-        """Create an empty notebook; return False if there is one already."""
+        specs = {
+            name: each["spec"]
+            for name, each in (
+                await ensure_async(self._serverapp.kernel_spec_manager.get_all_specs())
+            ).items()
+        }
         contents = self._serverapp.contents_manager
-        if await ensure_async(contents.file_exists(path)):
-            return False
-        notebook = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+        is_there = await ensure_async(contents.file_exists(path))
+        stored = await ensure_async(contents.get(path, type="notebook")) if is_there else None
+        metadata = stored["content"]["metadata"] if stored is not None else {}
+        name = chosen_kernel(path, kernel_name, metadata, specs)
+        if not is_there:
+            await self._create(path, name, specs)
+        session = await self._serverapp.session_manager.create_session(
+            path=path, name=path.rpartition("/")[2], type="notebook", kernel_name=name
+        )
+        kernel = session["kernel"]
+        made = "Opened" if is_there else "Created"
+        return f"{made} {path} with the kernel {kernel['id']} ({kernel['name']})."
+
+    async def _create(self, path: str, kernel: str | None, specs: Mapping[str, Any]) -> None:
+        """Create an empty notebook for a kernel, and the folders above it."""
+        contents = self._serverapp.contents_manager
+        folders = [str(folder) for folder in PurePosixPath(path).parents][:-1]
+        for folder in reversed(folders):
+            if not await ensure_async(contents.dir_exists(folder)):
+                await ensure_async(contents.save({"type": "directory"}, folder))
+        name = kernel or self._serverapp.kernel_manager.default_kernel_name
+        metadata = {}
+        if spec := specs.get(name):
+            fields = {key: spec[key] for key in ("display_name", "language") if key in spec}
+            metadata["kernelspec"] = {"name": name, **fields}
+        notebook = {"cells": [], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
         model = {"type": "notebook", "format": "json", "content": notebook}
         await ensure_async(contents.save(model, path))
-        return True
 
     def file_of(self, path: str) -> str:
         """Return the absolute path of a notebook on this machine; else its path below the root."""
@@ -89,7 +157,23 @@ class StoredDocument(FileDocument):
         """Return all cells."""
         # During a save, the file is incomplete.
         async with self._saves.alone(self.path):
-            return list((await self._load())["content"]["cells"])
+            cells = checked((await self._load())["content"].get("cells"), self.path)
+            await self._keep_equal_ids(cells)
+            return cells
+
+    async def _keep_equal_ids(self, cells: list[Cell]) -> None:
+        """Give cells the ids that are in the file: Jupyter replaces equal ones at each look."""
+        try:
+            model = await ensure_async(self._contents.get(self.path, type="file", format="text"))
+        except web.HTTPError:  # the manager knows it as a notebook only
+            return
+        ids = _ID.findall(model["content"])
+        if len(set(ids)) == len(ids):
+            return
+        with suppress(ValueError, TypeError, KeyError):
+            stored = json.loads(model["content"])["cells"]
+            for cell, own in zip(cells, stored, strict=True):
+                cell["id"] = own["id"]
 
     async def _load(self) -> dict[str, Any]:
         try:
@@ -109,7 +193,9 @@ class StoredDocument(FileDocument):
             model = await self._load()
             notebook = model["content"]
             has_ids = (notebook["nbformat"], notebook["nbformat_minor"]) >= (4, 5)
-            edit(notebook["cells"], has_ids)
+            cells = checked(notebook.get("cells"), self.path)
+            await self._keep_equal_ids(cells)
+            edit(cells, has_ids)
             now = await ensure_async(self._contents.get(self.path, content=False))
             if now["last_modified"] != model["last_modified"]:
                 raise FileChangedError(
@@ -117,7 +203,10 @@ class StoredDocument(FileDocument):
                     "Read the cells again, then repeat the change"
                 )
             saved = {"type": "notebook", "format": "json", "content": notebook}
-            await ensure_async(self._contents.save(saved, self.path))
+            try:
+                await ensure_async(self._contents.save(saved, self.path))
+            except web.HTTPError as error:
+                raise ServerError(f"{self.path} was not saved: {reason_of(error)}") from error
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,82 @@
+"""The queue of runs of each notebook: one at a time, with its progress."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from oh_jupyter.mcp_tools.results import Result
+
+
+@dataclass(eq=False)
+class Run:
+    """A run of one or more cells of a notebook.
+
+    Attributes:
+        cells: What identifies the cells, in order.
+        number: Number of the cell that runs, from 1; 0 before the first.
+        has_waited: Whether another run was in progress first.
+        is_stopped: Whether no further cell may start.
+        result: Its result, once it has ended.
+        ended: Set at the end.
+    """
+
+    cells: Sequence[str]
+    number: int = 0
+    has_waited: bool = False
+    is_stopped: bool = False
+    result: Result | None = None
+    started: float = field(default_factory=time.monotonic)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def place(self) -> str:
+        """Its position, such as "cell 87 of 149"."""
+        return f"cell {max(self.number, 1)} of {len(self.cells)}"
+
+    @property
+    def seconds(self) -> int:
+        """Seconds since it was asked for."""
+        return round(time.monotonic() - self.started)
+
+
+class RunQueue:
+    """Runs by the path of their notebook; the first of each list is in progress."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, list[Run]] = {}
+
+    def runs(self, path: str) -> Sequence[Run]:
+        """Return the runs of a notebook, the one in progress first."""
+        return self._runs.get(path, ())
+
+    def of_cell(self, path: str, cell: str) -> Run | None:
+        """Return the run of one cell alone that is in progress or waits, or None."""
+        return next((run for run in self.runs(path) if list(run.cells) == [cell]), None)
+
+    @asynccontextmanager
+    async def turn(self, path: str, run: Run) -> AsyncIterator[None]:
+        """Wait for the earlier runs of a notebook; later ones wait for this one."""
+        runs = self._runs.setdefault(path, [])
+        runs.append(run)
+        try:
+            while runs[0] is not run:
+                run.has_waited = True
+                await runs[0].ended.wait()
+            yield
+        finally:
+            runs.remove(run)
+            run.ended.set()
+            if not runs:
+                del self._runs[path]
+
+    def stop(self, path: str) -> int:
+        """Let no further cell of a notebook start; return how many that concerns."""
+        runs = self.runs(path)
+        waiting = sum(len(run.cells) - run.number for run in runs if not run.is_stopped)
+        for run in runs:
+            run.is_stopped = True
+        return waiting
