@@ -15,8 +15,9 @@ import hypothesis
 import pytest
 from jupyter_client.connect import LocalPortCache
 
+from oh_jupyter.browser.driver import NODE_VARIABLE, find_node
 from oh_jupyter.browser.executable import find_executable, install_command
-from oh_jupyter.errors import BrowserNotFoundError
+from oh_jupyter.errors import BrowserError
 from oh_jupyter.skills import catalog
 
 pytest_plugins = ["pytest_jupyter.jupyter_server", "oh_jupyter.testing"]
@@ -32,7 +33,7 @@ FOLDERS_WITH_LONG_FILES = (
 FIRST_KERNEL_PORT = 10_000  # below the ports that Linux and macOS give to connections
 PORTS_OF_A_WORKER = 2_000
 
-NEEDS_BROWSER = "needs a Chromium, Chrome or Edge"
+NEEDS_BROWSER = "needs a Chromium, Chrome or Edge, and its driver"
 
 # What a run finds, the next one finds, too; "--hypothesis-profile default" looks elsewhere.
 # A busy machine is no failure.
@@ -74,7 +75,8 @@ def _skip_without_a_browser(items: list[pytest.Item]) -> None:
     """Skip the tests that need a browser where there is none."""
     try:
         find_executable()
-    except BrowserNotFoundError:
+        os.environ[NODE_VARIABLE] = find_node()  # for tests that use Playwright themselves
+    except BrowserError:
         for item in items:
             if item.get_closest_marker("browser") or item.path.parent.name == "e2e":
                 item.add_marker(pytest.mark.skip(reason=NEEDS_BROWSER))

@@ -17,7 +17,8 @@ def add_setup(commands: Any) -> None:
         "install-browser",
         help="find a Chromium, Chrome or Edge, or install Chromium",
         description="Use a browser that is installed; else download Playwright's Chromium; else "
-        "install the system's package (root only); else say which one to install.",
+        "install the system's package (root only); else say which one to install. Install the "
+        "libraries that the browser's driver lacks, too (root only).",
     )
     browser.set_defaults(run=_install_browser)
     environment = commands.add_parser(
