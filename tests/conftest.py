@@ -120,6 +120,9 @@ def own_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         "JUPYTER_RUNTIME_DIR": str(root / "runtime"),
         "OH_JUPYTER_AGENT_REGISTRY": "",  # on the internet
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        # Those of a new machine, whatever this one has.
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
     }
     before = {name: os.environ.get(name) for name in places}
     os.environ.update(places)
