@@ -539,3 +539,14 @@ def test_many_requests_share_a_connection(make, receiver):
     assert store.flush().delivered == 20
     assert len({request.connection for request in receiver.requests}) == 1
     assert [body for _, _, body in receiver.seen()] == [str(n).encode() for n in range(20)]
+
+
+@pytest.mark.parametrize("path", ["file", "other?x"])
+def test_a_receiver_on_this_machine_is_reached_without_the_proxy(make, receiver, monkeypatch, path):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    store = make(WebHookFileStore)
+    store.write(path, "1")
+    assert store.flush(10).delivered == 1

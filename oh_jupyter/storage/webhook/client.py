@@ -19,6 +19,7 @@ from typing import IO, Any, cast
 from urllib.parse import quote
 
 from oh_jupyter.errors import StoreConfigError
+from oh_jupyter.loopback import is_local
 from oh_jupyter.storage.paths import path_key
 from oh_jupyter.storage.webhook.changes import Failure, PendingChange, RefusedError, Request
 
@@ -88,6 +89,7 @@ class WebhookClient:
 
             session = requests.Session()
             session.headers.update(self._headers)
+            session.trust_env = not is_local(self.base_url)
             self._own_session = (os.getpid(), session)
         return self._own_session[1]
 
