@@ -6,6 +6,7 @@ Playwright; a minimal system lacks libraries of it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -13,9 +14,9 @@ import subprocess
 import sys
 import tempfile
 
-from oh_jupyter.browser.driver import MIN_NODE, driver_failures, find_node
+from oh_jupyter.browser.driver import MIN_NODE, NODE_VARIABLE, driver_failures, find_node
 from oh_jupyter.browser.executable import EXECUTABLE_VARIABLE, find_executable, printed_version
-from oh_jupyter.errors import BrowserError, BrowserNotFoundError
+from oh_jupyter.errors import BrowserDriverError, BrowserError, BrowserNotFoundError
 
 CONNECT_TIMEOUT_MS = 10_000
 """Connection timeout of each of Playwright's download hosts; its default is 30 s."""
@@ -114,12 +115,14 @@ def _download_with_playwright() -> str:
     """Run Playwright's installation; return the reason of a failure, or ""."""
     print("No browser found; running: playwright install chromium", flush=True)
     command = [sys.executable, "-m", "playwright", "install", "chromium"]
-    timeout = {"PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT": str(CONNECT_TIMEOUT_MS)}
+    environment = {"PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT": str(CONNECT_TIMEOUT_MS)} | os.environ
+    with contextlib.suppress(BrowserDriverError):  # else Playwright says what is missing
+        environment[NODE_VARIABLE] = find_node()
     with (
         tempfile.TemporaryFile("w+", errors="replace") as errors,
         subprocess.Popen(
             command,
-            env=timeout | os.environ,
+            env=environment,
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
