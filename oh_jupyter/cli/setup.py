@@ -47,7 +47,12 @@ def _install_browser(options: argparse.Namespace) -> int:
 def _print_environment(options: argparse.Namespace) -> int:
     from oh_jupyter.server.running import find_server
 
-    server = find_server(options.notebook)
+    try:
+        server = find_server(options.notebook)
+    except OhJupyterError:
+        # The shell that evaluates this fails, too, and does not go on with another server.
+        print("unset OH_URL OH_TOKEN; false")
+        raise
     print(f"export OH_URL={shlex.quote(server.url)} OH_TOKEN={shlex.quote(server.token)}")
     return 0
 
