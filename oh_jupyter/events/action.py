@@ -108,7 +108,7 @@ class CmdRunAction(Action):
         security_risk: Risk as assessed by the agent.
         sandbox: Run it in a sandbox, also where the settings do not ask for one.
         exact: For a static command: report the output unchanged and whole, instead of what a
-            terminal shows of it.
+            terminal shows of it. Its programs have no terminal and no input.
     """
 
     kind: ClassVar[str] = "run"

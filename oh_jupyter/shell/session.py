@@ -373,7 +373,12 @@ class ShellSession:
     async def _execute_static(
         self, action: CmdRunAction
     ) -> CmdOutputObservation | ErrorObservation:
-        """Run a command in a separate, temporary shell."""
+        """Run a command in a separate, temporary shell.
+
+        A person sees the terminal of the session; nobody sees this one. Programs for which an
+        exact output is wanted have none: they would color, fold and shorten what they print.
+        """
+        text = action.command.strip()
         directory = os.path.join(self.work_dir, action.cwd or "")
         if not self._open().is_directory(directory):
             return ErrorObservation(f"ERROR: There is no directory {directory} to run in.")
@@ -388,9 +393,17 @@ class ShellSession:
         )
         await session.initialize_async()
         try:
-            if action.exact and self.dialect.unchanged_output:
+            if not action.exact or not text:
+                return await session._execute(replace(action, is_static=False))
+            if self.dialect.unchanged_output:
                 await session._execute(CmdRunAction(self.dialect.unchanged_output))
-            return await session._execute(replace(action, is_static=False))
+            piped = replace(
+                action, is_static=False, command=self.dialect.without_terminal(action.command)
+            )
+            reply = await session._execute(piped)
+            if isinstance(reply, CmdOutputObservation):
+                reply.command = self.dialect.displayed(text)
+            return reply
         finally:
             await session.close_async()
 
