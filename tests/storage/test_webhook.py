@@ -550,3 +550,18 @@ def test_a_receiver_on_this_machine_is_reached_without_the_proxy(make, receiver,
     store = make(WebHookFileStore)
     store.write(path, "1")
     assert store.flush(10).delivered == 1
+
+
+@pytest.mark.parametrize("client", [None, requests.Session, httpx.Client])
+def test_a_redirect_names_its_target(make, receiver, client):
+    location = "https://user:secret@new.example.org/hook/f?token=secret"
+    receiver.answers = [(301, {"Location": location})]
+    store = make(WebHookFileStore, client and client())
+    store.write("f", "1")
+    (failed,) = store.flush().failed
+    assert failed.reason == (
+        "HTTP status 301, a redirect to https://new.example.org/hook/f; set the webhook's address "
+        "to it"
+    )
+    if client:
+        store.client.close()
