@@ -181,15 +181,23 @@ def _policy(settings: Settings) -> Iterator[Check]:
 
 
 def _browser(settings: Settings) -> Iterator[Check]:
-    from oh_jupyter.browser.executable import find_executable
+    """Check that the browser starts, and the driver that controls it."""
+    from oh_jupyter.browser.driver import find_node
+    from oh_jupyter.browser.executable import find_executable, printed_version
 
     if not settings.enable_browser:
         yield Check("browser", "ok", "switched off (enable_browser)")
         return
     try:
-        yield Check("browser", "ok", find_executable(settings.browser_path))
+        executable = find_executable(settings.browser_path)
+        printed_version(executable)
+        yield Check("browser", "ok", executable)
     except OhJupyterError as error:
         yield Check("browser", "wrong", str(error), "oh-jupyter install-browser")
+    try:
+        yield Check("browser driver", "ok", find_node())
+    except OhJupyterError as error:
+        yield Check("browser driver", "wrong", str(error), "oh-jupyter install-browser")
 
 
 def _git(settings: Settings) -> Iterator[Check]:

@@ -33,6 +33,7 @@
     │       └── HostError               a sandbox may not, or cannot, reach a host
     ├── BrowserError                    the browser could not start or answer
     │   ├── BrowserNotFoundError        no Chromium, Chrome or Edge on this machine
+    │   ├── BrowserDriverError          the program that controls the browser does not start
     │   ├── BrowserActionError          a browser action was malformed or failed
     │   └── BrowserTimeoutError         the browser did not answer in time
     ├── SkillError                      an agent skill was asked for what it cannot do
@@ -83,6 +84,7 @@ __all__ = [
     "AnswerError",
     "AuthorizationError",
     "BrowserActionError",
+    "BrowserDriverError",
     "BrowserError",
     "BrowserNotFoundError",
     "BrowserTimeoutError",
@@ -301,6 +303,10 @@ class BrowserError(OhJupyterError):
 
 class BrowserNotFoundError(BrowserError):
     """There is no Chromium, Chrome or Edge on this machine."""
+
+
+class BrowserDriverError(BrowserError):
+    """The program that controls the browser does not start on this machine."""
 
 
 class BrowserActionError(BrowserError):

@@ -15,8 +15,9 @@ import hypothesis
 import pytest
 from jupyter_client.connect import LocalPortCache
 
+from oh_jupyter.browser.driver import NODE_VARIABLE, find_node
 from oh_jupyter.browser.executable import find_executable, install_command
-from oh_jupyter.errors import BrowserNotFoundError
+from oh_jupyter.errors import BrowserError
 from oh_jupyter.skills import catalog
 
 pytest_plugins = ["pytest_jupyter.jupyter_server", "oh_jupyter.testing"]
@@ -32,7 +33,7 @@ FOLDERS_WITH_LONG_FILES = (
 FIRST_KERNEL_PORT = 10_000  # below the ports that Linux and macOS give to connections
 PORTS_OF_A_WORKER = 2_000
 
-NEEDS_BROWSER = "needs a Chromium, Chrome or Edge"
+NEEDS_BROWSER = "needs a Chromium, Chrome or Edge, and its driver"
 
 # What a run finds, the next one finds, too; "--hypothesis-profile default" looks elsewhere.
 # A busy machine is no failure.
@@ -74,7 +75,8 @@ def _skip_without_a_browser(items: list[pytest.Item]) -> None:
     """Skip the tests that need a browser where there is none."""
     try:
         find_executable()
-    except BrowserNotFoundError:
+        os.environ[NODE_VARIABLE] = find_node()  # for tests that use Playwright themselves
+    except BrowserError:
         for item in items:
             if item.get_closest_marker("browser") or item.path.parent.name == "e2e":
                 item.add_marker(pytest.mark.skip(reason=NEEDS_BROWSER))
@@ -118,6 +120,9 @@ def own_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         "JUPYTER_RUNTIME_DIR": str(root / "runtime"),
         "OH_JUPYTER_AGENT_REGISTRY": "",  # on the internet
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        # Those of a new machine, whatever this one has.
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
     }
     before = {name: os.environ.get(name) for name in places}
     os.environ.update(places)

@@ -303,3 +303,15 @@ def test_tokens_that_are_refused(
     own_state: None, refused: Callable[..., str], options: tuple[str, ...], message: str
 ) -> None:
     assert refused("token", *options).startswith(message)
+
+
+def test_the_environment_of_no_server_fails_where_it_is_evaluated() -> None:
+    shell = 'eval "$("$@" env --notebook nope.ipynb)"; echo "$? ${OH_URL-unset} ${OH_TOKEN-unset}"'
+    done = subprocess.run(
+        ["bash", "-c", shell, "bash", *COMMAND],
+        env={**os.environ, "OH_URL": "http://old.example.org", "OH_TOKEN": "old"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "1 unset unset\n"
+    assert "nope.ipynb" in done.stderr or "No Jupyter server" in done.stderr

@@ -76,6 +76,22 @@ def test_an_old_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     )
 
 
+def test_a_browser_and_a_driver_that_do_not_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\necho lacks libatomic.so.1 >&2\nexit 127\n")
+    program.chmod(0o755)
+    failure = f"{program} does not start (lacks libatomic.so.1)"
+    browser = find("browser", Settings(browser_path=str(program)))
+    assert browser == Check("browser", "wrong", failure, "oh-jupyter install-browser")
+    monkeypatch.setenv("PLAYWRIGHT_NODEJS_PATH", str(program))
+    driver = find("browser driver")
+    assert (driver.status, driver.mend) == ("wrong", "oh-jupyter install-browser")
+    assert driver.found.startswith("Playwright's driver")
+    assert failure in driver.found
+
+
 def test_an_old_jupyterlab(monkeypatch: pytest.MonkeyPatch) -> None:
     version = metadata.version
     monkeypatch.setattr(

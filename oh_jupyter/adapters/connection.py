@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 
 from oh_jupyter.client import AsyncRuntimeClient
 from oh_jupyter.errors import ExtraMissingError, ServerError
@@ -38,9 +39,13 @@ async def run_command(
     return await client.execute(action)
 
 
-def without_input(command: str) -> str:
-    """Return a command with no input; an exit in it does not end the shell that reports it."""
-    return f"(\n{command}\n) </dev/null"
+def removal(directory: str) -> str:
+    """Return the command that removes an adapter's own directory.
+
+    A person is asked about the removal of a tree that the command names by its absolute path.
+    """
+    parent, _, name = directory.rpartition("/")
+    return f"{{ cd -- {shlex.quote(parent or '/')} && rm -rf -- {shlex.quote(name)}; }}"
 
 
 def missing(error: ImportError, extra: str) -> ExtraMissingError:

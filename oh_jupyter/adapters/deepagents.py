@@ -13,7 +13,6 @@ from oh_jupyter.adapters.connection import (
     connect,
     missing,
     run_command,
-    without_input,
 )
 from oh_jupyter.client.thread import ClientThread
 from oh_jupyter.errors import OhJupyterError, TransferError, TransferNotFoundError
@@ -134,9 +133,7 @@ class OhSandbox(BaseSandbox):
             raise ValueError(f"timeout must not be negative, got {limit}")
         if not command.strip():
             return ExecuteResponse("Error: Command must be a non-empty string.", FAILED)
-        observation = await run_command(
-            self._client, without_input(command), limit or None, self._cwd
-        )
+        observation = await run_command(self._client, command, limit or None, self._cwd)
         if not isinstance(observation, CmdOutputObservation):
             return ExecuteResponse(observation.content, FAILED)
         code, output = observation.exit_code, observation.content

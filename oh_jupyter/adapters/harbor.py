@@ -8,10 +8,11 @@ import shlex
 import tarfile
 import tempfile
 import uuid
-from pathlib import Path, PurePosixPath
+from collections.abc import Sequence
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
-from oh_jupyter.adapters.connection import connect, missing, run_command
+from oh_jupyter.adapters.connection import connect, missing, removal, run_command
 from oh_jupyter.events import CmdOutputObservation
 
 try:
@@ -171,9 +172,80 @@ class OhEnvironment(BaseEnvironment):
         """
         try:
             if self._root and delete:
-                await self._run(shlex.join(["rm", "-rf", "--", self._root]))
+                await self._run(removal(self._root))
         finally:
             await self._client.close()
+
+    async def reset_dirs(
+        self,
+        *,
+        remove_dirs: Sequence[str | PurePath],
+        create_dirs: Sequence[str | PurePath],
+        chmod_dirs: Sequence[str | PurePath] | None = None,
+    ) -> ExecResult:
+        """Remove and create directories.
+
+        The trial's own need no question to a person, and no permissions: root is its only user.
+
+        Args:
+            remove_dirs: Directories to remove first.
+            create_dirs: Directories to create.
+            chmod_dirs: Directories that every user may change, if they are not the trial's.
+
+        Returns:
+            The result of the commands.
+        """
+        removed, created = ([*map(str, dirs)] for dirs in (remove_dirs, create_dirs))
+        if any(self._on_machine(path) == path for path in (*removed, *created)):
+            return await super().reset_dirs(
+                remove_dirs=remove_dirs, create_dirs=create_dirs, chmod_dirs=chmod_dirs
+            )
+        # A removed directory of the machine's view must be there for the next command.
+        created += [*self._directories, self._workdir]
+        remove = shlex.join(["rm", "-rf", "--", *map(self._in_root, removed)])
+        create = shlex.join(["mkdir", "-p", "--", *map(self._in_root, created)])
+        ran = await self._run(f"{{ cd -- {shlex.quote(self._root)} && {remove} && {create}; }}")
+        return ExecResult(stdout=ran.content, stderr="", return_code=ran.exit_code)
+
+    def _in_root(self, path: str) -> str:
+        """Return the path of a trial's file below the trial's root."""
+        return self._on_machine(path).removeprefix(f"{self._root}/")
+
+    async def ensure_dirs(
+        self, dirs: Sequence[str | PurePath], *, chmod: bool = True
+    ) -> ExecResult | None:
+        """Create directories; see ``reset_dirs``.
+
+        Args:
+            dirs: The directories.
+            chmod: Whether every user may change them, if they are not the trial's.
+
+        Returns:
+            The result of the commands, or None without directories.
+        """
+        if not dirs:
+            return None
+        return await self.reset_dirs(
+            remove_dirs=[], create_dirs=dirs, chmod_dirs=dirs if chmod else None
+        )
+
+    async def empty_dirs(
+        self, dirs: Sequence[str | PurePath], *, chmod: bool = True
+    ) -> ExecResult | None:
+        """Create directories, or remove what they contain; see ``reset_dirs``.
+
+        Args:
+            dirs: The directories.
+            chmod: Whether every user may change them, if they are not the trial's.
+
+        Returns:
+            The result of the commands, or None without directories.
+        """
+        if not dirs:
+            return None
+        return await self.reset_dirs(
+            remove_dirs=dirs, create_dirs=dirs, chmod_dirs=dirs if chmod else None
+        )
 
     async def exec(
         self,

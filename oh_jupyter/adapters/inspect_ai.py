@@ -10,7 +10,7 @@ import shlex
 import uuid
 from typing import Any, Literal, overload
 
-from oh_jupyter.adapters.connection import connect, missing, run_command
+from oh_jupyter.adapters.connection import connect, missing, removal, run_command
 from oh_jupyter.client import AsyncRuntimeClient
 from oh_jupyter.errors import (
     OhJupyterError,
@@ -181,7 +181,7 @@ class OhSandboxEnvironment(SandboxEnvironment):
             self._tools.cancel()
             await asyncio.wait([self._tools])
         try:
-            await _run(self._client, shlex.join(["rm", "-rf", "--", self._scratch]))
+            await _run(self._client, removal(self._scratch))
         finally:
             await self._client.close()
 

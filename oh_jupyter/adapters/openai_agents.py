@@ -12,7 +12,6 @@ from oh_jupyter.adapters.connection import (
     connect,
     missing,
     run_command,
-    without_input,
 )
 from oh_jupyter.client.thread import ClientThread
 from oh_jupyter.errors import TransferError, TransferNotFoundError
@@ -170,7 +169,7 @@ class OhWorkspace:
         return ShellResult(outputs, max_output_length=action.max_output_length)
 
     async def _run_command(self, command: str, limit: float) -> ShellCommandOutput:
-        observation = await run_command(self._client, without_input(command), limit, self._cwd)
+        observation = await run_command(self._client, command, limit, self._cwd)
         if not isinstance(observation, CmdOutputObservation):
             failed = ShellCallOutcome("exit", FAILED)
             return ShellCommandOutput("", observation.content, failed, command)

@@ -1,17 +1,21 @@
-"""Search for the browser's executable."""
+"""Search for the browser's executable, and a try of it."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from oh_jupyter.errors import BrowserNotFoundError
+from oh_jupyter.errors import BrowserError, BrowserNotFoundError
 
 EXECUTABLE_VARIABLE = "OH_JUPYTER_BROWSER"
 """Environment variable that names the browser's executable."""
+
+VERSION_SECONDS = 20.0
+"""Timeout of a program that prints its version."""
 
 EXECUTABLE_NAMES = (
     "chromium",
@@ -54,6 +58,30 @@ def find_executable(explicit: str | os.PathLike[str] | None = None) -> str:
         f"No Chromium, Chrome or Edge is installed. Run `{install_command()}`, or set the "
         f"environment variable {EXECUTABLE_VARIABLE} to an executable."
     )
+
+
+def printed_version(program: str) -> str:
+    """Return the version that a program prints; raise BrowserError if it does not start."""
+    try:
+        result = subprocess.run(
+            [program, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=VERSION_SECONDS,
+        )
+    except OSError as error:
+        raise BrowserError(f"{program} does not start ({error.strerror})") from None
+    except subprocess.TimeoutExpired:
+        raise BrowserError(
+            f"{program} did not print its version within {VERSION_SECONDS:g} s"
+        ) from None
+    if result.returncode:
+        last_line = result.stderr.strip().rpartition("\n")[2]
+        reason = last_line.removeprefix(f"{program}: ") or f"exit status {result.returncode}"
+        raise BrowserError(f"{program} does not start ({reason})")
+    return result.stdout.strip()
 
 
 def install_command() -> str:

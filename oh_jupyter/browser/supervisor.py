@@ -17,6 +17,7 @@ from oh_jupyter.background import start_thread, start_timer
 from oh_jupyter.browser.channel.pipe import read_frame, write_frame
 from oh_jupyter.browser.channel.protocol import CLOSE_SECONDS, LaunchSettings
 from oh_jupyter.browser.channel.tempdir import TempDir
+from oh_jupyter.browser.driver import NODE_VARIABLE, find_node
 from oh_jupyter.browser.executable import find_executable
 from oh_jupyter.errors import BrowserError, BrowserTimeoutError, ChildStartError
 from oh_jupyter.process import PIPE, Child, spawn
@@ -33,13 +34,14 @@ class WorkerSettingsError(BrowserError):
 class WorkerProcess:
     """One worker process and its pending requests."""
 
-    def __init__(self, module: str, tempdir: TempDir) -> None:
+    def __init__(self, module: str, tempdir: TempDir, node: str) -> None:
         package_root = str(Path(__file__).resolve().parents[2])
         search = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(search),
             "TMPDIR": str(tempdir.recreate_temporary()),
+            NODE_VARIABLE: node,
         }
         # Unlike a pipe, a file needs no reader.
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
@@ -341,6 +343,7 @@ class Supervisor:
         settings = self._settings
         if not settings.cdp_url:
             settings = replace(settings, executable=find_executable(settings.executable or None))
+        node = find_node()
         if self._tempdir is None:
             self._tempdir = TempDir()
         downloads = settings.downloads_dir or str(self._tempdir.downloads)
@@ -351,7 +354,7 @@ class Supervisor:
             is_root = getattr(os, "geteuid", lambda: 1)() == 0
             settings = replace(settings, sandbox=not is_root and attempt == 0)
             try:
-                worker = WorkerProcess(self._module, self._tempdir)
+                worker = WorkerProcess(self._module, self._tempdir, node)
             except ChildStartError as error:
                 reasons.append(str(error))
                 continue
@@ -370,8 +373,8 @@ class Supervisor:
             return worker
         raise BrowserError(
             f"The browser {settings.cdp_url or settings.executable} did not start in "
-            f"{len(reasons)} attempts. Try it in a terminal, or run `oh-jupyter install-browser`. "
-            f"Last error: {reasons[-1]}"
+            f"{len(reasons)} attempts. `oh-jupyter doctor` tries the browser and the driver that "
+            f"controls it. Last error: {reasons[-1]}"
         )
 
 

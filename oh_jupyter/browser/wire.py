@@ -13,6 +13,7 @@ from typing import Any
 from oh_jupyter.browser.channel.addresses import shortened_url, shortened_urls, typed_address
 from oh_jupyter.browser.channel.downloads import move_downloads_to_workspace
 from oh_jupyter.browser.channel.language import parse_actions
+from oh_jupyter.browser.channel.own_folder import make_own_folder
 from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS, MAX_CONTENT_CHARS
 from oh_jupyter.browser.env import BrowserEnv
 from oh_jupyter.browser.tree_text import flatten_axtree
@@ -175,7 +176,7 @@ def _save_file(data: bytes, workspace_dir: str, folder: str, name: str, suffix: 
     directory = Path(workspace_dir) / folder
     path = directory / f"{name}_{datetime.now():%Y%m%d_%H%M%S_%f}{suffix}"
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_own_folder(directory)
         path.write_bytes(data)
     except OSError:
         return None

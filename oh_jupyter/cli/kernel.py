@@ -182,7 +182,7 @@ def _require(server: RunningServer, base: str, notebook: str) -> None:
     """Raise ServerError if a notebook is not there, or the server does not answer."""
     import httpx
 
-    from oh_jupyter.server.running import is_local
+    from oh_jupyter.loopback import is_local
 
     address = f"{base}/api/contents/{quote(notebook)}?content=0"
     try:

@@ -17,7 +17,8 @@ def add_setup(commands: Any) -> None:
         "install-browser",
         help="find a Chromium, Chrome or Edge, or install Chromium",
         description="Use a browser that is installed; else download Playwright's Chromium; else "
-        "install the system's package (root only); else say which one to install.",
+        "install the system's package (root only); else say which one to install. Install the "
+        "libraries that the browser's driver lacks, too (root only).",
     )
     browser.set_defaults(run=_install_browser)
     environment = commands.add_parser(
@@ -46,7 +47,12 @@ def _install_browser(options: argparse.Namespace) -> int:
 def _print_environment(options: argparse.Namespace) -> int:
     from oh_jupyter.server.running import find_server
 
-    server = find_server(options.notebook)
+    try:
+        server = find_server(options.notebook)
+    except OhJupyterError:
+        # The shell that evaluates this fails, too, and does not go on with another server.
+        print("unset OH_URL OH_TOKEN; false")
+        raise
     print(f"export OH_URL={shlex.quote(server.url)} OH_TOKEN={shlex.quote(server.token)}")
     return 0
 

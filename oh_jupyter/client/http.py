@@ -19,6 +19,7 @@ from oh_jupyter.errors import (
 )
 from oh_jupyter.events import Event
 from oh_jupyter.events.wire import from_wire
+from oh_jupyter.loopback import is_local
 
 BROKEN = (httpx.RemoteProtocolError, httpx.ReadError)
 """Errors of a connection that breaks before the response."""
@@ -70,7 +71,9 @@ class HttpConnection:
         if session_api_key:
             headers["X-Session-API-Key"] = session_api_key
         timeout = httpx.Timeout(None, connect=connect_timeout_seconds)
-        self._http = httpx.AsyncClient(headers=headers, timeout=timeout)
+        self._http = httpx.AsyncClient(
+            headers=headers, timeout=timeout, trust_env=not is_local(base)
+        )
 
     async def close(self) -> None:
         """Close the connections."""

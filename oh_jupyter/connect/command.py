@@ -16,12 +16,12 @@ from oh_jupyter.connect.clients import CLIENTS, NAME, Client, Target
 from oh_jupyter.connect.entries import notebook_of, remove_entry, set_entry, show_entry
 from oh_jupyter.errors import ConfigError, ServerError, ServerNotFoundError
 from oh_jupyter.events.scopes import SCOPES
+from oh_jupyter.loopback import is_local
 from oh_jupyter.server.running import (
     NOT_RUNNING,
     RunningServer,
     describe_failure,
     find_server,
-    is_local,
     server_at,
 )
 from oh_jupyter.server.tokens import TokenFile

@@ -108,7 +108,7 @@ class CmdRunAction(Action):
         security_risk: Risk as assessed by the agent.
         sandbox: Run it in a sandbox, also where the settings do not ask for one.
         exact: For a static command: report the output unchanged and whole, instead of what a
-            terminal shows of it.
+            terminal shows of it. Its programs have no terminal and no input.
         script: Run several lines as one script, where OpenHands' protocol expects one command.
         report_after: Seconds after which a command is reported as running although it prints,
             unless it is ``blocking`` or has a time limit; None for no such limit, as in the

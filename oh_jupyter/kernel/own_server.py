@@ -6,8 +6,13 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from oh_jupyter.loopback import is_local
 from oh_jupyter.server_notes import server_notes
+
+if TYPE_CHECKING:
+    import requests
 
 FIND_TIMEOUT_SECONDS = 5.0
 TABS_TIMEOUT_SECONDS = 30.0
@@ -39,27 +44,33 @@ class OwnServer:
         self._post_to_tabs({"check": "true"})
 
     def _post_to_tabs(self, parameters: Mapping[str, str]) -> None:
-        import requests
-
         address = f"{self.url.rpartition('/kernels/')[0]}/unsaved"
-        with suppress(requests.RequestException):
-            requests.post(
+        with suppress(OSError), _session(address) as session:
+            session.post(
                 address, params=parameters, headers=self.headers, timeout=TABS_TIMEOUT_SECONDS
             )
 
 
-def find_server(kernel_id: str) -> OwnServer | None:
-    """Return the server of this user that has a kernel, or None; its parent comes first."""
+def _session(url: str) -> requests.Session:
+    """Return a session that sends nothing for this machine to a proxy."""
     import requests
 
+    session = requests.Session()
+    session.trust_env = not is_local(url)
+    return session
+
+
+def find_server(kernel_id: str) -> OwnServer | None:
+    """Return the server of this user that has a kernel, or None; its parent comes first."""
     parent = f"jpserver-{os.environ.get('JPY_PARENT_PID', '')}.json"
     for note in sorted(server_notes(), key=lambda note: note.file != parent):
         server = OwnServer(f"{note.url}/oh_jupyter/kernels/{kernel_id}", note.token)
         try:
-            response = requests.get(
-                f"{server.url}/alive", headers=server.headers, timeout=FIND_TIMEOUT_SECONDS
-            )
-        except requests.RequestException:
+            with _session(server.url) as session:
+                response = session.get(
+                    f"{server.url}/alive", headers=server.headers, timeout=FIND_TIMEOUT_SECONDS
+                )
+        except OSError:  # those of requests, too
             continue
         if response.ok:
             return server

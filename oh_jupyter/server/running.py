@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from oh_jupyter.background import thread_pool
 from oh_jupyter.errors import KernelNotFoundError, OhJupyterError, ServerError, ServerNotFoundError
+from oh_jupyter.loopback import is_local
 from oh_jupyter.server_notes import server_notes
 
 PROBE_SECONDS = 5.0  # timeout for the list of a server's open notebooks
@@ -112,11 +113,6 @@ def server_at(url: str, token: str, notebook: str | None = None) -> RunningServe
     if notebook is not None:
         return _with_notebook([_ask(_Jupyter(base, token))], notebook)
     return RunningServer(f"{base}/oh_jupyter{below.removesuffix('/mcp')}", token)
-
-
-def is_local(url: str) -> bool:
-    """Return whether an address is on this machine, which needs no proxy."""
-    return (urlsplit(url).hostname or "") in ("localhost", "127.0.0.1", "::1")
 
 
 def describe_failure(url: str, status: int, body: bytes = b"") -> str:

@@ -265,4 +265,6 @@ class Dialect:
     restore: Callable[[str, Iterable[str]], str] | None = None
     # A command after which the terminal passes output on unchanged; "" without a terminal.
     unchanged_output: str = ""
+    # Wraps a command: its programs have no input and do not write to the terminal.
+    without_terminal: Callable[[str], str] = str
     variables: Mapping[str, str] = field(default_factory=dict)

@@ -398,7 +398,12 @@ class ShellSession:
     async def _execute_static(
         self, action: CmdRunAction
     ) -> CmdOutputObservation | ErrorObservation:
-        """Run a command in a separate, temporary shell."""
+        """Run a command in a separate, temporary shell.
+
+        A person sees the terminal of the session; nobody sees this one. Programs for which an
+        exact output is wanted have none: they would color, fold and shorten what they print.
+        """
+        text = action.command.strip()
         directory = os.path.join(self.work_dir, action.cwd or "")
         if not self._open().is_directory(directory):
             return ErrorObservation(f"ERROR: There is no directory {directory} to run in.")
@@ -414,12 +419,18 @@ class ShellSession:
         )
         await session.initialize_async()
         try:
-            if action.exact and self.dialect.unchanged_output:
-                await session._execute(CmdRunAction(self.dialect.unchanged_output))
+            is_exact, run = action.exact and text, replace(action, is_static=False)
+            if is_exact:
+                if self.dialect.unchanged_output:
+                    await session._execute(CmdRunAction(self.dialect.unchanged_output))
+                run = replace(run, command=self.dialect.without_terminal(action.command))
             begin = asyncio.get_running_loop().time()
-            reply = await session._execute(replace(action, is_static=False))
-            is_stopped = session.running and action.report_after is not None
-            if is_stopped and isinstance(reply, CmdOutputObservation):
+            reply = await session._execute(run)
+            if not isinstance(reply, CmdOutputObservation):
+                return reply
+            if is_exact:
+                reply.command = self.dialect.displayed(text)
+            if session.running and action.report_after is not None:
                 seconds = round(asyncio.get_running_loop().time() - begin)
                 reply.metadata.suffix = ended_static_suffix(seconds)
             return reply

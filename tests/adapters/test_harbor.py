@@ -223,6 +223,29 @@ def test_a_task_that_builds_an_image_is_refused(tmp_path: Path) -> None:
     assert new(tmp_path, dockerfile, ignore_build_steps=True)._workdir == "/app"
 
 
+async def test_a_trial_asks_nobody_about_its_own_folders(
+    server: LiveServer, tmp_path: Path
+) -> None:
+    async with httpx.AsyncClient(headers=server.headers, timeout=60) as http:
+        kernel = (await http.post(f"{server.url}/api/kernels")).json()["id"]
+        environment = new(tmp_path, oh_kernel_id=kernel)
+        await environment._client.run_cell(
+            "%load_ext oh_jupyter\n%config OhJupyter.confirmation_timeout = 0.5\n"
+            "%config OhJupyter.confirmation = 'risky'"
+        )
+        await environment.start(False)
+        await environment.exec("mkdir -p /logs/a/b /tests/t; touch /logs/a/f")
+        await environment.ensure_dirs(["/logs/c"])
+        await environment.empty_dirs(["/logs/a"])
+        await environment.reset_dirs(remove_dirs=["/tests"], create_dirs=["/tests/new"])
+        assert (await environment.exec("find /logs/* /tests | sort")).stdout.split() == [
+            *("/logs/a", "/logs/c", "/tests", "/tests/new"),
+        ]
+        await environment.stop(True)
+        assert not Path(environment._root).exists()
+        await http.delete(f"{server.url}/api/kernels/{kernel}")
+
+
 async def test_a_rejection_is_an_error(server: LiveServer, tmp_path: Path) -> None:
     """The kernel has a person's setting; nobody is there to approve."""
     async with httpx.AsyncClient(headers=server.headers, timeout=60) as http:

@@ -153,6 +153,23 @@ async def test_a_rejection_is_a_missing_permission(server: LiveServer) -> None:
         await http.delete(f"{server.url}/api/kernels/{kernel}")
 
 
+async def test_a_sample_asks_nobody_about_its_own_folder(server: LiveServer) -> None:
+    async with httpx.AsyncClient(headers=server.headers, timeout=60) as http:
+        kernel = (await http.post(f"{server.url}/api/kernels")).json()["id"]
+        async with AsyncRuntimeClient(server.url, server.token, kernel) as client:
+            await client.run_cell(
+                "%load_ext oh_jupyter\n"
+                "%config OhJupyter.confirmation_timeout = 0.5\n"
+                "%config OhJupyter.confirmation = 'risky'"
+            )
+            environments = await Sandbox.sample_init("task", OhSandboxConfig(kernel_id=kernel), {})
+            sandbox = environments["default"]
+            assert (await sandbox.exec(["touch", "file"])).success
+            await Sandbox.sample_cleanup("task", None, environments, False)
+            assert not Path(sandbox.as_type(Sandbox)._scratch).exists()
+        await http.delete(f"{server.url}/api/kernels/{kernel}")
+
+
 async def test_nothing_runs_after_a_cancellation_or_a_time_limit(sandbox_env: Sandbox) -> None:
     async def running() -> str:
         return (await sandbox_env.exec(["pgrep", "-fx", "sleep 10[12]1"])).stdout

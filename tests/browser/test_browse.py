@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import subprocess
 import zipfile
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from oh_jupyter.browser import BrowserEnv, flatten_axtree
 from oh_jupyter.browser import wire as browse_module
 from oh_jupyter.browser.channel.downloads import move_downloads_to_workspace
-from oh_jupyter.browser.wire import MAX_CONTENT_CHARS, browse
+from oh_jupyter.browser.wire import MAX_CONTENT_CHARS, _save_screenshot, browse
 from oh_jupyter.events import (
     BrowseInteractiveAction,
     BrowserOutputObservation,
@@ -378,6 +379,23 @@ def test_dialogs_are_in_the_content(env: BrowserEnv, site, tmp_path: Path):
     seen = interact(env, f'goto("{url}")', tmp_path)
     assert not seen.error
     assert "[The page showed alert 'read me'; it was accepted.]\n" in seen.content
+
+
+def test_folders_in_the_workspace_are_ignored_by_git(tmp_path: Path):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    source = tmp_path.with_name("source")
+    source.write_bytes(b"1")
+    (copy,) = move_downloads_to_workspace([{"path": str(source), "name": "a"}], str(tmp_path))
+    _save_screenshot("data:image/png;base64,eA==", str(tmp_path))
+    (tmp_path / ".downloads" / ".gitignore").write_text("mine")
+    source.write_bytes(b"2")
+    move_downloads_to_workspace([{"path": str(source), "name": "b"}], str(tmp_path))
+    assert (tmp_path / ".downloads" / ".gitignore").read_text() == "mine"
+    listed = subprocess.run(
+        ["git", "-C", tmp_path, "status", "--porcelain"], capture_output=True, text=True
+    ).stdout
+    assert ".browser_screenshots" not in listed
+    assert Path(copy).name in listed
 
 
 def test_downloads(env: BrowserEnv, site, tmp_path: Path):

@@ -20,7 +20,12 @@ import pytest
 from oh_jupyter.browser import BrowserEnv, supervisor
 from oh_jupyter.browser.channel.tempdir import TempDir
 from oh_jupyter.browser.worker.session import MAX_TABS
-from oh_jupyter.errors import BrowserError, BrowserNotFoundError, BrowserTimeoutError
+from oh_jupyter.errors import (
+    BrowserDriverError,
+    BrowserError,
+    BrowserNotFoundError,
+    BrowserTimeoutError,
+)
 from oh_jupyter.testing import descendants, suspended, wait_until
 
 pytestmark = pytest.mark.browser
@@ -391,6 +396,17 @@ def test_no_browser_on_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     with pytest.raises(BrowserNotFoundError, match="oh-jupyter install-browser"):
         env.step("noop(0)")
     assert not env.check_alive()
+    env.close()
+
+
+def test_a_driver_that_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    node = tmp_path / "node"
+    node.write_text("#!/bin/sh\necho lacks libatomic.so.1 >&2\nexit 127\n")
+    node.chmod(0o755)
+    monkeypatch.setenv("PLAYWRIGHT_NODEJS_PATH", str(node))
+    env = BrowserEnv()
+    with pytest.raises(BrowserDriverError, match=r"Playwright's driver(.|\n)*lacks libatomic"):
+        env.step("noop(0)")
     env.close()
 
 

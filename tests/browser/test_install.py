@@ -12,8 +12,14 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.browser import install
+from oh_jupyter.browser.driver import NODE_VARIABLE, find_node
 from oh_jupyter.browser.install import install_browser
+from oh_jupyter.errors import BrowserDriverError
 
+NODE_FAILS = """
+echo "$0: error while loading shared libraries: libatomic.so.1: cannot open shared object file" >&2
+exit 127
+"""
 PLAYWRIGHT_FAILS = """
 for i in 1 2 3 4; do
   echo "Downloading Chromium from https://example.org"
@@ -33,6 +39,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path / "pw"))
     monkeypatch.delenv("OH_JUPYTER_BROWSER", raising=False)
     monkeypatch.setattr(install.sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv(NODE_VARIABLE, str(program(tmp_path / "node", "echo v24.1.0")))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     return tmp_path
 
@@ -76,7 +83,7 @@ def test_the_systems_package_where_the_download_fails(
     assert install_browser() == 0
     out = capsys.readouterr().out
     assert f"Installed: {chromium}" in out
-    assert "Installing the system's package instead: apt-get install chromium" in out
+    assert "Installing the system's package: apt-get install chromium" in out
     assert out.count("Downloading") == 1
     assert "  at " not in out
     assert "Failed to install" not in out
@@ -124,3 +131,64 @@ def test_a_wrong_executable_is_reported_and_nothing_installed(
     assert install_browser() == 1
     assert "OH_JUPYTER_BROWSER names '/no/such'" in capsys.readouterr().out
     assert not (machine / "called").exists()
+
+
+def test_a_browser_that_lacks_libraries_is_not_used(
+    machine: Path, capsys: pytest.CaptureFixture[str]
+):
+    program(machine / "bin/google-chrome", "echo libnss3.so: cannot open it >&2; exit 127")
+    program(machine / "python", PLAYWRIGHT_FAILS)
+    program(machine / "bin/apt-get", creates(machine / "bin/chromium"))
+    assert install_browser() == 0
+    assert f"Installed: {machine / 'bin/chromium'}" in capsys.readouterr().out
+
+
+def test_libraries_of_the_driver_are_installed(machine: Path, capsys: pytest.CaptureFixture[str]):
+    program(machine / "bin/chromium")
+    node = program(machine / "node", NODE_FAILS)
+    install = f"/bin/sed -i 's/.*error.*/echo v24.1.0; exit 0/' {node}"
+    program(machine / "bin/apt-get", f'case "$*" in *"install"*libatomic1*) {install};; esac')
+    assert install_browser() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"The browser's driver does not start: {node} does not start (error")
+    assert lines[0].endswith("libatomic.so.1: cannot open shared object file)")
+    assert lines[1:] == [
+        "Installing the system's package: apt-get install libatomic1 libstdc++6",
+        f"Driver: {node}",
+        f"Browser: {machine / 'bin/chromium'}",
+    ]
+
+
+def test_a_driver_without_libraries_is_the_part_that_fails(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    program(machine / "bin/chromium")
+    node = program(machine / "node", NODE_FAILS)
+    program(machine / "bin/apt-get")
+    assert install_browser() == 1
+    _, driver, browser = capsys.readouterr().out.splitlines()
+    assert driver == (
+        "No driver: only root can install the system's package. Run `apt-get install libatomic1 "
+        "libstdc++6`, or install Node.js 20 or newer."
+    )
+    assert browser == f"Browser: {machine / 'bin/chromium'}"
+    with pytest.raises(BrowserDriverError, match=f"{node} does not start .*libatomic") as caught:
+        find_node()
+    assert "The browser itself is not the cause" in str(caught.value)
+
+
+@pytest.mark.parametrize(("version", "is_used"), [("v20.0.0", True), ("v18.20.1", False)])
+def test_a_node_on_the_path_runs_the_driver(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, version: str, is_used: bool
+):
+    monkeypatch.delenv(NODE_VARIABLE)
+    package = program(machine / "playwright/__init__.py")
+    monkeypatch.setattr("playwright.__file__", str(package))
+    program(machine / "playwright/driver/node", NODE_FAILS)
+    node = program(machine / "bin/node", f"echo {version}")
+    if is_used:
+        assert find_node() == str(node)
+    else:
+        with pytest.raises(BrowserDriverError, match=f"is Node.js {version}, older than 20"):
+            find_node()

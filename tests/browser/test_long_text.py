@@ -15,6 +15,7 @@ from oh_jupyter.browser.worker.long_text import LONG_TEXT_CHARS, long_texts, tre
 
 LONG = "The tide was high  and nobody had read the table. " * (LONG_TEXT_CHARS // 49)
 LINES = "The tide was high  and nobody had read the table.\n" * (LONG_TEXT_CHARS // 49)
+WIDE = "<button style='width: 100%'>wide</button>"
 PAGES = {
     "block": f"<h1>Tides</h1><p>{LONG}</p><p>after <a href=#>a link</a></p>",
     "lines": f"<title>Log</title><button>before</button><pre>{LINES}</pre><button>after</button>",
@@ -30,6 +31,9 @@ PAGES = {
     "shadow": f"""<div id=host><b>slotted</b></div><p>after</p><script>
       host.attachShadow({{mode: "open"}}).innerHTML = `<p>${{`{LONG}`}}</p><slot></slot>`
       </script>""",
+    # As wide as their line, buttons begin a new one with each font.
+    "between lines": f"<p>{WIDE} {LONG}{WIDE}<b>bold </b>{WIDE} {LONG}<b> {WIDE} </b></p>",
+    "upper case lines": f"<p style='text-transform: uppercase'>{WIDE} {LONG}{WIDE}",
     "frames": f"<iframe srcdoc='<p>{LONG}<button>in</button>'></iframe><p>out",
 }
 

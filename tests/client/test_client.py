@@ -43,6 +43,17 @@ def client(url: str) -> Iterator[RuntimeClient]:
         yield client
 
 
+def test_a_server_on_this_machine_is_reached_without_the_proxy(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with RuntimeClient(url, TOKEN) as client:
+        assert client.run("echo hello").content == "hello"
+
+
 @pytest.mark.thorough
 def test_actions_and_observations(client: RuntimeClient, tmp_path: Path) -> None:
     path = str(tmp_path / "a.txt")

@@ -666,3 +666,16 @@ async def test_an_interrupt_keeps_unread_output():
     terminal.read_now()
     terminal.close()
     assert b"".join(received) == output
+
+
+def test_programs_of_an_exact_command_have_no_terminal(run):
+    shown = run("[ -t 0 ] || [ -t 1 ] || [ -t 2 ]; echo $? $TERM", is_static=True, exact=True)
+    assert (shown.content, shown.exit_code) == ("1 dumb\n", 0)
+    ended = run("printf 'a\\nb' >&2; read x; exit 3", is_static=True, exact=True)
+    assert (ended.content, ended.exit_code, ended.command) == (
+        *("a\nb", 3),
+        "printf 'a\\nb' >&2; read x; exit 3",
+    )
+    lines = run("cat <<END\nfirst\nEND\nseq 9000", is_static=True, exact=True).content
+    assert lines == "first\n" + "".join(f"{n}\n" for n in range(1, 9001))
+    assert run("sleep 1000 & echo left", is_static=True, exact=True).content == "left\n"

@@ -653,6 +653,32 @@ def test_a_stopped_process_sends_what_others_recorded_when_it_resumes(make, rece
     assert contents(receiver) == {"ours": "x", "theirs": "x", "again": "x"}
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the platform has no SIGSTOP")
+def test_another_process_takes_over_from_a_stopped_one(make, receiver, kind, outbox, caplog):
+    receiver.gate.clear()
+    stopped = subprocess.Popen(
+        [sys.executable, "-c", STOPPED, kind.__name__, receiver.url, outbox],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with stopped:
+        try:
+            wait_until(lambda: receiver.requests)  # it is sending, and holds the lock
+            stop_between_transactions(stopped, outbox)
+            receiver.gate.set()
+            store = make(kind, outbox=outbox)
+            store.write("ours", "x")
+            assert store.flush().pending == 0
+            assert f"Process {stopped.pid}, which sends the webhooks of this store, is stopped" in (
+                caplog.text
+            )
+        finally:
+            stopped.send_signal(signal.SIGCONT)
+        assert stopped.communicate(timeout=60)[0].split() == ["written", "()"]
+    assert store.flush().pending == 0
+    assert contents(receiver) == {"ours": "x", "theirs": "x", "again": "x"}
+
+
 def test_a_receiver_that_is_not_there_yet_says_404(make, receiver, quick, kind, outbox):
     receiver.answers = [(404, {})] * 4
     store = make(kind, outbox=outbox)

@@ -303,15 +303,6 @@ def test_no_request_waits_for_a_connection_while_its_time_runs(monkeypatch):
     assert not together.broken
 
 
-def test_the_scheme_follows_aws_s3_secure(monkeypatch):
-    monkeypatch.setenv("AWS_S3_ENDPOINT", "http://host:1")
-    monkeypatch.delenv("AWS_S3_SECURE")
-    assert S3FileStore("b")._options["endpoint_url"] == "https://host:1"
-    monkeypatch.setenv("AWS_S3_SECURE", "false")
-    monkeypatch.setenv("AWS_S3_ENDPOINT", "host:1")
-    assert S3FileStore("b")._options["endpoint_url"] == "http://host:1"
-
-
 def test_a_host_name_as_endpoint(monkeypatch, s3_server):
     monkeypatch.setenv("AWS_S3_ENDPOINT", s3_server.replace("127.0.0.1", "localhost"))
     store = S3FileStore(f"bucket/{uuid.uuid4().hex}")
@@ -362,3 +353,102 @@ def test_results_of_an_evaluation(store):
     assert [trial.reward for trial in again] == [0, 1, 5]
     assert len(store.read("runs/first.jsonl").splitlines()) == 3
     assert store.read("runs/first/episodes/toss%2Fcoin/2/coin.txt") == "2"
+
+
+@contextlib.contextmanager
+def old_server():
+    """A server that rejects newer checksums, with two objects below ``d``."""
+    requests = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def respond(self):
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            requests.append(f"{self.command} {self.path.partition('&')[0]}")
+            has_checksum = any("checksum" in name.lower() for name in self.headers)
+            status, body = 200, b""
+            if has_checksum:
+                status, body = 501, b"<Error><Code>NotImplemented</Code></Error>"
+            elif self.command == "GET":
+                keys = (f"<Contents><Key>d/{n}</Key><Size>1</Size></Contents>" for n in range(2))
+                body = f"<ListBucketResult>{''.join(keys)}</ListBucketResult>".encode()
+            elif self.path.endswith("?delete"):
+                status = 200 if self.headers.get("Content-MD5") else 400
+                body = b"<DeleteResult/>"
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_PUT = do_POST = do_DELETE = respond
+
+        def log_message(self, *args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", requests
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("setting", [None, "when_required"])
+def test_a_server_that_rejects_newer_checksums(monkeypatch, setting):
+    if setting:
+        monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", setting)
+    with old_server() as (address, requests):
+        monkeypatch.setenv("AWS_S3_ENDPOINT", address)
+        store = S3FileStore("bucket")
+        store.write("a", "1")
+        store.write_many({"b": "2"})
+        store.delete("d")
+    assert requests == [
+        *("PUT /bucket/a", "PUT /bucket/b", "GET /bucket?list-type=2", "POST /bucket?delete"),
+    ]
+
+
+def test_checksums_that_a_server_rejects_are_named(monkeypatch):
+    monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_supported")
+    with old_server() as (address, _):
+        monkeypatch.setenv("AWS_S3_ENDPOINT", address)
+        with pytest.raises(StorageError, match="AWS_REQUEST_CHECKSUM_CALCULATION"):
+            S3FileStore("bucket").write("a", "1")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "secure", "address"),
+    [
+        ("http://host:1", None, "http://host:1"),
+        ("https://host:1", None, "https://host:1"),
+        ("host:1", None, "https://host:1"),
+        ("host:1", "false", "http://host:1"),
+        ("https://host:1", "false", "http://host:1"),
+        ("http://host:1", "true", "https://host:1"),
+        ("http://host:1", "", "http://host:1"),
+    ],
+)
+def test_the_scheme_of_an_endpoint(monkeypatch, endpoint, secure, address):
+    monkeypatch.setenv("AWS_S3_ENDPOINT", endpoint)
+    monkeypatch.delenv("AWS_S3_SECURE")
+    if secure is not None:
+        monkeypatch.setenv("AWS_S3_SECURE", secure)
+    assert s3._environment()["endpoint_url"] == address
+
+
+def test_a_server_without_tls_cannot_be_reached_with_it(monkeypatch, s3_server):
+    monkeypatch.setenv("AWS_S3_ENDPOINT", s3_server.replace("http:", "https:"))
+    monkeypatch.setenv("AWS_S3_SECURE", "true")
+    with pytest.raises(StoreAccessError, match=r"cannot be reached .*SSL"):
+        S3FileStore("bucket").write("a", "1")
+
+
+def test_a_server_on_this_machine_is_reached_without_the_proxy(monkeypatch, s3_server):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    store = S3FileStore(f"bucket/{uuid.uuid4().hex}")
+    store.write("a", "1")
+    assert store.read("a") == "1"

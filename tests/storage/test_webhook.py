@@ -539,3 +539,29 @@ def test_many_requests_share_a_connection(make, receiver):
     assert store.flush().delivered == 20
     assert len({request.connection for request in receiver.requests}) == 1
     assert [body for _, _, body in receiver.seen()] == [str(n).encode() for n in range(20)]
+
+
+@pytest.mark.parametrize("path", ["file", "other?x"])
+def test_a_receiver_on_this_machine_is_reached_without_the_proxy(make, receiver, monkeypatch, path):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    store = make(WebHookFileStore)
+    store.write(path, "1")
+    assert store.flush(10).delivered == 1
+
+
+@pytest.mark.parametrize("client", [None, requests.Session, httpx.Client])
+def test_a_redirect_names_its_target(make, receiver, client):
+    location = "https://user:secret@new.example.org/hook/f?token=secret"
+    receiver.answers = [(301, {"Location": location})]
+    store = make(WebHookFileStore, client and client())
+    store.write("f", "1")
+    (failed,) = store.flush().failed
+    assert failed.reason == (
+        "HTTP status 301, a redirect to https://new.example.org/hook/f; set the webhook's address "
+        "to it"
+    )
+    if client:
+        store.client.close()

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
 from oh_jupyter.browser.channel.addresses import shortened_url
+from oh_jupyter.browser.channel.own_folder import make_own_folder
 
 if TYPE_CHECKING:
     from playwright.async_api import Download, Page
@@ -38,7 +39,7 @@ def move_downloads_to_workspace(
     for item in downloads:
         source = Path(item["path"])
         directory = workspace / DOWNLOADS_DIR
-        directory.mkdir(parents=True, exist_ok=True)
+        make_own_folder(directory)
         if source.parent != directory:
             source = Path(shutil.move(source, unused_path(directory, item["name"])))
         number = 1

@@ -112,7 +112,10 @@ async def open_browser(settings: LaunchSettings) -> OpenedBrowser:
     """Start the browser, or connect to a running one."""
     from playwright.async_api import async_playwright
 
-    playwright = await async_playwright().start()
+    try:
+        playwright = await async_playwright().start()
+    except Exception as error:
+        raise RuntimeError(f"Playwright's driver failed before the browser: {error}") from error
     try:
         opened = await _open(playwright, settings)
     except BaseException:

@@ -18,18 +18,39 @@ from oh_jupyter.browser.worker.snapshot import ELEMENT, SnapshotDocument
 
 LONG_TEXT_CHARS = 50_000
 """Characters above which a text is long; its lines take Chromium less than a tenth of a second."""
-WHITE_SPACE = """function () {
+WHITE_SPACE = r"""function () {
   const element = this.parentElement || this.getRootNode().host;
-  if (getComputedStyle(element).whiteSpaceCollapse !== "collapse") return null;
+  const style = getComputedStyle(element);
+  if (style.whiteSpaceCollapse !== "collapse") return null;
   const isDrawn = (at) => {
     const range = document.createRange();
     range.setStart(this, at);
     range.setEnd(this, at + 1);
     return range.getBoundingClientRect().width > 0;
   };
-  return [isDrawn(0), isDrawn(this.length - 1)];
+  const drawn = [isDrawn(0), isDrawn(this.length - 1)];
+  const text = this.data.replace(/[ \t\n\r\f]+/g, " ").trim().toLowerCase();
+  const rendered = (this.parentElement?.innerText ?? "").toLowerCase();
+  const at = rendered.indexOf(text);
+  if (at < 0) return drawn;
+  const endsInSpace = (node) => {
+    for (; node; node = node.previousSibling) {
+      const text = node.nodeType === Node.TEXT_NODE ? node.data : node.innerText;
+      if (text) return /[ \t\n\r\f]$/.test(text);
+      if (node.getBoundingClientRect?.().width) return false;
+    }
+    return false;
+  };
+  return [
+    drawn[0] || (rendered[at - 1] === " " && !endsInSpace(this.previousSibling)),
+    drawn[1] || rendered[at + text.length] === " ",
+  ];
 }"""
-"""Script that returns whether first and last character are drawn, if white space collapses."""
+"""Script that returns whether a text's first and last character remain if white space collapses.
+
+A space where a line breaks is not drawn but belongs to it: line breaks depend on fonts, and the
+accessibility tree does not.
+"""
 
 
 class LongTexts(NamedTuple):

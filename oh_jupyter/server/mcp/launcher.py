@@ -23,7 +23,8 @@ import httpx
 
 from oh_jupyter.background import start_thread
 from oh_jupyter.errors import OhJupyterError, ServerError
-from oh_jupyter.server.running import RunningServer, describe_failure, is_local
+from oh_jupyter.loopback import is_local
+from oh_jupyter.server.running import RunningServer, describe_failure
 
 CONNECT_SECONDS = 30.0  # timeout of a connection to the server
 ENDING_SECONDS = 2.0  # time that pending requests get when the client has closed our standard input

@@ -37,6 +37,25 @@ def _command_lines(search_path: str | None) -> list[list[str]]:
     return [] if path is None else [[path, "-i"], [path, "--norc", "-i"]]
 
 
+_WITHOUT_TERMINAL = """(
+(
+export TERM=dumb
+{command}
+) </dev/null > >(exec cat) 2>&1
+code=$? reader=$!
+(sleep 1; kill $reader) &
+timer=$!
+wait $reader
+kill $timer
+exit $code
+) 2>/dev/null"""
+"""A command whose output goes through a pipe, without waiting for what it leaves running."""
+
+
+def _without_terminal(command: str) -> str:
+    return _WITHOUT_TERMINAL.replace("{command}", command)
+
+
 BASH = Dialect(
     name="bash",
     driver=_driver,
@@ -47,6 +66,7 @@ BASH = Dialect(
     write_variables=variables_lines,
     restore=restore_lines,
     unchanged_output="stty -opost",
+    without_terminal=_without_terminal,
     # A pager would wait for a key press.
     variables={"TERM": "xterm-256color", "PAGER": "cat", "GIT_PAGER": "cat", **NO_EDITOR},
 )

@@ -29,13 +29,19 @@ _NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, FileExists
 # by name, since importing the classes would load the libraries.
 _NO_ROUTE = {
     "ClientConnectionError",
-    "ClientConnectorError",
+    "ClientConnectorCertificateError",
     "ClientConnectorDNSError",
+    "ClientConnectorError",
+    "ClientConnectorSSLError",
     "ConnectTimeoutError",
     "ConnectionClosedError",
     "EndpointConnectionError",
     "HTTPClientError",
+    "ProxyConnectionError",
     "ReadTimeoutError",
+    "ResponseParserError",
+    "SSLCertVerificationError",
+    "SSLError",
     "ServerDisconnectedError",
     "ServerTimeoutError",
     "SocketTimeoutError",
@@ -47,6 +53,9 @@ _NO_CREDENTIALS = {
     "PartialCredentialsError",
     "RefreshError",
 }
+_UNKNOWN_HEADERS = {"NotImplemented", "XAmzContentSHA256Mismatch"}
+"""Codes of S3 servers that do not know the checksums of newer clients."""
+
 _DENIED = {
     "AccessDenied",
     "ExpiredToken",
@@ -426,7 +435,13 @@ def explain(error: Exception, store: str, key: str, account: str) -> StorageErro
             f"{location}: the server cannot be reached ({_brief(error)}); "
             "check the endpoint and the network."
         )
-    return StorageError(f"{location}: the request failed: {_brief(error)}")
+    advice = (
+        "; if the server does not know newer checksums, set AWS_REQUEST_CHECKSUM_CALCULATION and "
+        "AWS_RESPONSE_CHECKSUM_VALIDATION to when_required"
+        if codes & _UNKNOWN_HEADERS
+        else ""
+    )
+    return StorageError(f"{location}: the request failed: {_brief(error)}{advice}")
 
 
 def _is_missing_bucket(error: BaseException) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, cast
 
 from oh_jupyter.errors import StorageError, StoreConfigError
+from oh_jupyter.loopback import is_local
 from oh_jupyter.storage.remote.fsspec_store import MAX_CONNECTIONS, FsspecFileStore, explain, within
 
 # A server that accepts connections and never responds fails after 20 seconds: botocore makes
@@ -21,6 +24,7 @@ _SERVER_ERRORS = (500, 502, 503)
 _MAX_ATTEMPTS_AFTER_ERROR = 5
 _FIRST_PAUSE_SECONDS = 0.1
 _FEW_KEYS = 10  # page size for finding out what a path is: usually one file
+CHECKSUM_VARIABLES = ("AWS_REQUEST_CHECKSUM_CALCULATION", "AWS_RESPONSE_CHECKSUM_VALIDATION")
 _MAX_KEYS_PER_DELETE = 1000  # the most that one DeleteObjects request may name
 
 
@@ -29,7 +33,9 @@ class S3FileStore(FsspecFileStore):
 
     It reads the variables ``AWS_S3_BUCKET``, ``AWS_ACCESS_KEY_ID``,
     ``AWS_SECRET_ACCESS_KEY``, ``AWS_S3_ENDPOINT`` and ``AWS_S3_SECURE`` (https or http), as
-    in OpenHands.
+    in OpenHands. Without ``AWS_S3_SECURE``, the scheme of the endpoint decides, then https.
+    Servers other than Amazon's get no checksums that they do not require, unless
+    ``AWS_REQUEST_CHECKSUM_CALCULATION`` says so.
 
     Args:
         bucket_name: The bucket, or ``bucket/prefix``; None for ``AWS_S3_BUCKET``.
@@ -65,6 +71,9 @@ class S3FileStore(FsspecFileStore):
             # It costs each write a round trip, and aiohttp waits for the response indefinitely.
             fs.s3.meta.events.register("before-sign.s3", _without_expect)
             fs.s3.meta.events.register("needs-retry.s3", _pause_after_server_error)
+            if fs.s3.meta.config.request_checksum_calculation == "when_required":
+                # The one request that requires a checksum.
+                fs.s3.meta.events.register("before-call.s3.DeleteObjects", _with_md5)
         return opened
 
     async def _fetch(self, path: str) -> bytes:
@@ -195,7 +204,36 @@ def _environment() -> dict[str, Any]:
             options["token"] = os.environ["AWS_SESSION_TOKEN"]
     endpoint = os.environ.get("AWS_S3_ENDPOINT")
     if endpoint:
-        secure = os.environ.get("AWS_S3_SECURE", "true").strip().lower() in ("true", "1", "yes")
-        host = endpoint.partition("://")[2] or endpoint
-        options["endpoint_url"] = f"{'https' if secure else 'http'}://{host}"
+        options["endpoint_url"] = address = _address(endpoint)
+        options["config_kwargs"] |= _settings_of_other_servers(address)
     return options
+
+
+def _address(endpoint: str) -> str:
+    """Return the URL of an endpoint: AWS_S3_SECURE, if it is set, else the endpoint's scheme."""
+    scheme, _, host = endpoint.rpartition("://")
+    secure = os.environ.get("AWS_S3_SECURE", "").strip().lower()
+    if secure:
+        scheme = "https" if secure in ("true", "1", "yes") else "http"
+    return f"{scheme or 'https'}://{host}"
+
+
+def _settings_of_other_servers(address: str) -> dict[str, Any]:
+    """Return botocore's settings for a server that is not Amazon's."""
+    settings: dict[str, Any] = {}
+    # Many reject the checksums that botocore has sent and expected since 2025.
+    for name in CHECKSUM_VARIABLES:
+        if not os.environ.get(name):
+            settings[name.removeprefix("AWS_").lower()] = "when_required"
+    if is_local(address):
+        settings["proxies"] = {}
+    return settings
+
+
+def _with_md5(params: dict[str, Any], **_: Any) -> None:
+    """Send the MD5 digest that all servers accept, not the checksum that botocore prefers."""
+    checksum = params["context"].get("checksum", {})
+    if checksum.pop("request_algorithm", None) is not None:
+        params["headers"].pop("x-amz-sdk-checksum-algorithm", None)
+        digest = hashlib.md5(params["body"], usedforsecurity=False).digest()
+        params["headers"]["Content-MD5"] = base64.b64encode(digest).decode("ascii")

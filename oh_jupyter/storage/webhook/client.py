@@ -16,13 +16,15 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import IO, Any, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from oh_jupyter.errors import StoreConfigError
+from oh_jupyter.loopback import is_local
 from oh_jupyter.storage.paths import path_key
 from oh_jupyter.storage.webhook.changes import Failure, PendingChange, RefusedError, Request
 
 _TIMEOUT_SECONDS = 15.0
+MAX_ADDRESS_CHARS = 200
 _SHORT_RESPONSE_BYTES = 65536
 _CHUNK_BYTES = 1 << 20
 # Proxies return 404 while the receiver behind them starts.
@@ -88,6 +90,7 @@ class WebhookClient:
 
             session = requests.Session()
             session.headers.update(self._headers)
+            session.trust_env = not is_local(self.base_url)
             self._own_session = (os.getpid(), session)
         return self._own_session[1]
 
@@ -313,8 +316,19 @@ def _check_status(response: Any) -> None:
         response.raise_for_status()
     elif not 200 <= status < 300:
         permanent = status < 500 and status not in _TEMPORARY_STATUSES
-        reason, retry_after = f"HTTP status {status}", _retry_after(response)
+        reason, retry_after = f"HTTP status {status}{_target(response)}", _retry_after(response)
         raise RefusedError(Failure(reason, permanent=permanent, retry_after=retry_after))
+
+
+def _target(response: Any) -> str:
+    """Return the address that a redirect names, without a password, as a clause, or ""."""
+    headers = cast(Mapping[str, str], getattr(response, "headers", None) or {})
+    location = headers.get("Location")
+    if not location:
+        return ""
+    parts = urlsplit(str(location))
+    shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    return f", a redirect to {shown[:MAX_ADDRESS_CHARS]}; set the webhook's address to it"
 
 
 def _retry_after(response: Any) -> float | None:

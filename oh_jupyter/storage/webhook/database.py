@@ -6,21 +6,27 @@ A file survives the death of the process; a power loss can lose the last moments
 from __future__ import annotations
 
 import contextlib
+import logging
+import math
 import os
 import sqlite3
 import threading
+import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 
 from oh_jupyter.errors import StoreConfigError
-from oh_jupyter.locks import file_lock
+from oh_jupyter.locks import file_lock, is_locked_file
 
 OUTBOX_ERRORS = (sqlite3.Error, OSError)
 """Errors of an outbox whose disk is full or missing."""
 
+_log = logging.getLogger(__name__)
 _CLOCK_SECONDS = 2.0
+_STOPPED_SECONDS = 3.0  # until another process takes over from one that is stopped
 _SUFFIXES = (".sqlite3", ".sqlite", ".db")
 _BUSY_TIMEOUT_SECONDS = 30.0
 _MAX_LOG_PAGES = 16384  # 64 MiB, if no earlier checkpoint runs
@@ -175,23 +181,64 @@ def _connect(path: str, pragmas: str) -> tuple[sqlite3.Connection, str]:
 
 
 class SenderLock:
-    """Lock of the process that sends; without a path there is only one."""
+    """Lock of the process that sends; without a path there is only one.
+
+    The system releases it when the process ends. From a process that is stopped, by SIGSTOP or a
+    debugger, another one takes it over: it replaces the file, which the first one notices.
+    """
 
     def __init__(self, outbox: str | None) -> None:
         self._path = None if outbox is None else outbox + "-turn"
         self._holding = contextlib.ExitStack()
-        self._is_held = False
+        self._descriptor: int | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether another process took the lock over."""
+        if self._path is None or self._descriptor is None:
+            return False
+        return not is_locked_file(self._path, self._descriptor)
 
     def acquire(self, timeout_seconds: float | None) -> None:
         """Wait until no other process sends; raise TimeoutError after the timeout."""
-        if self._path is not None and not self._is_held:
-            self._holding.enter_context(file_lock(self._path, timeout_seconds))
-            self._is_held = True
+        if self.is_lost:
+            self.release()
+        if self._path is None or self._descriptor is not None:
+            return
+        deadline = time.monotonic() + (math.inf if timeout_seconds is None else timeout_seconds)
+        while self._descriptor is None:
+            remaining = max(deadline - time.monotonic(), 0)
+            try:
+                lock = file_lock(self._path, min(remaining, _STOPPED_SECONDS))
+                self._descriptor = self._holding.enter_context(lock)
+            except TimeoutError:
+                if not self._take_over(self._path) and remaining <= _STOPPED_SECONDS:
+                    raise
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, _process_identity().encode(), 0)
 
     def release(self) -> None:
         """Release the lock."""
-        self._is_held = False
+        self._descriptor = None
         self._holding.close()
+
+    def _take_over(self, path: str) -> bool:
+        """Remove the lock file if its holder is stopped; return whether it is."""
+        with file_lock(path + "-over"):
+            try:
+                holder = Path(path).read_text("ascii")
+            except OSError:
+                return False
+            if not is_stopped(holder):
+                return False
+            os.unlink(path)
+        _log.warning(
+            "Process %s, which sends the webhooks of this store, is stopped; process %s sends "
+            "them now",
+            holder.partition("@")[0],
+            os.getpid(),
+        )
+        return True
 
 
 def outbox_file(outbox: str | os.PathLike[str]) -> str:
@@ -209,11 +256,21 @@ def _process_identity() -> str:
 
 def is_alive(owner: str) -> bool:
     """Return whether the process of an owner exists."""
+    return _status(owner) not in (None, psutil.STATUS_ZOMBIE)
+
+
+def is_stopped(owner: str) -> bool:
+    """Return whether the process of an owner exists and does not run until it is resumed."""
+    return _status(owner) in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+
+
+def _status(owner: str) -> str | None:
+    """Return the status of the process of an owner, or None if it has ended."""
     pid, _, started = owner.partition("#")[0].partition("@")
     try:
         process = psutil.Process(int(pid))
         # A clock adjustment shifts the reported start time.
         is_same = abs(process.create_time() - float(started)) < _CLOCK_SECONDS
-        return is_same and process.status() != psutil.STATUS_ZOMBIE
+        return str(process.status()) if is_same else None
     except (psutil.Error, ValueError):
-        return False
+        return None

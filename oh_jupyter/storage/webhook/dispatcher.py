@@ -296,6 +296,8 @@ class Dispatcher:
         try:
             if outcome is not None:
                 self._settle(outcome)
+            if self.outbox.sender_lock.is_lost:
+                self._needs_plan = True
             if self._seconds_to_plan() <= 0:
                 self._make_plan()
             if self._is_halted:
