@@ -79,7 +79,8 @@ def _get(server: RunningServer, address: str) -> Any:
     """Return the JSON at an address of a server, or raise ServerError."""
     import httpx
 
-    from oh_jupyter.server.running import describe_failure, is_local
+    from oh_jupyter.loopback import is_local
+    from oh_jupyter.server.running import describe_failure
 
     try:
         response = httpx.get(
