@@ -214,8 +214,10 @@ class SenderLock:
             except TimeoutError:
                 if not self._take_over(self._path) and remaining <= _STOPPED_SECONDS:
                     raise
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, _process_identity().encode(), 0)
+        # On a full disk, sending continues, and nobody can take over.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, _process_identity().encode(), 0)
 
     def release(self) -> None:
         """Release the lock."""
