@@ -50,7 +50,7 @@ def _print_environment(options: argparse.Namespace) -> int:
     try:
         server = find_server(options.notebook)
     except OhJupyterError:
-        # The shell that evaluates this fails, too, and does not go on with another server.
+        # The shell that evaluates this fails, too, instead of using another server.
         print("unset OH_URL OH_TOKEN; false")
         raise
     print(f"export OH_URL={shlex.quote(server.url)} OH_TOKEN={shlex.quote(server.token)}")
