@@ -376,7 +376,8 @@ class AgentSession:
             on_begin()
             earlier = self._conversation.begin(turn)
             who = agent_name({"guest": self._guest})
-            turn.checkpoint = await self._executor.turns.begin(text, who, {"guest": self._guest})
+            actor, process = {"guest": self._guest}, self._child.guardian_pid
+            turn.checkpoint = await self._executor.turns.begin(text, who, actor, process)
             self._client.begin(turn, on_change)
             self._executor.interrupted_guests.discard(self._guest)
             try:

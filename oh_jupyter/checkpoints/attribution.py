@@ -67,13 +67,19 @@ def reported(difference: Difference, running: Running, paths: Collection[str]) -
     return None
 
 
-def cause(difference: Difference, running: Sequence[Running], jobs: Sequence[Job]) -> Cause:
+def cause(
+    difference: Difference,
+    running: Sequence[Running],
+    jobs: Sequence[Job],
+    agents: Mapping[int, int] | None = None,
+) -> Cause:
     """Return the cause of a change that no step has reported.
 
     Args:
         difference: The change, with the processes that made it if they are known.
         running: The steps in progress, the latest last.
         jobs: Processes that earlier steps have started and that live on.
+        agents: The turns of agents by the processes that these agents are.
     """
     steps = [each for each in running if each.root]
     pid = next(reversed(dict(difference.writers)), 0)
@@ -82,6 +88,9 @@ def cause(difference: Difference, running: Sequence[Running], jobs: Sequence[Job
         return _of(step)
     if job := next((job for job in jobs if job.pid == pid or job.pid in lineage), None):
         return Cause("agent", job.step, job.turn)
+    for process, turn in (agents or {}).items():
+        if process in lineage:
+            return Cause("agent", turn=turn)
     if lineage:  # another process
         return Cause("others")
     if steps:

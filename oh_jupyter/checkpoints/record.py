@@ -84,6 +84,7 @@ class CheckpointRecord:
         self._owner: Owner | None = None
         self._turn = 0
         self._lists_others = False
+        self._agents: dict[int, int] = {}
         self._running: dict[int, Running] = {}
         self._children: dict[int, set[int]] = {}
         self._jobs: list[Job] = []
@@ -127,7 +128,7 @@ class CheckpointRecord:
     @property
     def is_at_work(self) -> bool:
         """Whether a step, or a process that one has started, may be changing files."""
-        return bool(self._running or self._jobs)
+        return bool(self._running or self._jobs or self._agents)
 
     def begin(
         self,
@@ -138,6 +139,7 @@ class CheckpointRecord:
         extra: dict[str, Any] | None = None,
         in_steps: bool = False,
         lists_others: bool = False,
+        process: int = 0,
     ) -> Checkpoint:
         """Save the current files as the start of a turn, or as a mark.
 
@@ -149,6 +151,7 @@ class CheckpointRecord:
             in_steps: Whether only what ``begin_step`` and ``end_step`` enclose is the turn's,
                 instead of everything that changes until its end.
             lists_others: Whether a rewind lists also what others change between these.
+            process: The process that is the agent, whose own changes are the turn's at any time.
 
         Returns:
             The checkpoint.
@@ -164,6 +167,8 @@ class CheckpointRecord:
             if kind == "turn":
                 self._enter(entry, in_steps)
                 self._lists_others = lists_others
+                self._agents = {process: entry.id} if process else {}
+                self._tracker.names_writers = self.is_at_work
             return entry
 
     def resume(self, id: int, *, in_steps: bool = False) -> Checkpoint:
@@ -227,6 +232,7 @@ class CheckpointRecord:
                 self._stop(running)
             if not is_open:
                 self._turn = 0 if self._turn == id else self._turn
+                self._agents = {key: turn for key, turn in self._agents.items() if turn != id}
             return self._write_end(replace(entry, is_open=is_open), extra or {})
 
     def begin_step(
@@ -336,11 +342,11 @@ class CheckpointRecord:
         running = list(self._running.values())
         roots = {each.root for each in running if each.root and not each.waits}
         if not roots:
-            return bool(self._jobs and changed and not running)
+            return bool((self._jobs or self._agents) and changed and not running)
         return any(
-            lineage and not roots & lineage and next(iter(writers)) != os.getpid()
+            lineage and not roots & lineage and pid != os.getpid()
             for writers in changed.values()
-            for lineage in writers.values()
+            for pid, lineage in writers.items()
         )
 
     def beat(self) -> None:
@@ -507,7 +513,9 @@ class CheckpointRecord:
             known = None if ended is None else reported(each, ended, paths)
             if known is None and self._notebook and each.path == self._notebook:
                 known = Cause("others")
-            writes.append(self._write_of(each, known or cause(each, running, self._jobs)))
+            writes.append(
+                self._write_of(each, known or cause(each, running, self._jobs, self._agents))
+            )
         if not self._turn:  # others' changes matter only during a turn
             writes = [write for write in writes if write.turn]
         self._steps.add(writes)

@@ -182,13 +182,13 @@ class Tracker:
         changed, folders = self._changed, self._folders
         self._changed, self._folders, self._lineages = {}, set(), {}
         self._is_current = False
-        differences = None
-        if not self._must_list and self._is_same_root():
-            paths = self._affected(changed, folders)
-            if len(paths) <= MAX_SEPARATE_FILES:
-                differences = self._compared(git, paths)
-        if differences is None:
-            differences = self._listed(git, take)
+        try:
+            differences = self._compared(git, changed, folders)
+            if differences is None:
+                differences = self._listed(git, take)
+        except BaseException:  # such as on a full disk; what changed is no longer known by events
+            self._must_list = True
+            raise
         return [each._replace(writers=_writers_of(each.path, changed)) for each in differences]
 
     def _start_watch(self, git: Git, take: Take) -> None:
@@ -298,8 +298,15 @@ class Tracker:
             or self._is_ours(str(self._root / path))
         )
 
-    def _compared(self, git: Git, paths: Collection[str]) -> list[Difference] | None:
-        """Compare some paths; None if all have to be listed."""
+    def _compared(
+        self, git: Git, changed: Iterable[str], folders: set[str]
+    ) -> list[Difference] | None:
+        """Compare the changed paths; None if all have to be listed."""
+        if self._must_list or not self._is_same_root():
+            return None
+        paths = self._affected(changed, folders)
+        if len(paths) > MAX_SEPARATE_FILES:
+            return None
         statuses = {path: look(self._root, path) for path in paths}
         unknown = [
             path

@@ -30,7 +30,10 @@ _ON_CHILD = 0x08000000
 
 _CLOSE_ON_EXEC_AND_NAMES = 0x1 | 0x400 | 0x800
 _NONBLOCK = 0x2
-_MARK_ADD = 0x1
+_MARK_ADD_THIS_FOLDER = 0x1 | 0x4 | 0x8
+_THIS_FOLDER = 0x01000000 | 0x02000000
+"""Flags against following a link, or watching anything but a directory."""
+
 _AT_CURRENT_FOLDER = -100
 _HANDLE_BYTES = 128
 _READ_BYTES = 1 << 18
@@ -168,7 +171,7 @@ class _Fanotify:
 
     def add(self, folder: str) -> object:
         name, mask = os.fsencode(folder), ctypes.c_uint64(_CHANGES | _SELF | _ON_CHILD | _FOLDER)
-        _call("fanotify_mark", self.fd, _MARK_ADD, mask, _AT_CURRENT_FOLDER, name)
+        _call("fanotify_mark", self.fd, _MARK_ADD_THIS_FOLDER, mask, _AT_CURRENT_FOLDER, name)
         handle = ctypes.create_string_buffer(8 + _HANDLE_BYTES)
         struct.pack_into("I", handle, 0, _HANDLE_BYTES)
         mount = ctypes.c_int()
@@ -197,7 +200,9 @@ class _Inotify:
         self.fd = _call("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC)
 
     def add(self, folder: str) -> object:
-        return _call("inotify_add_watch", self.fd, os.fsencode(folder), _CHANGES | _SELF)
+        return _call(
+            "inotify_add_watch", self.fd, os.fsencode(folder), _CHANGES | _SELF | _THIS_FOLDER
+        )
 
     def events(self, data: bytes) -> Iterator[tuple[object, int, str, int]]:
         start = 0

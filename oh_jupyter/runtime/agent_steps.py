@@ -82,7 +82,7 @@ class AgentSteps:
             )
 
         self._steps[key] = await self._in_thread(begin)
-        self._follow_events()
+        self.follow_events()
         self._beat()
 
     async def start(self, key: Hashable) -> None:
@@ -124,7 +124,7 @@ class AgentSteps:
             logger.warning("The changes of a step were not recorded: %s", error)
         except Exception:  # the Action itself is done
             logger.exception("The changes of a step were not recorded")
-        self._follow_events()
+        self.follow_events()
         self._stop_beating()
         return True
 
@@ -146,7 +146,7 @@ class AgentSteps:
                 del self._unfinished[key]
                 await self.end(key, root=shell.guardian_pid)
 
-    def _follow_events(self) -> None:
+    def follow_events(self) -> None:
         """Call back when files change."""
         checkpoints = self._find_checkpoints()
         fd = None if checkpoints is None else checkpoints.events_fd
@@ -186,7 +186,7 @@ class AgentSteps:
             logger.warning("Changes beside an agent were not recorded: %s", error)
         finally:
             self._is_looking = False
-            self._follow_events()
+            self.follow_events()
 
     def _beat(self) -> None:
         """Record periodically that this process is alive, while a step is in progress."""

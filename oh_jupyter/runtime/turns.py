@@ -90,6 +90,7 @@ class Turns:
         self._variables: set[str] = set()
         self._turn: Checkpoint | None = None
         self._part_of: int | None = None
+        self._process = 0
         self._session = ""
         self._cells = 0
         self.is_announced = False
@@ -256,13 +257,16 @@ class Turns:
         return {"cells": self._cells, "changed_variables": sorted(self._variables)}
 
     async def begin(
-        self, label: str, who: str, actor: Mapping[str, Any] | None = None
+        self, label: str, who: str, actor: Mapping[str, Any] | None = None, process: int = 0
     ) -> int | None:
-        """Start a turn that its caller ends; return its id, or None without checkpoints."""
+        """Start a turn that its caller ends; return its id, or None without checkpoints.
+
+        ``process`` is the agent's, whose own changes are the turn's.
+        """
         if self._has_given_up():
             return None
         async with self._lock:
-            self._part_of = None
+            self._part_of, self._process = None, process
             try:
                 await self._begin(label, who, by=turn_owner(actor), is_announced=True)
             except CheckpointError as error:
@@ -491,12 +495,19 @@ class Turns:
             extra["part_of"] = part_of
         await self._end(with_steps=False)
         lists_others = self.is_announced if is_announced is None else is_announced
+        process = self._process if lists_others else 0
         turn: Checkpoint = await self._in_thread(
             lambda: self.checkpoints.begin(
-                label, who=who, extra=extra, in_steps=True, lists_others=lists_others
+                label,
+                who=who,
+                extra=extra,
+                in_steps=True,
+                lists_others=lists_others,
+                process=process,
             )
         )
         await self._shell_states.save(turn.id)
+        self.steps.follow_events()
         self._turn, self._session, self._cells, self._variables = turn, session, 0, set()
         self._part_of = extra.get("part_of", turn.id)
         self._clear_problem()

@@ -224,3 +224,17 @@ def test_a_rewind_of_some_turns_leaves_the_others(root: Path, checkpoints: Check
         checkpoints.end(turns[-1])
     checkpoints.rewind(turns[0], turns=[turns[0], turns[2]])
     assert sorted(contents(root)) == ["b"]
+
+
+def test_what_the_agents_own_process_writes_is_the_turns(
+    root: Path, checkpoints: Checkpoints, source: str
+) -> None:
+    turn = checkpoints.begin("prompt", in_steps=True, process=os.getpid()).id
+    (root / "its").write_text("agent\n")
+    subprocess.run([sys.executable, "-c", "open('child', 'w').write('agent')"], cwd=root)
+    checkpoints.end(turn)
+    (root / "mine").write_text("mine\n")
+    checkpoints.rewind(turn)
+    assert sorted(contents(root)) == (
+        ["mine"] if source == "fanotify" else ["child", "its", "mine"]
+    )
