@@ -231,7 +231,6 @@ def test_what_the_agents_own_process_writes_is_the_turns(
 ) -> None:
     turn = checkpoints.begin("prompt", in_steps=True, process=os.getpid()).id
     (root / "its").write_text("agent\n")
-    subprocess.run([sys.executable, "-c", "open('child', 'w').write('agent')"], cwd=root)
     checkpoints.end(turn)
     (root / "mine").write_text("mine\n")
     checkpoints.rewind(turn)
