@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from oh_jupyter.checkpoints.disk import UNKNOWN, State, below, is_now, look
 from oh_jupyter.checkpoints.git import Git, read_blobs
 from oh_jupyter.checkpoints.snapshot import Snapshot, changes, load, states
-from oh_jupyter.checkpoints.steps import Write
+from oh_jupyter.checkpoints.steps import Author, Write
 from oh_jupyter.checkpoints.variables.change import VariableChange
 
 Kind = Literal["create", "restore", "merge", "delete", "permissions"]
@@ -350,12 +350,26 @@ def plan_undo(
             planner.undo(undo)
         elif planner.final(undo.path) is not None:
             planner.keep(undo.path, NOT_AT_BEGIN + undo.reason)
-    for author, reason in (("unsure", ""), ("others", CHANGED_BY_OTHERS_MEANWHILE)):
-        if author not in authors:
-            for undo in joined_writes(w for w in writes if w.author == author and w.turn):
-                if undo.path not in planner.wanted:
-                    planner.keep(undo.path, reason or undo.reason)
-    return _with_notes(git, planner.plan(), target, now), planner.missing
+    doubts = [] if "unsure" in authors else _writes_of("unsure", writes)
+    for undo in doubts:
+        if undo.path not in planner.wanted:
+            planner.keep(undo.path, undo.reason)
+    for undo in _writes_of("others", writes):
+        if undo.path not in planner.wanted:
+            planner.keep(undo.path, CHANGED_BY_OTHERS_MEANWHILE)
+    plan = _with_notes(git, planner.plan(), target, now)
+    plan.notes.extend(
+        f"{undo.path} does not return to its state at the checkpoint: {undo.reason}. A rewind "
+        "with --everything restores it."
+        for undo in doubts
+        if undo.path not in plan.kept
+    )
+    return plan, planner.missing
+
+
+def _writes_of(author: Author, writes: Iterable[Write]) -> list[Undo]:
+    """Return the writes of others, or of an unknown author, during turns."""
+    return joined_writes(each for each in writes if each.author == author and each.turn)
 
 
 def plan_exact(

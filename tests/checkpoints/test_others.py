@@ -89,6 +89,25 @@ def test_a_turn_whose_process_died_has_only_what_is_proven(
     assert (root / "a").read_text() == ("old\n" if noted else "agent\n")
 
 
+def test_a_preview_names_what_comes_back_only_in_part(root: Path, checkpoints: Checkpoints) -> None:
+    (root / "out").write_text("the person's\n")
+    turn = checkpoints.begin("clean up")
+    (root / "out").unlink()
+    checkpoints.close()  # as if its process had died, at an unknown time
+    again = Checkpoints(root, checkpoints.directory)
+    later = again.begin("build")
+    (root / "out").mkdir()
+    again.end(later.id)
+    plan = again.preview(turn.id)
+    assert plan.remove_directories == ["out"]
+    assert plan.notes == [
+        "out does not return to its state at the checkpoint: changed since by an unknown author; "
+        "its turn has no known end. A rewind with --everything restores it."
+    ]
+    again.rewind(turn.id, everything=True)
+    assert (root / "out").read_text() == "the person's\n"
+
+
 def test_what_was_ignored_or_large_at_the_begin_is_not_the_turns(
     root: Path, checkpoints: Checkpoints
 ) -> None:
