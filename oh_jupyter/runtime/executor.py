@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import time
@@ -344,16 +343,15 @@ class ActionExecutor(RuntimeComponents):
 
 def _note_saves(paths: Iterable[str]) -> None:
     """Record a person's edits, so that no other kernel takes them for its agent's."""
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # removed, or a patch's
-            try:
-                note_save(path)
-            except OSError as error:
-                logger.warning(
-                    "A rewind in another kernel may count your edit of %s as its agent's; it was "
-                    "not recorded: %s",
-                    *(path, error),
-                )
+    for path in filter(os.path.isfile, paths):  # an edit may remove a file; a patch names a folder
+        try:
+            note_save(path)
+        except OSError as error:
+            logger.warning(
+                "A rewind in another kernel may count your edit of %s as its agent's; it was not "
+                "recorded: %s",
+                *(path, error),
+            )
 
 
 def _refused(error: OhJupyterError) -> Callable[[], Awaitable[Observation]]:

@@ -126,7 +126,7 @@ def test_what_outputs_look_like(editor, workspace):
                         v4.new_output("stream", text="10%\r100%\n"),
                         FAILURE,
                         v4.new_output("display_data", data={"application/json": {"a": 1}}),
-                        v4.new_output("display_data", data={"text/html": "<b>"}),
+                        v4.new_output("display_data", data={"text/html": "<b>bold</b>"}),
                         v4.new_output("stream", text="x" * 5000),
                     ],
                 )
@@ -136,8 +136,9 @@ def test_what_outputs_look_like(editor, workspace):
     )
     output = editor(command="view", path=path).output
     lines = [line.split("\t")[1] for line in output.split("\n") if line.startswith("   out")]
-    assert lines[:4] == ["100%", "ValueError: bad", "[application/json]", "[text/html]"]
-    assert re.fullmatch(r"x{800} \.\.\. \(4200 more characters\)", lines[4])
+    displays = ['{"a": 1}', "[application/json]", "bold"]
+    assert lines[:5] == ["100%", "ValueError: bad", *displays]
+    assert re.fullmatch(r"x{800} \.\.\. \(4200 more characters\)", lines[5])
 
 
 def test_an_empty_notebook_and_a_long_one(editor, workspace, write):

@@ -38,6 +38,9 @@ async def test_it_is_asked_before_and_after_a_runtime_is_in_it(tmp_path: Path) -
         assert (await link.request("status")).fields["status"] == "ok"
         cell = {"code": "%unload_ext oh_jupyter", "silent": True}
         await link.ask("execute_request", cell, channel="shell")
+        async with asyncio.timeout(30):  # it is unloaded when the cell has its reply
+            while await _is_loaded(link):
+                pass
         with pytest.raises(ExtensionMissingError, match="not loaded in kernel plain"):
             await link.request("status", load=False)
         assert (await link.request("status")).fields["status"] == "ok"
@@ -45,6 +48,14 @@ async def test_it_is_asked_before_and_after_a_runtime_is_in_it(tmp_path: Path) -
         link.close()
         await manager.shutdown_kernel(now=True)
     assert "ERROR" not in log.read_text()
+
+
+async def _is_loaded(link: ZmqLink) -> bool:
+    try:
+        await link.request("status", load=False)
+    except ExtensionMissingError:
+        return False
+    return True
 
 
 FAIL_ONCE = """

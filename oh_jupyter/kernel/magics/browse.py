@@ -215,7 +215,7 @@ class BrowseMagics(OhMagics):
 
     def _downloads(self, _: str) -> Table:
         folder = Path(self.oh.status()["workspace_dir"]) / DOWNLOADS_DIR
-        files = sorted(folder.iterdir()) if folder.is_dir() else []
+        files = sorted(folder.glob("[!.]*"))  # not the .gitignore that we put there
         rows = [(path.name, path.stat().st_size, str(path)) for path in files]
         return Table(("name", "size", "path"), tuple(rows))
 
