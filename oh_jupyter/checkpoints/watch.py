@@ -30,6 +30,9 @@ _ON_CHILD = 0x08000000
 
 _CLOSE_ON_EXEC_AND_NAMES = 0x1 | 0x400 | 0x800
 _NONBLOCK = 0x2
+_UNLIMITED_MARKS = 0x20
+"""Only with the privilege for this, events name other processes."""
+
 _MARK_ADD_THIS_FOLDER = 0x1 | 0x4 | 0x8
 _THIS_FOLDER = 0x01000000 | 0x02000000
 """Flags against following a link, or watching anything but a directory."""
@@ -167,7 +170,8 @@ class _Fanotify:
     names_processes = True
 
     def __init__(self) -> None:
-        self.fd = _call("fanotify_init", _CLOSE_ON_EXEC_AND_NAMES | _NONBLOCK, os.O_RDONLY)
+        flags = _CLOSE_ON_EXEC_AND_NAMES | _NONBLOCK | _UNLIMITED_MARKS
+        self.fd = _call("fanotify_init", flags, os.O_RDONLY)
 
     def add(self, folder: str) -> object:
         name, mask = os.fsencode(folder), ctypes.c_uint64(_CHANGES | _SELF | _ON_CHILD | _FOLDER)
