@@ -53,6 +53,8 @@ class ServerState:
     commands: defaultdict[str, CommandLog] = field(default_factory=lambda: defaultdict(CommandLog))
     contexts: dict[str, Any] = field(default_factory=dict)
     """Kernels that clients of E2B have started, by id."""
+    sandboxes: dict[str, Any] = field(default_factory=dict)
+    """Sandboxes that clients of E2B have created, by id."""
     view_key: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     own_key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     """Admits programs of this user to our addresses if the server has no token."""

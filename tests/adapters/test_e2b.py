@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import os
 import runpy
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ def test_output_arrives_while_the_cell_runs(box: Any, client: RuntimeClient) -> 
         "while not os.path.exists('/tmp/e2b-gate'): time.sleep(.01)\n"
         "os.remove('/tmp/e2b-gate')\n'done'"
     )
-    assert box.run_code(code, on_stdout=seen).text == "'done'"
+    assert box.run_code(code, on_stdout=seen).text == "done"
     assert gate == ["begun\n"]
 
 
@@ -98,16 +99,15 @@ def test_errors_are_reported(box: Any) -> None:
 
 def test_variables_last_as_long_as_the_cell(box: Any) -> None:
     code = "import os; os.environ.get('E2B_TEST')"
-    assert box.run_code(code, envs={"E2B_TEST": "yes"}).text == "'yes'"
+    assert box.run_code(code, envs={"E2B_TEST": "yes"}).text == "yes"
     assert box.run_code(code).text is None
 
 
 def test_contexts_are_kernels(box: Any, client: RuntimeClient, server: LiveServer) -> None:
     context = box.create_code_context(cwd=str(server.directory))
     box.run_code("own = 1", context=context)
-    assert box.run_code("import os; os.getcwd()", context=context).text == repr(
-        str(server.directory)
-    )
+    found = box.run_code("import os; os.getcwd()", context=context)
+    assert found.text == str(server.directory)
     assert box.run_code("own").error.name == "NameError"
     main, *others = box.list_code_contexts()
     assert [each.id for each in others] == [context.id]
@@ -148,6 +148,52 @@ def test_sandboxes_end_their_contexts(variables: dict[str, str], server: LiveSer
     assert len(Sandbox.create().list_code_contexts()) == 1
 
 
+def test_a_sandbox_has_variables(variables: dict[str, str]) -> None:
+    with Sandbox.create(envs={"CITY": "Graz", "MOOD": "good"}) as sandbox:
+        code = "import os\nos.environ['CITY'], os.environ['MOOD']"
+        assert sandbox.run_code(code).text == "('Graz', 'good')"
+        assert sandbox.run_code(code, envs={"MOOD": "better"}).text == "('Graz', 'better')"
+    with Sandbox.create() as other:
+        assert other.run_code("os.environ.get('CITY')").text is None
+
+
+def test_results_have_the_forms_of_e2b(box: Any) -> None:
+    assert box.run_code("'it''s'").text == "its"
+    assert box.run_code("\"'quoted'\"").text == "'quoted'"
+    (found,) = box.run_code("{'a': [1, None]}").results
+    assert (found.json, found.text) == ({"a": [1, None]}, "{'a': [1, None]}")
+    (found,) = box.run_code("[object]").results
+    assert found.json is None
+    pytest.importorskip("e2b_charts")
+    plot = (
+        "import matplotlib.pyplot as plt\nfig, ax = plt.subplots()\n"
+        "ax.boxplot([[1, 2, 3, 9], [2, 3, 4]], tick_labels=['A', 'B'], patch_artist=True)\n"
+        "plt.show()\nprint('after')"
+    )
+    execution = box.run_code(plot)
+    assert execution.error is None
+    assert "".join(execution.logs.stdout) == "after\n"
+    assert any(each.png for each in execution.results)
+
+
+def test_a_killed_sandbox_ends_its_cell(variables: dict[str, str]) -> None:
+    sandbox, started = Sandbox.create(), threading.Event()
+    executions: list[Any] = []
+
+    def run() -> None:
+        code = f"print('started', flush=True)\n{SLEEP}"
+        executions.append(sandbox.run_code(code, on_stdout=lambda _: started.set()))
+
+    running = threading.Thread(target=run)
+    running.start()
+    assert started.wait(60)
+    sandbox.kill()
+    running.join(60)
+    assert executions[0].error.name == "SandboxKilled"
+    with Sandbox.create() as other:
+        assert other.run_code("ended").text == "1"
+
+
 def test_on_an_event_loop(variables: dict[str, str]) -> None:
     async def run() -> None:
         sandbox = await AsyncSandbox.create()
@@ -156,7 +202,7 @@ def test_on_an_event_loop(variables: dict[str, str]) -> None:
             sandbox.run_code("print(1); 'a'", on_stdout=lambda message: lines.append(message.line)),
             sandbox.run_code("'b'"),
         )
-        assert [each.text for each in found] == ["'a'", "'b'"]
+        assert [each.text for each in found] == ["a", "b"]
         assert lines == ["1\n"]
         running = asyncio.create_task(sandbox.run_code(SLEEP))
         await asyncio.sleep(1)

@@ -1,8 +1,9 @@
-"""Environment variables, and data of tables and charts, for cells of E2B's clients."""
+"""Environment variables, and data of results, for cells of E2B's clients."""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 from asyncio import Lock
 from collections.abc import AsyncIterator, Mapping
@@ -15,10 +16,17 @@ from traitlets import ObjectName, Unicode
 MAX_TABLE_CELLS = 1_000_000
 """Size of a table above which only its text and HTML are sent."""
 
+MAX_JSON_CHARS = 10_000_000
+"""Size of a list or dictionary as JSON above which only its text is sent."""
+
 _environment = Lock()
 """Held while cells with environment variables of their own run, which last as long as the cell."""
 
+_FORMATTERS = ("e2b/data", "e2b/chart", "e2b/json")
+
 _followed = 0
+
+logger = logging.getLogger(__name__)
 
 
 class _DataFormatter(BaseFormatter):
@@ -27,6 +35,24 @@ class _DataFormatter(BaseFormatter):
     format_type = Unicode("e2b/data")
     print_method = ObjectName("_repr_e2b_data_")
     _return_type: Any = (dict,)
+
+
+class _JsonFormatter(BaseFormatter):
+    """Lists and dictionaries as JSON, as far as they have such a form."""
+
+    format_type = Unicode("e2b/json")
+    print_method = ObjectName("_repr_e2b_json_")
+    _return_type: Any = (dict, list)
+
+    def __call__(self, obj: Any) -> Any:
+        """Format a list or dictionary."""
+        if not isinstance(obj, list | dict):
+            return None
+        try:
+            text = json.dumps(obj, allow_nan=False)
+        except (TypeError, ValueError, RecursionError):
+            return None
+        return json.loads(text) if len(text) <= MAX_JSON_CHARS else None
 
 
 class _ChartFormatter(BaseFormatter):
@@ -60,8 +86,8 @@ async def prepared_for_client(
         finally:
             _followed -= 1
             if not _followed:
-                formatters.pop("e2b/data", None)
-                formatters.pop("e2b/chart", None)
+                for name in _FORMATTERS:
+                    formatters.pop(name, None)
             for name, value in before.items():
                 os.environ.pop(name, None)
                 if value is not None:
@@ -71,10 +97,10 @@ async def prepared_for_client(
 def _add(formatters: dict[str, Any]) -> None:
     if "e2b/data" in formatters:
         return
-    data, chart = _DataFormatter(), _ChartFormatter()
+    data = _DataFormatter()
     data.for_type_by_name("pandas.core.frame", "DataFrame", _table_data)
     data.for_type_by_name("pandas", "DataFrame", _table_data)
-    formatters |= {"e2b/data": data, "e2b/chart": chart}
+    formatters |= zip(_FORMATTERS, (data, _ChartFormatter(), _JsonFormatter()), strict=True)
 
 
 def _table_data(table: Any) -> dict[str, Any] | None:
@@ -93,5 +119,9 @@ def _chart_data(figure: Any) -> dict[str, Any] | None:
         from e2b_charts import chart_figure_to_dict
     except ImportError:
         return None
-    data: dict[str, Any] = chart_figure_to_dict(figure)
+    try:
+        data: dict[str, Any] = chart_figure_to_dict(figure)
+    except Exception as error:  # the package fails on some charts, which are shown as pictures
+        logger.info("The data of a chart were not read: %s", error)
+        return None
     return data

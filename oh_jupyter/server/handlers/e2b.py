@@ -8,9 +8,9 @@ import os
 import secrets
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jupyter_core.utils import ensure_async
@@ -40,6 +40,7 @@ FIELDS = {
     "application/pdf": "pdf",
     "application/json": "json",
     "application/javascript": "javascript",
+    "e2b/json": "json",
     "e2b/data": "data",
     "e2b/chart": "chart",
 }
@@ -70,6 +71,19 @@ class Context:
         return {"id": kernel_id, "language": "python", "cwd": self.cwd}
 
 
+@dataclass(frozen=True)
+class Box:
+    """A sandbox of a client.
+
+    Attributes:
+        variables: Environment variables of its cells.
+        cells: Its cells that run.
+    """
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    cells: set[asyncio.Future[Any]] = field(default_factory=set)
+
+
 class E2BHandler(OhHandler):
     """Accepts the server's token in the headers of E2B's clients."""
 
@@ -95,6 +109,12 @@ class E2BHandler(OhHandler):
     def sandbox(self) -> str:
         """Name of the client's sandbox."""
         return str(self.request.headers.get("E2b-Sandbox-Id", ""))
+
+    @property
+    def box(self) -> Box:
+        """The client's sandbox; a client that has created none has one without variables."""
+        boxes: dict[str, Box] = self.state.sandboxes
+        return boxes.setdefault(self.sandbox, Box())
 
     @property
     def contexts(self) -> dict[str, Context]:
@@ -130,11 +150,15 @@ async def health(handler: E2BHandler, kernel_id: str | None = None) -> None:
 async def create_sandbox(handler: E2BHandler, kernel_id: str | None = None) -> None:
     """Name a sandbox for a client, and the token to use with it; start nothing."""
     await handler.check_address(kernel_id)
+    body = handler.json_body() if handler.body else {}  # with many fields, most unknown here
+    variables = body.get("envVars") if isinstance(body, dict) else None
     token = handler.request.headers.get("Authorization", "").rpartition(" ")[2] or None
+    sandbox_id = f"oh-{secrets.token_hex(8)}"
+    handler.state.sandboxes[sandbox_id] = Box(_variables(variables, "envVars"))
     handler.set_status(201)
     handler.finish_json(
         {
-            "sandboxID": f"oh-{secrets.token_hex(8)}",
+            "sandboxID": sandbox_id,
             "templateID": "oh_jupyter",
             "clientID": "oh_jupyter",
             "envdVersion": NEWEST_ENVD,
@@ -149,8 +173,10 @@ _SANDBOX = r"/e2b/sandboxes/(?P<sandbox_id>[\w-]{1,100})"
 
 @routes.add(f"DELETE {_SANDBOX}", EXECUTE_ACTIONS, "e2bKillSandbox", E2BHandler)
 async def kill_sandbox(handler: E2BHandler, sandbox_id: str, kernel_id: str | None = None) -> None:
-    """Shut down the contexts of a sandbox; the notebook's kernel stays."""
+    """Shut down a sandbox's contexts and interrupt its cells; the notebook's kernel stays."""
     await handler.check_address(kernel_id)
+    for cell in handler.state.sandboxes.pop(sandbox_id, Box()).cells:
+        cell.cancel()
     contexts = handler.contexts.items()
     for context_id in [id for id, context in contexts if context.sandbox == sandbox_id]:
         await _shut_down(handler, context_id)
@@ -229,11 +255,10 @@ async def execute(handler: E2BHandler, kernel_id: str | None = None) -> None:
     handler.require_scope("execute")
     await handler.check_address(kernel_id)
     body = handler.json_object("code", "context_id", "language", "env_vars")
-    code, variables = body.get("code"), body.get("env_vars") or {}
+    code, box = body.get("code"), handler.box
     if not isinstance(code, str):
         raise WireError("'code' must be a string", "code")
-    if not isinstance(variables, dict) or not _are_strings(variables):
-        raise WireError("'env_vars' must be an object of strings", "env_vars")
+    variables = {**box.variables, **_variables(body.get("env_vars"), "env_vars")}
     _check_language(body.get("language"))
     context_id = body.get("context_id")
     if not isinstance(context_id, str | None):
@@ -241,24 +266,27 @@ async def execute(handler: E2BHandler, kernel_id: str | None = None) -> None:
     link = await handler.link(context_id or kernel_id)
     note_activity(handler)
     async with handler.state.unsaved.shared():
-        await handler.while_connected(_send_cell(handler, link, code, variables))
+        await handler.while_connected(_send_cell(handler, link, code, variables, box))
 
 
-def _are_strings(variables: dict[str, Any]) -> bool:
-    return all(
+def _variables(variables: object, field: str) -> dict[str, str]:
+    """Return environment variables; raise WireError if the field has something else."""
+    if not isinstance(variables, dict | None) or not all(
         isinstance(value, str) and name and "=" not in name and "\0" not in name + value
-        for name, value in variables.items()
-    )
+        for name, value in (variables or {}).items()
+    ):
+        raise WireError(f"'{field}' must be an object of strings", field)
+    return variables or {}
 
 
 async def _send_cell(
-    handler: E2BHandler, link: KernelLink, code: str, variables: dict[str, str]
+    handler: E2BHandler, link: KernelLink, code: str, variables: dict[str, str], box: Box
 ) -> None:
     """Send the outputs of a cell while it runs."""
     handler.set_header("Content-Type", "application/x-ndjson")
     handler.set_header("X-Accel-Buffering", "no")
     try:
-        async for line in _lines(link, code, variables):
+        async for line in _lines(link, code, variables, box):
             handler.write(json.dumps(line) + "\n")
             await handler.flush()
     except StreamClosedError:
@@ -272,7 +300,7 @@ async def _send_cell(
 
 
 async def _lines(
-    link: KernelLink, code: str, variables: dict[str, str]
+    link: KernelLink, code: str, variables: dict[str, str], box: Box
 ) -> AsyncIterator[dict[str, Any]]:
     """Run a cell, and yield its outputs in E2B's form."""
     key, seen = uuid.uuid4().hex, 0
@@ -280,6 +308,7 @@ async def _lines(
     body = json.dumps({"action": {"action": "run_ipython", "args": args}}).encode()
     fields = {"follow": key, "env": variables, "store_history": True}
     cell = asyncio.ensure_future(link.request("run_cell", fields, body, cancellable=True))
+    box.cells.add(cell)
     try:
         while not cell.done():
             more = asyncio.ensure_future(
@@ -301,8 +330,12 @@ async def _lines(
             for output in _new(batch, seen):
                 yield _line(output)
             seen = max(seen, batch["first"] + len(batch["outputs"]))
+        if cell.cancelled():
+            yield _error("SandboxKilled", "The sandbox was killed while this cell was running")
+            return
         done = json.loads((await cell).body or b"{}")
     finally:
+        box.cells.discard(cell)
         cell.cancel()
     for output in _new(done["rest"], seen):
         yield _line(output)
@@ -334,7 +367,13 @@ def _line(output: dict[str, Any]) -> dict[str, Any]:
     line: dict[str, Any] = {"type": "result", "is_main_result": kind == "execute_result"}
     for mime, value in output["data"].items():
         if mime in FIELDS:
-            line[FIELDS[mime]] = value
+            line[FIELDS[mime]] = _unquoted(value) if mime == "text/plain" else value
         else:
             line.setdefault("extra", {})[mime] = value
     return line
+
+
+def _unquoted(text: str) -> str:
+    """Return the text of a result without the quotes of a string, as E2B's clients get it."""
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    return text[1:-1] if is_quoted else text
