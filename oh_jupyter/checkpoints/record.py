@@ -331,7 +331,7 @@ class CheckpointRecord:
                 self._record_changes(self._git, self._take_alone)
 
     def collect(self) -> Mapping[str, Writers] | None:
-        """Read the events until now; return the changed paths with their writers.
+        """Read the new events; return the paths that they name, with their writers.
 
         None while another thread reads them.
         """

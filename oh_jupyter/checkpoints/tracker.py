@@ -131,19 +131,20 @@ class Tracker:
         return not (self._changed or self._must_list) and self._is_same_root()
 
     def collect(self) -> Mapping[str, Writers] | None:
-        """Read the events until now; return the paths that changed since the last look.
+        """Read the new events; return the paths that they name, with their writers.
 
         None while another thread looks.
         """
         if not self._lock.acquire(blocking=False):
             return None
         try:
-            self._read_events()
-            return dict(self._changed)
+            return self._read_events()
         finally:
             self._lock.release()
 
-    def _read_events(self) -> None:
+    def _read_events(self) -> dict[str, Writers]:
+        """Note what has changed, and return the paths of the new events."""
+        paths: dict[str, Writers] = {}
         for event in () if self._watch is None else self._watch.read():
             parts = event.path.split("/")
             if not event.path:
@@ -152,12 +153,13 @@ class Tracker:
                 self._must_list |= event.is_new_name or parts[-1] == ".gitignore"
             if not event.path or ".git" in parts or self._is_skipped(event.path):
                 continue
-            writers = self._changed.setdefault(event.path, {})
+            writers = paths[event.path] = self._changed.setdefault(event.path, {})
             writers.pop(event.pid, None)
             if event.pid:
                 writers[event.pid] = self._lineage(event.pid) if self.names_writers else frozenset()
             if event.is_folder and event.is_new_name:
                 self._folders.add(event.path)
+        return paths
 
     def look(self, git: Git, take: Take) -> list[Difference]:
         """Return the changes since the last look.

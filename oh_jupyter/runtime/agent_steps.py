@@ -147,9 +147,9 @@ class AgentSteps:
                 await self.end(key, root=shell.guardian_pid)
 
     def follow_events(self) -> None:
-        """Call back when files change."""
+        """Call back when files change while an agent is at work; else the system queues that."""
         checkpoints = self._find_checkpoints()
-        fd = None if checkpoints is None else checkpoints.events_fd
+        fd = checkpoints.events_fd if checkpoints is not None and checkpoints.is_at_work else None
         if fd != self._events_fd:
             self._ignore_events()
         if fd is not None and self._events_fd is None:
