@@ -218,12 +218,15 @@ class CellRuns(NotebookTools):
         number = "" if count is None else f" as [{count}]"
         ran = f"Ran {named(index, cell)} of {document.path}{number}"
         file, failed = kept_in(done.get("file", "")), raised(outputs)
+        await self.announce(call)
         try:
             await document.set_outputs(
                 reference_of(await document.cells(), cell, index), outputs, count
             )
         except OhJupyterError as error:
             ran, failed = f"{ran}, but the notebook lacks its outputs: {error}", True
+        finally:
+            await self.finish(call)
         ran = ran if ran.endswith(".") else f"{ran}."
         return result(*shown["content"], file, text(f"[{ran}]"), is_error=failed)
 

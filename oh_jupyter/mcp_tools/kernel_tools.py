@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -192,19 +193,16 @@ class KernelCommands:
         notebook = await self._notebooks.find(arguments.get("notebook"), self._kernel.kernel_id)
         document = await self._notebooks.document(notebook)
         self._notebooks.announce_edit()
-        # So that the outputs come back when the agent's turn is undone.
-        body = json.dumps({"path": self._notebooks.file_of(document.path)}).encode()
         kernel = self._kernel.other(notebook.kernel_id) if notebook.kernel_id else self._kernel
-        with suppress(OhJupyterError):
-            await kernel.request("announce_edit", body=body, load=False)
         cleared = 0
         cells = await document.cells()
-        for index, cell in enumerate(cells):
-            if keep_out_fault(index, cell):
-                continue
-            if cell.get("outputs") or cell.get("execution_count"):
-                await document.set_outputs(reference_of(cells, cell, index), [], None)
-                cleared += 1
+        async with self._editing(kernel, document.path):
+            for index, cell in enumerate(cells):
+                if keep_out_fault(index, cell):
+                    continue
+                if cell.get("outputs") or cell.get("execution_count"):
+                    await document.set_outputs(reference_of(cells, cell, index), [], None)
+                    cleared += 1
         return result(text(f"Cleared the outputs of {plural(cleared, 'cell')} of {notebook.path}."))
 
     async def start(self, arguments: dict[str, Any], caller: Caller) -> Result:
@@ -219,7 +217,20 @@ class KernelCommands:
         known = [each for each in await self._notebooks.open_ones() if each.path == path]
         if known and known[0].kernel_id:
             return result(text(f"{path} is open already, with the kernel {known[0].kernel_id}."))
-        return result(text(await self._notebooks.start(path, arguments.get("kernel_name"))))
+        async with self._editing(self._kernel, path):
+            return result(text(await self._notebooks.start(path, arguments.get("kernel_name"))))
+
+    @asynccontextmanager
+    async def _editing(self, kernel: Kernel, path: str) -> AsyncIterator[None]:
+        """Make what the block does to a notebook a part of the agent's turn, for a rewind."""
+        body = json.dumps({"path": self._notebooks.file_of(path)}).encode()
+        with suppress(OhJupyterError):
+            await kernel.request("announce_edit", body=body, load=False)
+        try:
+            yield
+        finally:
+            with suppress(OhJupyterError):
+                await kernel.request("finish_edit", body=body, load=False)
 
 
 _SCHEME = re.compile(r"([a-zA-Z][\w+.-]+):")

@@ -90,13 +90,20 @@ class NotebookTools:
 
     async def announce(self, call: NotebookCall) -> None:
         """Begin a turn of the agent in the notebook's kernel, so that the edit can be rewound."""
-        body = json.dumps({"path": self.notebooks.file_of(call.document.path)}).encode()
-        await self.request(call, "announce_edit", body)
+        await self.request(call, "announce_edit", self._path_of(call))
+
+    async def finish(self, call: NotebookCall) -> None:
+        """Report that an announced edit is done, so that what others change later is theirs."""
+        await self.request(call, "finish_edit", self._path_of(call))
+
+    def _path_of(self, call: NotebookCall) -> bytes:
+        return json.dumps({"path": self.notebooks.file_of(call.document.path)}).encode()
 
     async def record(self, call: NotebookCall, edit_mode: str, before: list[Cell]) -> str:
         """Record an edit in the log of the notebook's kernel; return its diff."""
         diff = _cell_diff(call.document.path, before, await call.document.cells())
         if not diff:
+            await self.finish(call)
             return diff
         arguments = call.arguments
         new_str = arguments.get("new_str", arguments.get("source"))

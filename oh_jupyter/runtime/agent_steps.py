@@ -30,6 +30,7 @@ class AgentSteps:
         in_thread: Callable[..., Awaitable[Any]],
         find_checkpoints: Callable[[], Checkpoints | None],
         notebook_file: Callable[[], str],
+        on_late_work: Callable[[], None],
     ) -> None:
         """Begin no step yet.
 
@@ -37,10 +38,12 @@ class AgentSteps:
             in_thread: Calls a function in a thread.
             find_checkpoints: Returns the checkpoints of the workspace; None before their first use.
             notebook_file: Returns the path of the kernel's notebook, or "".
+            on_late_work: Called when changes of ended steps' processes are recorded.
         """
         self._in_thread = in_thread
         self._find_checkpoints = find_checkpoints
         self._notebook_file = notebook_file
+        self._on_late_work = on_late_work
         self._steps: dict[Hashable, int] = {}
         self._persons: set[Hashable] = set()
         self._unfinished: dict[Hashable, ShellSession] = {}
@@ -50,8 +53,8 @@ class AgentSteps:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a step of an agent has not ended."""
-        return bool(self._steps.keys() - self._persons)
+        """Whether an agent's Action or tool has not ended."""
+        return any(key not in self._persons and isinstance(key, int | str) for key in self._steps)
 
     async def begin(
         self,
@@ -182,6 +185,7 @@ class AgentSteps:
         try:
             await self._end_finished_commands()
             await self._in_thread(checkpoints.look)
+            self._on_late_work()
         except CheckpointError as error:
             logger.warning("Changes beside an agent were not recorded: %s", error)
         finally:

@@ -84,9 +84,14 @@ class Turns:
         self._find_shell = find_shell
         self._shell_states = ShellStates(find_shell, workspace_dir)
         self._checkpoints: Checkpoints | None = None
-        self.steps = AgentSteps(in_thread, lambda: self._checkpoints, lambda: self.notebook_file())
+        self.steps = AgentSteps(
+            in_thread,
+            lambda: self._checkpoints,
+            lambda: self.notebook_file(),
+            self._report,
+        )
         self._find_shell_of = find_shell_of
-        self._announced_edits: list[str] = []
+        self._announced_edits: set[str] = set()
         self._variables: set[str] = set()
         self._turn: Checkpoint | None = None
         self._part_of: int | None = None
@@ -144,7 +149,6 @@ class Turns:
         root = 0 if path else self._root_of(action)
         async with self._lock:
             try:
-                await self._end_announced_edits()
                 if principal == "user":
                     await self._before_persons(action, root)
                 else:
@@ -220,20 +224,21 @@ class Turns:
         if not self._has_given_up():
             async with self._lock:
                 try:
-                    await self._end_announced_edits()
                     await self._before_agents(action, 0)
-                    self._announced_edits.append(action.path)
+                    self._announced_edits.add(action.path)
                 except CheckpointError as error:
                     self._give_up(error)
 
-    async def note_edits(self) -> None:
-        """Record that the announced edits are done."""
+    async def finish_edit(self, path: str) -> None:
+        """Record that an announced edit is done."""
         async with self._lock:
-            await self._end_announced_edits()
+            self._announced_edits.discard(path)
+            await self.steps.end(("edit", path), [path])
         self._last_action_time = time.monotonic()
         self._report()
 
     async def _end_announced_edits(self) -> None:
+        """End the edits that were announced and not finished."""
         for path in self._announced_edits:
             await self.steps.end(("edit", path), [path])
         self._announced_edits.clear()

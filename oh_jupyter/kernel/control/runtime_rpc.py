@@ -143,6 +143,14 @@ async def _announce_edit(request: Request) -> Reply:
     return Reply()
 
 
+@operation("finish_edit")
+async def _finish_edit(request: Request) -> Reply:
+    """Record that the server has made an announced edit."""
+    path = _local_path(request.json()["path"])
+    await request.runtime.executor.turns.finish_edit(path)
+    return Reply()
+
+
 def _local_path(path: object) -> str:
     """Return a path with the home that JupyterLab abbreviates in its root directory."""
     return os.path.expanduser(str(path))
@@ -165,7 +173,7 @@ async def _record_edit(request: Request) -> Reply:
     observation.cause = action.id
     events.add_event(observation, source)
     if source == "agent":
-        await request.runtime.executor.turns.note_edits()
+        await request.runtime.executor.turns.finish_edit(path)
     else:
         request.runtime.executor.undo_notes.add(observation.content, str(edit["diff"]))
     return Reply(_notes(request))

@@ -45,7 +45,14 @@ is_confined: ContextVar[bool] = ContextVar("is_confined", default=False)
 
 ACTOR_OPERATIONS = frozenset(
     {
-        *("execute_action", "run_cell", "announce_edit", "record_edit", "undo_notes"),
+        *(
+            "execute_action",
+            "run_cell",
+            "announce_edit",
+            "finish_edit",
+            "record_edit",
+            "undo_notes",
+        ),
         *("evaluate", "ask_restart", "own_turns", "own_checkpoint", "own_rewind"),
         *("save_variable", "copy_with_store", "agent_delete_from_store"),
     }
