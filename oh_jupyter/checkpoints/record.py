@@ -320,15 +320,19 @@ class CheckpointRecord:
                 self._record_changes(self._git, self._take_alone, running, names)
             self._stop(running)
 
-    def look(self) -> None:
+    def look(self) -> bool:
         """Record what has changed until now, while steps or their processes are at work.
+
+        Returns:
+            Whether an agent has changed anything, or may have.
 
         Raises:
             CheckpointError: As for ``begin``.
         """
         with self._mutex:
-            if self._git is not None and self.is_at_work:
-                self._record_changes(self._git, self._take_alone)
+            if self._git is None or not self.is_at_work:
+                return False
+            return self._record_changes(self._git, self._take_alone)
 
     def collect(self) -> Mapping[str, Writers] | None:
         """Read the new events; return the paths that they name, with their writers.
@@ -492,12 +496,12 @@ class CheckpointRecord:
         take: Take,
         ended: Running | None = None,
         paths: Collection[str] = (),
-    ) -> None:
-        """Record who has changed what since the last look."""
+    ) -> bool:
+        """Record who has changed what since the last look; return whether agents may have."""
         if not self._tracker.has_begun:
-            return
+            return False
         try:
-            self._record(self._tracker.look(git, take), ended, paths)
+            return self._record(self._tracker.look(git, take), ended, paths)
         except OSError as error:  # such as a full disk
             raise self._repository.unusable(error) from error
 
@@ -506,7 +510,8 @@ class CheckpointRecord:
         differences: Iterable[Difference],
         ended: Running | None = None,
         paths: Collection[str] = (),
-    ) -> None:
+    ) -> bool:
+        """Record changes with their authors; return whether agents may be among these."""
         running = [each for each in self._running.values() if each is ended or not each.waits]
         writes = []
         for each in differences:
@@ -521,6 +526,7 @@ class CheckpointRecord:
         self._steps.add(writes)
         self._jobs = [job for job in self._jobs if job.is_alive]
         self._tracker.names_writers = self.is_at_work
+        return any(write.author != "others" for write in writes)
 
     def _write_of(self, difference: Difference, cause: Cause) -> Write:
         is_listed = self._lists_others or any(each.step.turn for each in self._running.values())

@@ -184,8 +184,8 @@ class AgentSteps:
         self._is_looking = True
         try:
             await self._end_finished_commands()
-            await self._in_thread(checkpoints.look)
-            self._on_late_work()
+            if await self._in_thread(checkpoints.look):
+                self._on_late_work()
         except CheckpointError as error:
             logger.warning("Changes beside an agent were not recorded: %s", error)
         finally:
