@@ -33,14 +33,26 @@ export function ConfirmBar(props: IConfirmBarProps) {
   );
 }
 
+/** Reasons of rejections that a person is typing, by card: a card may be drawn again meanwhile. */
+const drafts = new Map<string, string>();
+
 /** Reason, countdown, and the buttons to decide. */
 function ApprovalBar(props: IConfirmBarProps) {
   const { card, confirmation, onDecide } = props;
   const { title } = summary(card);
   const reasonId = `oh-reason-${card.key}`;
   // The reason's field is shown once the person has chosen to reject.
-  const [why, setWhy] = React.useState<string | null>(null);
+  const [why, showWhy] = React.useState(drafts.get(card.key) ?? null);
+  const setWhy = (text: string | null) => {
+    if (text === null) {
+      drafts.delete(card.key);
+    } else {
+      drafts.set(card.key, text);
+    }
+    showWhy(text);
+  };
   const decide = (element: HTMLElement, verdict: IVerdict) => {
+    drafts.delete(card.key);
     // The buttons disappear, so focus moves to the card.
     element
       .closest('.oh-Card')
