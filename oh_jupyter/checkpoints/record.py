@@ -33,7 +33,7 @@ from oh_jupyter.checkpoints.repository import (
 from oh_jupyter.checkpoints.snapshot import Limits, Snapshot, forget_details, load, states
 from oh_jupyter.checkpoints.steps import Step, StepLog, Write
 from oh_jupyter.checkpoints.tracker import Difference, Take, Tracker, known_change
-from oh_jupyter.checkpoints.writers import Job, Writers, descendants, jobs
+from oh_jupyter.checkpoints.writers import Job, Writers, descendants, jobs, lineage
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.process import guardian_pids
 from oh_jupyter.writes import moved_to, moves
@@ -191,6 +191,7 @@ class CheckpointRecord:
         if not in_steps:
             step = self._steps.begin(turn.id, self._token(), turn.label)
             self._running[step.id] = Running(step, os.getpid(), is_whole_turn=True)
+            self._children[step.id] = self._processes(os.getpid())
 
     def settle(self) -> None:
         """Close turns of dead processes, so that later changes do not count as theirs.
@@ -297,13 +298,16 @@ class CheckpointRecord:
             if (first := next(waiting, None)) is not None:
                 self.start_step(first.step.id)
 
-    def end_step(self, id: int, paths: Collection[str] = (), *, root: int = 0) -> None:
+    def end_step(
+        self, id: int, paths: Collection[str] = (), *, root: int = 0, shell: int = 0
+    ) -> None:
         """End a piece of work; what changes from now on is not its, except by its processes.
 
         Args:
             id: Its number; nothing happens if it has ended.
             paths: Absolute paths that it reports to have changed.
             root: The process whose descendants have done the work, if it has started since.
+            shell: The shell that ran it, which lives on without being its work.
 
         Raises:
             CheckpointError: As for ``begin``.
@@ -314,7 +318,8 @@ class CheckpointRecord:
                 return
             if root not in (0, running.root):
                 running = self._running[id] = running._replace(root=root)
-                self._children[id] = set()
+            if id in self._children:
+                self._children[id] |= lineage(shell)
             if self._git is not None:
                 names = self._relative_paths(paths)
                 self._record_changes(self._git, self._take_alone, running, names)
@@ -553,7 +558,7 @@ class CheckpointRecord:
             return
         self._steps.end(step.id)
         if running.root:
-            started = self._processes(running.root) - self._children.pop(step.id, set())
+            started = self._processes(running.root) - self._children.pop(step.id)
             self._jobs += jobs(started, step.id, step.turn, step.label)
 
     @staticmethod

@@ -101,6 +101,7 @@ class AgentSteps:
         paths: Collection[str] = (),
         *,
         root: int = 0,
+        shell: int = 0,
         unfinished: ShellSession | None = None,
     ) -> bool:
         """End a step, if it is in progress; return whether it was.
@@ -109,6 +110,7 @@ class AgentSteps:
             key: The key that ``begin`` got.
             paths: Absolute paths that it reports to have changed.
             root: The process whose descendants did the work.
+            shell: The shell that ran it.
             unfinished: The shell in which its command still runs, so that it ends later.
         """
         checkpoints = self._find_checkpoints()
@@ -120,9 +122,9 @@ class AgentSteps:
         step = self._steps.pop(key)
         self._persons.discard(key)
         try:
-            await self._in_thread(checkpoints.end_step, step, paths, root=root)
+            await self._in_thread(checkpoints.end_step, step, paths, root=root, shell=shell)
         except RuntimeError:  # at interpreter exit, pools accept no work
-            checkpoints.end_step(step, paths, root=root)
+            checkpoints.end_step(step, paths, root=root, shell=shell)
         except CheckpointError as error:
             logger.warning("The changes of a step were not recorded: %s", error)
         except Exception:  # the Action itself is done
@@ -147,7 +149,7 @@ class AgentSteps:
         for key, shell in list(self._unfinished.items()):
             if not shell.running:
                 del self._unfinished[key]
-                await self.end(key, root=shell.guardian_pid)
+                await self.end(key, root=shell.guardian_pid, shell=shell.pid or 0)
 
     def follow_events(self) -> None:
         """Call back when files change while an agent is at work; else the system queues that."""

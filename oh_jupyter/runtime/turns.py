@@ -198,9 +198,9 @@ class Turns:
         """
         shell = self._find_shell_of(action)
         unfinished = shell if shell is not None and shell.running else None
-        root = 0 if shell is None else self._root_of(action)
+        root, pid = (0, 0) if shell is None else (self._root_of(action), shell.pid or 0)
         was_running = await self.steps.end(
-            _key(action), list(edited), root=root, unfinished=unfinished
+            _key(action), list(edited), root=root, shell=pid, unfinished=unfinished
         )
         self._last_action_time = time.monotonic()
         if was_running:

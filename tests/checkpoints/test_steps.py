@@ -235,3 +235,14 @@ def test_what_the_agents_own_process_writes_is_the_turns(
     (root / "mine").write_text("mine\n")
     checkpoints.rewind(turn)
     assert sorted(contents(root)) == (["mine"] if source == "fanotify" else ["its", "mine"])
+
+
+def test_a_process_from_before_a_turn_is_not_its_job(root: Path, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(root, tmp_path / "kept")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1, text=True) as earlier:
+        turn = checkpoints.begin("turn")
+        (root / "its").write_text("agent\n")
+        checkpoints.end(turn.id)
+        (root / "mine").write_text("mine\n")
+        assert not checkpoints.preview(turn.id).kept
+        earlier.communicate("\n")

@@ -488,3 +488,10 @@ def test_what_a_static_command_does_is_undone(runtime: Runtime, root: Path) -> N
     runtime.submit_action(CmdRunAction("true", blocking=True)).result(60)
     runtime.submit_action(CmdRunAction("touch its.txt", is_static=True)).result(60)
     assert str(rewind(runtime, 1)) == "delete      its.txt"
+
+
+def test_the_shell_is_no_job_of_its_first_command(runtime: Runtime, root: Path) -> None:
+    runtime.submit_action(CmdRunAction("touch its.txt", blocking=True)).result(60)
+    assert not runtime.executor.turns.checkpoints.is_at_work
+    runtime.submit_action(CmdRunAction("sleep 600 &", blocking=True)).result(60)
+    assert runtime.executor.turns.checkpoints.is_at_work
