@@ -191,7 +191,22 @@ class Tracker:
         except BaseException:  # such as on a full disk; what changed is no longer known by events
             self._must_list = True
             raise
-        return [each._replace(writers=_writers_of(each.path, changed)) for each in differences]
+        return self._with_writers(git, differences, changed)
+
+    def _with_writers(
+        self, git: Git, differences: Iterable[Difference], changed: Mapping[str, Writers]
+    ) -> list[Difference]:
+        """Name the writers of changes, also those who wrote while the contents were read."""
+        later = self._read_events()
+        named = []
+        for each in differences:
+            writers = _writers_of(each.path, changed)
+            if each.path in later:
+                now, _ = self._read(git, each.path, look(self._root, each.path))
+                if now == each.new:  # so what was read may be theirs
+                    writers = {**writers, **later[each.path]}
+            named.append(each._replace(writers=writers))
+        return named
 
     def _start_watch(self, git: Git, take: Take) -> None:
         assert self._snapshot is not None
