@@ -88,6 +88,7 @@ class CheckpointRecord:
         self._running: dict[int, Running] = {}
         self._children: dict[int, set[int]] = {}
         self._jobs: list[Job] = []
+        self._ended_jobs: set[Job] = set()
         self._last_persons_step = 0
 
     def close(self) -> None:
@@ -529,7 +530,9 @@ class CheckpointRecord:
         if not self._turn:  # others' changes matter only during a turn
             writes = [write for write in writes if write.turn]
         self._steps.add(writes)
-        self._jobs = [job for job in self._jobs if job.is_alive]
+        # The last events of a process may come after its end, so it stays for one more look.
+        self._jobs = [job for job in self._jobs if job not in self._ended_jobs]
+        self._ended_jobs = {job for job in self._jobs if not job.is_alive}
         self._tracker.names_writers = self.is_at_work
         return any(write.author != "others" for write in writes)
 
