@@ -28,6 +28,22 @@ def milliseconds(function: Callable[[], object], repetitions: int = REPETITIONS)
     return statistics.median(times) * 1000
 
 
+class Steps:
+    """Steps of a turn, each the begin and the end of one that writes some files."""
+
+    def __init__(self, root: Path, directory: Path) -> None:
+        self.root = root
+        self.checkpoints = Checkpoints(root, directory, is_watched=True)
+        self.turn = self.checkpoints.begin("turn", in_steps=True)
+        self.run(0)
+
+    def run(self, files: int) -> None:
+        step = self.checkpoints.begin_step("step", turn=self.turn.id, root=os.getpid())
+        for i in range(files):
+            (self.root / "0" / "0" / f"{i}.py").write_text(f"{time.time_ns()}\n")
+        self.checkpoints.end_step(step)
+
+
 def main(files: int) -> None:
     """Print one line for each case."""
     with tempfile.TemporaryDirectory() as folder:
@@ -53,6 +69,10 @@ def main(files: int) -> None:
             (root / "0" / "0" / f"{i}.py").write_text("changed again\n")
         checkpoints.end(turn.id)
         back = milliseconds(lambda: checkpoints.rewind(turn.id), 1)
+        steps = Steps(root, Path(folder, "watched"))
+        step_none = milliseconds(lambda: steps.run(0))
+        step_some = milliseconds(lambda: steps.run(20))
+        session = [milliseconds(lambda: steps.run(1), 1) for _ in range(1000)]
         size = sum(path.stat().st_size for path in checkpoints.directory.rglob("*"))
         original = sum(path.stat().st_size for path in root.rglob("*.py"))
     print(f"{files} files, {original / 2**20:.0f} MB; load {os.getloadavg()[0]:.1f}")
@@ -62,6 +82,10 @@ def main(files: int) -> None:
         ("checkpoint, nothing changed", unchanged),
         ("checkpoint, one file changed", changed),
         ("rewind of 100 files", back),
+        ("step, nothing changed", step_none),
+        ("step, 20 files changed", step_some),
+        ("step 1 to 100 of 1,000", statistics.median(session[:100])),
+        ("step 901 to 1,000", statistics.median(session[-100:])),
     ):
         print(f"{name:30} {value:9.1f} ms   {value / status:6.2f} of git status")
     print(f"{'kept on disk':30} {size / 2**20:9.1f} MB")
