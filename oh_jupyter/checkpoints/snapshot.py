@@ -391,11 +391,6 @@ def _folder(details: Details, path: str) -> State | None:
     return State("folder", details.folders[path]) if path in details.folders else None
 
 
-def is_same(git: Git, one: Snapshot, other: Snapshot) -> bool:
-    """Return whether two snapshots have the same files, whatever they omit."""
-    return one.tree == other.tree and not changes(git, one, other)
-
-
 def with_states(git: Git, snapshot: Snapshot, new: Mapping[str, State | None]) -> Snapshot:
     """Return a copy of a snapshot with other states of these paths."""
     if not new:

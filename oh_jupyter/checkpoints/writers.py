@@ -50,12 +50,6 @@ def lineage(pid: int) -> Lineage:
     return frozenset(pids)
 
 
-def parent(pid: int) -> int:
-    """Return the parent of a process, 0 if it has ended."""
-    fields = _status(pid)
-    return int(fields[1]) if fields else 0
-
-
 def descendants(pid: int, without: Iterable[int] = ()) -> set[int]:
     """Return the descendants of a process, except some and what is below them."""
     pending, known, skipped = [pid], set[int](), set(without)
