@@ -57,7 +57,7 @@ def serve(listener: _socket.socket, path: str) -> None:
 
     async def run() -> None:
         sock = socket.socket(fileno=listener.detach())
-        server = await asyncio.start_server(connect, sock=sock)
+        server = await asyncio.start_server(connect, sock=sock, backlog=MAX_WAITING_CONNECTIONS)
         await server.serve_forever()
 
     asyncio.run(run())

@@ -78,7 +78,9 @@ class Proxy:
 
     async def listen(self, path: str, owner: str | None = None) -> None:
         """Listen on a Unix socket that only its owner can use; None is our own user."""
-        self._server = await asyncio.start_unix_server(self._accept, path, limit=MAX_HEAD_BYTES)
+        self._server = await asyncio.start_unix_server(
+            self._accept, path, limit=MAX_HEAD_BYTES, backlog=MAX_CONNECTIONS
+        )
         os.chmod(path, 0o600)
         if owner is not None:
             import pwd

@@ -10,6 +10,12 @@ from typing import Any
 __all__ = ["ScriptedModel"]
 
 
+class _Server(ThreadingHTTPServer):
+    """A server that lets many connections wait."""
+
+    request_queue_size = 128
+
+
 class ScriptedModel:
     """Answers each request of the conversation with the next step of the script.
 
@@ -57,7 +63,7 @@ class ScriptedModel:
                 if self.command != "HEAD":
                     self.wfile.write(data)
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 

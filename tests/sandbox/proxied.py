@@ -15,7 +15,7 @@ from oh_jupyter.background import LoopThread, start_thread
 from oh_jupyter.errors import HostError
 from oh_jupyter.sandbox.hosts import Endpoint
 from oh_jupyter.sandbox.listed_hosts import ListedHosts
-from oh_jupyter.sandbox.proxy import Proxy
+from oh_jupyter.sandbox.proxy import MAX_CONNECTIONS, Proxy
 
 
 class Listed(ListedHosts):
@@ -100,7 +100,7 @@ def website(folder: Path, host: str = "127.0.0.1") -> Iterator[tuple[int, type[W
     def make(*args: Any) -> Website:
         return handler(*args, directory=str(folder))  # type: ignore[no-any-return]
 
-    server = http.server.ThreadingHTTPServer((host, 0), make)
+    server = _Server((host, 0), make)
     start_thread(server.serve_forever, "website", 0.05)
     try:
         yield server.server_address[1], handler
@@ -115,6 +115,12 @@ def listening() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(10)
         yield server
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    """A server that lets as many connections wait as a proxy opens."""
+
+    request_queue_size = MAX_CONNECTIONS
 
 
 class RunningProxy:

@@ -117,6 +117,12 @@ def gcs_server():
     pytest.fail("the emulator of Google Cloud Storage did not start")
 
 
+class _Server(ThreadingHTTPServer):
+    """A server that lets many connections wait."""
+
+    request_queue_size = 128
+
+
 class Receiver:
     """A real HTTP server that remembers requests, and answers as it is told."""
 
@@ -185,7 +191,7 @@ class Receiver:
                 with contextlib.suppress(OSError, ValueError):
                     super().handle()
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = _Server(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_port}/hook/"
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
