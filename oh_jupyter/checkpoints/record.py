@@ -33,7 +33,7 @@ from oh_jupyter.checkpoints.repository import (
 from oh_jupyter.checkpoints.snapshot import Limits, Snapshot, forget_details, load, states
 from oh_jupyter.checkpoints.steps import Step, StepLog, Write
 from oh_jupyter.checkpoints.tracker import Difference, Take, Tracker, known_change
-from oh_jupyter.checkpoints.writers import Job, Writers, descendants, jobs, lineage
+from oh_jupyter.checkpoints.writers import Job, Writers, jobs, lineage
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.process import guardian_pids
 from oh_jupyter.writes import moved_to, moves
@@ -564,10 +564,10 @@ class CheckpointRecord:
             started = self._processes(running.root) - self._children.pop(step.id)
             self._jobs += jobs(started, step.id, step.turn, step.label)
 
-    @staticmethod
-    def _processes(root: int) -> set[int]:
+    def _processes(self, root: int) -> set[int]:
         """Return the processes of a step's root; those of the kernel's own services are not."""
-        return descendants(root, guardian_pids() if root == os.getpid() else ())
+        without = guardian_pids() if root == os.getpid() else ()
+        return self._tracker.descendants(root, without)
 
     def _relative_paths(self, paths: Collection[str]) -> frozenset[str]:
         names = set()

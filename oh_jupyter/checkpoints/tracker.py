@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import select
 import stat
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -15,9 +16,10 @@ from typing import NamedTuple
 from oh_jupyter.checkpoints.disk import UNKNOWN, State, look
 from oh_jupyter.checkpoints.git import IGNORED_FOLDERS, Git, joined, split
 from oh_jupyter.checkpoints.objects import store
+from oh_jupyter.checkpoints.process_log import ProcessLog
 from oh_jupyter.checkpoints.snapshot import Details, Limits, Snapshot, changes, load, states
 from oh_jupyter.checkpoints.watch import Watch
-from oh_jupyter.checkpoints.writers import Lineage, Writers, lineage
+from oh_jupyter.checkpoints.writers import Lineage, Writers, descendants, lineage
 
 MAX_SEPARATE_FILES = 500
 """Number of changed paths above which git lists the whole workspace, which is faster."""
@@ -60,16 +62,16 @@ class Tracker:
 
     Attributes:
         description: The way in which changes are attributed, for people; "" before the first look.
-        names_writers: Whether the processes that change files are looked up.
     """
 
     def __init__(self, root: Path, limits: Limits, *, is_watched: bool) -> None:
         self.description = ""
-        self.names_writers = False
+        self._names_writers = False
         self._root = root
         self._limits = limits
         self._is_wanted = is_watched
         self._watch: Watch | None = None
+        self._processes: ProcessLog | None = None
         self._inode = 0
         self._lock = threading.RLock()
         self._snapshot: Snapshot | None = None
@@ -91,14 +93,24 @@ class Tracker:
     @property
     def fd(self) -> int | None:
         """The descriptor that is readable when files change; None without a watch."""
-        return None if self._watch is None else self._watch.fd
+        return None if self._watch is None else self._events.fileno()
+
+    @property
+    def names_writers(self) -> bool:
+        """Whether the processes that change files are looked up."""
+        return self._names_writers
+
+    @names_writers.setter
+    def names_writers(self, value: bool) -> None:
+        with self._lock:
+            if value != self._names_writers and self._processes is not None:
+                self._processes.switch(value)
+            self._names_writers = value
 
     def close(self) -> None:
         """Stop watching; the next look is a first one."""
         with self._lock:
-            if self._watch is not None:
-                self._watch.close()
-                self._watch = None
+            self._stop_watch()
             self._snapshot = None
 
     def begin(self, git: Git, take: Take) -> None:
@@ -109,6 +121,11 @@ class Tracker:
                 self._snapshot = take("")
                 if self._is_wanted:
                     self._start_watch(git, take)
+
+    def descendants(self, pid: int, without: Iterable[int] = ()) -> set[int]:
+        """Return the running processes that one has started, except some and theirs."""
+        with self._lock:
+            return descendants(pid, without, self._processes)
 
     def save(self, git: Git, take: Take) -> tuple[Snapshot, list[Difference]]:
         """Return the current files as a snapshot, and the changes since the last look."""
@@ -145,7 +162,10 @@ class Tracker:
     def _read_events(self) -> dict[str, Writers]:
         """Note what has changed, and return the paths of the new events."""
         paths: dict[str, Writers] = {}
-        for event in () if self._watch is None else self._watch.read():
+        events = [] if self._watch is None else list(self._watch.read())
+        if self._processes is not None:
+            self._processes.read()  # after the events, so that it has their processes
+        for event in events:
             parts = event.path.split("/")
             if not event.path:
                 self._must_list = True
@@ -218,17 +238,39 @@ class Tracker:
         except OSError as error:
             self._give_up(error)
             return
+        self._stop_watch()
         self._watch, self._inode = watch, os.stat(self._root).st_ino
+        self._follow(watch)
         self.description = BY_PROCESS if watch.names_processes else BY_STEP
         self._snapshot = take("")  # what changed before the watch began
         self._is_current = True
         self._remember(git, self._snapshot)
 
+    def _follow(self, watch: Watch) -> None:
+        """Name the processes of a watch, and wait for events of both at one descriptor."""
+        self._events = select.epoll()
+        self._events.register(watch.fd, select.EPOLLIN)
+        if watch.names_processes:
+            with contextlib.suppress(OSError):  # then a process is known only while it runs
+                self._processes = ProcessLog()
+                self._processes.switch(self._names_writers)
+                for fd in self._processes.fds:
+                    self._events.register(fd, select.EPOLLIN)
+
+    def _stop_watch(self) -> None:
+        if self._watch is not None:
+            self._events.close()
+            self._watch.close()
+            self._watch = None
+        if self._processes is not None:
+            self._processes.close()
+            self._processes = None
+
     def _give_up(self, error: OSError) -> None:
         """Compare all files from now on."""
         reason = "the limit of watches is reached" if error.errno in _LIMITS else error.strerror
         self.description = COMPARED.format(reason)
-        self._watch = None
+        self._stop_watch()
 
     def _remember(self, git: Git, snapshot: Snapshot) -> None:
         details = load(git, snapshot)
@@ -402,7 +444,7 @@ class Tracker:
     def _lineage(self, pid: int) -> Lineage:
         known = self._lineages.get(pid)
         if not known:
-            known = self._lineages[pid] = lineage(pid)
+            known = self._lineages[pid] = lineage(pid, self._processes)
         return known
 
 

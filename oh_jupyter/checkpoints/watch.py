@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import functools
 import os
 import struct
 import sys
 import weakref
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
+
+from oh_jupyter.checkpoints.c_library import call
 
 _MODIFY, _ATTRIB, _CLOSE_WRITE = 0x2, 0x4, 0x8
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
@@ -171,15 +172,15 @@ class _Fanotify:
 
     def __init__(self) -> None:
         flags = _CLOSE_ON_EXEC_AND_NAMES | _NONBLOCK | _UNLIMITED_MARKS
-        self.fd = _call("fanotify_init", flags, os.O_RDONLY)
+        self.fd = call("fanotify_init", flags, os.O_RDONLY)
 
     def add(self, folder: str) -> object:
         name, mask = os.fsencode(folder), ctypes.c_uint64(_CHANGES | _SELF | _ON_CHILD | _FOLDER)
-        _call("fanotify_mark", self.fd, _MARK_ADD_THIS_FOLDER, mask, _AT_CURRENT_FOLDER, name)
+        call("fanotify_mark", self.fd, _MARK_ADD_THIS_FOLDER, mask, _AT_CURRENT_FOLDER, name)
         handle = ctypes.create_string_buffer(8 + _HANDLE_BYTES)
         struct.pack_into("I", handle, 0, _HANDLE_BYTES)
         mount = ctypes.c_int()
-        _call("name_to_handle_at", _AT_CURRENT_FOLDER, name, handle, ctypes.byref(mount), 0)
+        call("name_to_handle_at", _AT_CURRENT_FOLDER, name, handle, ctypes.byref(mount), 0)
         size = struct.unpack_from("I", handle)[0]
         return handle.raw[4 : 8 + size]
 
@@ -201,10 +202,10 @@ class _Inotify:
     names_processes = False
 
     def __init__(self) -> None:
-        self.fd = _call("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC)
+        self.fd = call("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC)
 
     def add(self, folder: str) -> object:
-        return _call(
+        return call(
             "inotify_add_watch", self.fd, os.fsencode(folder), _CHANGES | _SELF | _THIS_FOLDER
         )
 
@@ -214,20 +215,3 @@ class _Inotify:
             key, bits, _, size = struct.unpack_from("iIII", data, start)
             start += 16 + size
             yield key, bits, os.fsdecode(data[start - size : start].split(b"\0", 1)[0]), 0
-
-
-def _call(function: str, *arguments: Any) -> int:
-    """Call a function of the C library; raise OSError if it fails."""
-    try:
-        result = int(getattr(_libc(), function)(*arguments))
-    except AttributeError:
-        raise OSError(errno.ENOSYS, f"no {function} on this system") from None
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return result
-
-
-@functools.cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)

@@ -6,6 +6,10 @@ import contextlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from oh_jupyter.checkpoints.process_log import ProcessLog
 
 Lineage = frozenset[int]
 """The ids of a process and its ancestors; empty if it had ended before that was read."""
@@ -38,26 +42,42 @@ class Job:
         return _start_time(self.pid) == self.started
 
 
-def lineage(pid: int) -> Lineage:
-    """Return a process and its ancestors, or nothing if it has ended."""
+def lineage(pid: int, log: ProcessLog | None = None) -> Lineage:
+    """Return a process and its ancestors, or nothing if it has ended and the log lacks it."""
     pids: list[int] = []
     while pid > 1 and pid not in pids:
-        fields = _status(pid)
-        if not fields:
-            break
+        parent = log.parent(pid) if log is not None else 0
+        if not parent:
+            fields = _status(pid)
+            if not fields and not pids and not (log is not None and log.is_complete):
+                break
+            parent = int(fields[1]) if fields else 0
         pids.append(pid)
-        pid = int(fields[1])
+        pid = parent
     return frozenset(pids)
 
 
-def descendants(pid: int, without: Iterable[int] = ()) -> set[int]:
-    """Return the descendants of a process, except some and what is below them."""
-    pending, known, skipped = [pid], set[int](), set(without)
+def descendants(pid: int, without: Iterable[int] = (), log: ProcessLog | None = None) -> set[int]:
+    """Return the descendants of a process that run, except some and what is below them.
+
+    Args:
+        pid: The process.
+        without: The exceptions.
+        log: The log in which those are whose parents have ended.
+    """
+    skipped = set(without)
+    pending, known = [pid], set[int]()
+    if log is not None:
+        for started in log.running():
+            ancestors = lineage(started, log)
+            if pid in ancestors and skipped.isdisjoint(ancestors):
+                known.add(started)
+        pending += known
     while pending:
         for child in _children(pending.pop()) - skipped - known:
             known.add(child)
             pending.append(child)
-    return known
+    return known - {pid}
 
 
 def jobs(pids: Iterable[int], step: int, turn: int, label: str) -> list[Job]:

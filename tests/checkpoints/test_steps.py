@@ -166,12 +166,14 @@ def test_a_lost_event_is_made_up_for(root: Path, checkpoints: Checkpoints, sourc
 
 def test_another_process_during_a_step(root: Path, checkpoints: Checkpoints, source: str) -> None:
     """The test's own process does the step, and a program that init has adopted is another's."""
+    program = "import os, sys, time\nos.fork() and sys.exit()\nos.setsid()\n" \
+        "while not os.path.exists('../go'): time.sleep(0.01)\n" \
+        "open('mine', 'w').write('mine'); open('done', 'w').close(); time.sleep(60)"  # fmt: skip
+    subprocess.run([sys.executable, "-c", program], cwd=root, check=True)
     turn = checkpoints.begin("turn", in_steps=True).id
     number = step(checkpoints, turn)
     (root / "agents").write_text("agent\n")
-    program = "import os, sys, time\nos.fork() and sys.exit()\nos.setsid()\n" \
-        "open('mine', 'w').write('mine'); open('done', 'w').close(); time.sleep(60)"  # fmt: skip
-    subprocess.run([sys.executable, "-c", program], cwd=root, check=True)
+    (root.parent / "go").touch()
     deadline = time.monotonic() + 60
     while not (root / "done").exists():
         assert time.monotonic() < deadline

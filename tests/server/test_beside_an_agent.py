@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import os
-import random
-import shlex
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import requests
+from beside import Session, open_session
 
 from oh_jupyter.testing import LiveServer, run_server
-
-EDITOR = """
-import os, shutil, sys
-for line in sys.stdin:
-    exec(line)
-    print("done", flush=True)
-"""
-"""Another program of the person, which stays open."""
 
 
 @pytest.fixture(scope="module")
@@ -36,71 +23,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 @pytest.fixture
 def session(server: LiveServer, request: pytest.FixtureRequest) -> Iterator[Session]:
-    name = f"work{abs(hash(request.node.name)):x}"
-    (server.directory / "root" / name).mkdir()
-    body = {"path": f"{name}/book.ipynb"}
-    kernels = f"{server.url}/api/kernels"
-    started = requests.post(kernels, json=body, headers=server.headers, timeout=60).json()
-    made = Session(server, name, started["id"])
-    yield made
-    made.close()
-    requests.delete(f"{kernels}/{started['id']}", headers=server.headers, timeout=60)
-
-
-class Session:
-    """The agent's client, and the person's programs, in one folder of a server."""
-
-    def __init__(self, server: LiveServer, name: str, kernel: str) -> None:
-        self.server, self.name, self.kernel = server, name, kernel
-        self.root = server.directory / "root" / name
-        self.editor = subprocess.Popen(
-            [sys.executable, "-c", EDITOR],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=self.root,
-        )
-
-    def close(self) -> None:
-        self.editor.communicate("")
-
-    def ask(self, *path: str, **body: Any) -> Any:
-        url = "/".join([self.server.url, "oh_jupyter", "kernels", self.kernel, *path])
-        reply = requests.post(url, json=body, headers=self.server.headers, timeout=120)
-        assert reply.status_code == 200, reply.text
-        return reply.json()
-
-    def act(self, kind: str, **args: Any) -> Any:
-        return self.ask("execute_action", action={"action": kind, "args": args})
-
-    def run(self, command: str) -> Any:
-        return self.act("run", command=command, blocking=True)
-
-    def rewind(self, id: int | None = 1, **fields: Any) -> Any:
-        return self.ask("rewind", id=id, source="user", **fields)
-
-    def type(self, statement: str) -> None:
-        """Change files in the person's other program."""
-        assert self.editor.stdin is not None
-        assert self.editor.stdout is not None
-        print(statement, file=self.editor.stdin, flush=True)
-        assert self.editor.stdout.readline() == "done\n"
-
-    def contents(self, method: str, name: str, **body: Any) -> None:
-        """Change files in JupyterLab."""
-        url = f"{self.server.url}/api/contents/{self.name}/{name}"
-        reply = requests.request(method, url, json=body, headers=self.server.headers, timeout=60)
-        assert reply.ok, reply.text
-
-    def save(self, path: str, text: str) -> None:
-        self.contents("PUT", path, type="file", format="text", content=text)
-
-    def files(self) -> dict[str, str]:
-        return {
-            path.relative_to(self.root).as_posix(): path.read_text()
-            for path in sorted(self.root.rglob("*"))
-            if path.is_file()
-        }
+    with open_session(server, f"work{abs(hash(request.node.name)):x}") as opened:
+        yield opened
 
 
 def test_right_after_a_step_everything_is_the_persons(session: Session) -> None:
@@ -215,117 +139,3 @@ def _until(path: Path) -> None:
     while not (path.exists() and path.stat().st_size):
         assert time.monotonic() < deadline, path
         time.sleep(0.01)
-
-
-class Model:
-    """The files as they would be if only the person had worked."""
-
-    def __init__(self, session: Session, dice: random.Random) -> None:
-        self.session, self.dice, self.number = session, dice, 0
-        self.files: dict[str, str] = {}
-
-    def text(self, who: str) -> str:
-        self.number += 1
-        return f"{who} {self.number}\n"
-
-    def person(self) -> None:
-        """Change one file of the person's, in one of their programs, at any moment."""
-        name = self.dice.choice(("p1", "p2", "both1", "both2", "sub/p3"))
-        kind = self.dice.choice(("save", "type", "type", "delete", "rename", "remove"))
-        text, exists = self.text("person"), (self.session.root / name).exists()
-        if kind == "save" and "/" not in name:
-            self.session.save(name, text)
-        elif kind in ("save", "type"):
-            folder = os.path.dirname(name) or "."
-            self.session.type(
-                f"os.makedirs({folder!r}, exist_ok=True); open({name!r}, 'w').write({text!r})"
-            )
-        elif not exists or name not in self.files:
-            return
-        elif kind == "delete":
-            self.session.contents("DELETE", name)
-        elif kind == "remove":
-            self.session.type(f"os.remove({name!r})")
-        else:
-            target = f"p{self.number}"
-            self.session.type(f"os.rename({name!r}, {target!r})")
-            del self.files[name]
-            self.files[target] = (self.session.root / target).read_text()
-            return
-        if kind in ("delete", "remove"):
-            del self.files[name]
-        else:
-            self.files[name] = text
-
-    def agent(self) -> None:
-        """Let the agent change one file in a step."""
-        name = self.dice.choice(("a1", "a2", "both1", "both2", "dir/a3"))
-        kind = self.dice.choice(("write", "run", "run", "remove", "move", "cell"))
-        text, quoted = self.text("agent"), shlex.quote(name)
-        if kind == "write":
-            self.session.act("write", path=name, content=text)
-        elif kind == "cell":
-            folder = "import os; os.makedirs('dir', exist_ok=True)"
-            self.session.act("run_ipython", code=f"{folder}; open({name!r}, 'w').write({text!r})")
-        elif kind == "remove":
-            self.session.run(f"rm -f {quoted}")
-        elif kind == "move":
-            self.session.run(f"mv {quoted} moved{self.number} 2>/dev/null || true")
-        else:
-            self.session.run(f"mkdir -p dir; printf '{text}' > {quoted}")
-
-    def both(self) -> None:
-        """Let the person work during a step of the agent, at any moment of it."""
-        name, text = self.dice.choice(("a1", "both1", "both2")), self.text("agent")
-        command = f"sleep 0.2; printf '{text}' > {name}; sleep 0.2"
-        running = threading.Thread(target=self.session.run, args=[command])
-        running.start()
-        for _ in range(self.dice.randrange(1, 4)):
-            time.sleep(self.dice.choice((0.02, 0.1, 0.15)))
-            self.person()
-        running.join()
-
-
-@pytest.fixture
-def model(session: Session, seed: int) -> Model:
-    made = Model(session, random.Random(seed))
-    for _ in range(3):
-        made.person()
-    session.run("true")
-    return made
-
-
-def check(model: Model) -> None:
-    """See that a rewind leaves what the person made, and that another rewind undoes it."""
-    before = model.session.files()
-    plan = model.session.rewind()
-    assert model.session.files() == model.files, plan
-    model.session.rewind(2)
-    assert model.session.files() == before
-
-
-SEEDS = [
-    *range(3),
-    *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(3, 20)),
-    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20, 300)),
-]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_person_works_while_the_agent_thinks(model: Model) -> None:
-    for _ in range(model.dice.randrange(3, 9)):
-        for _ in range(model.dice.randrange(3)):
-            model.person()
-            time.sleep(model.dice.choice((0, 0, 0.05, 0.2)))
-        model.agent()
-    for _ in range(model.dice.randrange(3)):
-        model.person()
-    check(model)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="the system names processes only with a privilege")
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_person_works_during_the_agents_steps(model: Model) -> None:
-    for _ in range(model.dice.randrange(2, 6)):
-        model.dice.choice((model.agent, model.both, model.both, model.person))()
-    check(model)
