@@ -229,11 +229,16 @@ class Checkpoints(CheckpointRecord):
                 if write.path not in at_target and not load(git, target.begin).covering(write.path):
                     writes[number] = write._replace(old=None)
             seen.add(write.path)
-        if turns is not None:
-            return [write for write in writes if write.turn in turns]
-        if target.kind == "turn":  # an earlier turn that still continues is not undone
-            return [write for write in writes if write.turn >= target.id]
-        return writes
+        if turns is None and target.kind != "turn":
+            return writes
+        chosen = []
+        for write in writes:
+            # An earlier turn that still continues is not undone.
+            if write.turn >= target.id if turns is None else write.turn in turns:
+                chosen.append(write)
+            elif write.author == "others":
+                chosen.append(write._replace(turn=0))
+        return chosen
 
     def _agents_writes(self, entries: Collection[Checkpoint]) -> list[Write]:
         """Return what agents and rewinds wrote in some turns, in the order of time."""

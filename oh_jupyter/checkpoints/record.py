@@ -530,6 +530,9 @@ class CheckpointRecord:
         if not self._turn:  # others' changes matter only during a turn
             writes = [write for write in writes if write.turn]
         self._steps.add(writes)
+        for write in writes:
+            is_removal = write.author == "agent" and write.new is None
+            (self._tracker.removed.add if is_removal else self._tracker.removed.discard)(write.path)
         # The last events of a process may come after its end, so it stays for one more look.
         self._jobs = [job for job in self._jobs if job not in self._ended_jobs]
         self._ended_jobs = {job for job in self._jobs if not job.is_alive}

@@ -344,6 +344,8 @@ def plan_undo(
     """
     planner = _Planner(git, now, only)
     planner.folder_modes = load(git, target).folders
+    for path in _removed_again(writes):
+        planner.keep(path, CHANGED_BY_OTHERS)
     authors = {"agent", "rewind"} | ({"unsure"} if only is not None else set())
     for undo in reversed(joined_writes(each for each in writes if each.author in authors)):
         if undo.old != UNKNOWN:
@@ -355,7 +357,8 @@ def plan_undo(
         if undo.path not in planner.wanted:
             planner.keep(undo.path, undo.reason)
     for undo in _writes_of("others", writes):
-        if undo.path not in planner.wanted:
+        is_folder = _is_folder(undo.old or undo.new) and _is_folder(undo.new or undo.old)
+        if undo.path not in planner.wanted and not is_folder:
             planner.keep(undo.path, CHANGED_BY_OTHERS_MEANWHILE)
     plan = _with_notes(git, planner.plan(), target, now)
     plan.notes.extend(
@@ -365,6 +368,22 @@ def plan_undo(
         if undo.path not in plan.kept
     )
     return plan, planner.missing
+
+
+def _removed_again(writes: Sequence[Write]) -> set[str]:
+    """Return the paths that others removed last, after an agent had removed what was there."""
+    removals = [write for write in writes if write.new is None]
+    # Another kernel's agent is among the others here, and an agent there.
+    agents = {(each.path, each.old) for each in removals if each.author != "others"}
+    removed: set[str] = set()
+    again: set[str] = set()
+    for write in writes:
+        again.discard(write.path)
+        if write.new is None and (write.path, write.old) in agents:
+            removed.add(write.path)
+        elif write.new is None and write.path in removed:
+            again.add(write.path)
+    return again
 
 
 def _writes_of(author: Author, writes: Iterable[Write]) -> list[Undo]:

@@ -62,10 +62,12 @@ class Tracker:
 
     Attributes:
         description: The way in which changes are attributed, for people; "" before the first look.
+        removed: Paths that agents have removed, whose next change counts even if it left nothing.
     """
 
     def __init__(self, root: Path, limits: Limits, *, is_watched: bool) -> None:
         self.description = ""
+        self.removed: set[str] = set()
         self._names_writers = False
         self._root = root
         self._limits = limits
@@ -225,6 +227,8 @@ class Tracker:
                 now, _ = self._read(git, each.path, look(self._root, each.path))
                 if now == each.new:  # so what was read may be theirs
                     writers = {**writers, **later[each.path]}
+                    if each.path not in self._folders:
+                        self._changed.pop(each.path, None)
             named.append(each._replace(writers=writers))
         return named
 
@@ -416,7 +420,8 @@ class Tracker:
         if new is None and obstacle:
             new = UNKNOWN
         is_storable = old not in (None, UNKNOWN) or new not in (None, UNKNOWN)
-        if old != new and is_storable:
+        is_change = old != new and is_storable
+        if is_change or (old is new is None and path in self.removed):
             yield Difference(path, old, new, reason or obstacle)
 
     def _read(self, git: Git, path: str, status: os.stat_result | None) -> tuple[State | None, str]:

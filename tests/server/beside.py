@@ -106,11 +106,11 @@ class Session:
         self.contents("PUT", path, type="file", format="text", content=text)
 
     def files(self) -> dict[str, str]:
-        """Return the contents of all files, and the targets of links."""
+        """Return the contents of all files, and the targets of links, without what a box adds."""
         return {
             path.relative_to(self.root).as_posix(): contents(path)
             for path in sorted(self.root.rglob("*"))
-            if path.is_symlink() or path.is_file()
+            if path.name[0] != "." and (path.is_symlink() or path.is_file())
         }
 
 

@@ -79,6 +79,40 @@ def test_what_the_agent_overwrites_comes_back_as_the_person_left_it(
     assert session.files() == ({"notes.md": "agent\n"} if "echo" in overwrite else {})
 
 
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_what_a_person_removes_after_the_agent_did_stays_removed(
+    session: Session, is_seen: bool
+) -> None:
+    (session.root / "notes.md").write_text("old\n")
+    session.run("rm notes.md")
+    session.type("open('notes.md', 'w').write('the person\\'s')")
+    if is_seen:  # between the two, or only after both
+        session.run("true")
+    session.type("os.rename('notes.md', 'final.md')")
+    plan = session.rewind()
+    assert session.files() == {"final.md": "the person's"}
+    assert "changed by others" in plan["kept"]["notes.md"]
+
+
+def test_programs_that_end_at_once_during_a_step(session: Session) -> None:
+    """Both parties run commands that have ended before anybody could look at them."""
+    names = [f"mine{number}" for number in range(30)]
+    for name in names:
+        (session.root / f"{name}.old").write_text("old\n")
+    command = (
+        "until [ -e go ]; do cp /dev/null agents.txt; rm agents.txt; done; sh -c 'echo > agents'"
+    )
+    running = threading.Thread(target=session.run, args=[command])
+    running.start()
+    for name in names:
+        session.type(f"subprocess.run('cp {name}.old {name}; rm {name}.old', shell=True)")
+    session.type("open('go', 'w').write('mine')")
+    running.join()
+    session.rewind()
+    if os.geteuid() == 0:  # the system names the processes
+        assert session.files() == {"go": "mine", **dict.fromkeys(names, "old\n")}
+
+
 def test_a_persons_new_file_that_the_agent_edits_loses_only_the_agents_line(
     session: Session,
 ) -> None:
