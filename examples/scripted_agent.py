@@ -8,6 +8,8 @@ It needs no model: each line of the prompt is one step. ::
     read notes.txt
     write notes.txt: some text
     run wc -l notes.txt
+    shell wc -l notes.txt
+    pause 0.5
     ask run rm notes.txt
     tool run_ipython {"code": "total = 1 + 1"}
     recall
@@ -16,8 +18,9 @@ It needs no model: each line of the prompt is one step. ::
     switch mode plan
     context
 
-``run`` is a terminal of the client, ``read`` and ``write`` are its files, ``ask run`` and ``ask
-write`` request permission first, ``tool`` calls a tool of the first MCP server that the client
+``run`` is a terminal of the client, ``read`` and ``write`` are its files, ``shell`` runs a command
+without the client, ``pause`` waits for some seconds, ``ask run`` and ``ask write`` request
+permission first, ``tool`` calls a tool of the first MCP server that the client
 gave, ``recall`` repeats the earlier prompts of the conversation, ``question`` asks the person for
 values, or to open the page that follows it, ``folders`` names the additional directories,
 ``options`` says how the options of the session are set, ``switch`` sets one, as an agent does at
@@ -408,6 +411,22 @@ class ScriptedAgent:
         ended = await self._client.wait_for_terminal_exit(session_id=session_id, terminal_id=name)
         await self._client.release_terminal(session_id=session_id, terminal_id=name)
         await self._finish(session_id, id, status="failed" if ended.exit_code else "completed")
+
+    async def _do_shell(self, session_id: str, command: str) -> None:
+        id = await self._start(session_id, command, "execute", {"command": command})
+        process = await asyncio.create_subprocess_shell(
+            command,
+            cwd=self._folders[session_id],
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        output, _ = await process.communicate()
+        status = "failed" if process.returncode else "completed"
+        await self._finish(session_id, id, output.decode(errors="replace"), status)
+
+    async def _do_pause(self, session_id: str, seconds: str) -> None:
+        await asyncio.sleep(float(seconds))
 
     async def _do_ask(self, session_id: str, text: str) -> None:
         word, _, rest = text.partition(" ")

@@ -1,0 +1,153 @@
+"""A person works while an agent's prompt runs in a kernel, and rewinds it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from guest_runtime import SCRIPTED, command
+
+from oh_jupyter.testing import LiveKernel
+
+EDITOR = """
+import os, subprocess, sys
+for line in sys.stdin:
+    exec(line)
+    print("done", flush=True)
+"""
+"""Another program of the person, which stays open."""
+
+MARGIN_SECONDS = 0.2
+"""How long before and after the person's change the agent changes nothing."""
+
+SEEDS = [
+    *range(2),
+    *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(2, 8)),
+    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 100)),
+]
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Iterator[LiveKernel]:
+    settings = {
+        "OH_JUPYTER_AGENTS": json.dumps({"scripted": command(SCRIPTED)}),
+        "OH_JUPYTER_CONFIRMATION": "never",
+        "OH_JUPYTER_CHECKPOINTS": "auto",
+    }
+    os.environ.update(settings)
+    (tmp_path / "work").mkdir()
+    try:
+        live = LiveKernel(tmp_path / "work")
+    finally:
+        for name in settings:
+            del os.environ[name]
+    yield live
+    live.close()
+
+
+class Person:
+    """A person's program, and the files if only the person had worked."""
+
+    def __init__(self, root: Path, dice: random.Random) -> None:
+        self.root, self.dice, self.number = root, dice, 0
+        self.files: dict[str, str] = {}
+        self.program = subprocess.Popen(
+            [sys.executable, "-c", EDITOR],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=root,
+        )
+
+    def type(self, statement: str) -> None:
+        assert self.program.stdin is not None
+        assert self.program.stdout is not None
+        print(statement, file=self.program.stdin, flush=True)
+        assert self.program.stdout.readline() == "done\n"
+
+    def work(self) -> None:
+        """Change one file."""
+        self.number += 1
+        name, text = self.dice.choice(("p1", "p2", "both1", "both2")), f"person {self.number}\n"
+        kind = self.dice.choice(("write", "write", "program", "remove", "rename"))
+        if kind in ("write", "program"):
+            statement = f"open({name!r}, 'w').write({text!r})"
+            program = f"subprocess.run({f'printf {text!r} > {name}'!r}, shell=True, check=True)"
+            self.type(statement if kind == "write" else program)
+            self.files[name] = text
+        elif name not in self.files or not (self.root / name).exists():
+            return
+        elif kind == "remove":
+            self.type(f"os.remove({name!r})")
+            del self.files[name]
+        else:
+            self.type(f"os.rename({name!r}, 'p-{self.number}')")
+            del self.files[name]
+            self.files[f"p-{self.number}"] = (self.root / f"p-{self.number}").read_text()
+
+    def work_at(self, marks: list[Path]) -> None:
+        """Change a file after each mark, as soon as the agent has set it."""
+        for mark in marks:
+            deadline = time.monotonic() + 60
+            while not mark.exists():
+                assert time.monotonic() < deadline, mark
+                time.sleep(0.01)
+            time.sleep(self.dice.choice((0, 0.05, 0.1)))
+            self.work()
+
+
+def agents_line(dice: random.Random, number: int) -> str:
+    """Return a step of the agent."""
+    name, text = dice.choice(("a1", "a2", "both1", "both2")), f"agent {number}"
+    return dice.choice(
+        (
+            f"write {name}: {text}",
+            f"run echo {text} > {name}",
+            f"shell echo {text} > {name}",
+            f"run rm -f {name}",
+            f"shell rm -f {name}",
+            f"run mv {name} moved{number}",
+            f"run sleep 0.1; echo {text} > {name}; sleep {MARGIN_SECONDS}",
+        )
+    )
+
+
+def files(root: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in root.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_rewind_leaves_what_the_person_made(kernel: LiveKernel, seed: int) -> None:
+    root, dice = kernel.directory, random.Random(seed)
+    person = Person(root, dice)
+    for _ in range(3):
+        person.work()
+    marks = [root.parent / f"mark{number}" for number in range(dice.randrange(3, 7))]
+    lines = []
+    for number, mark in enumerate(marks):
+        pause = f"pause {2 * MARGIN_SECONDS}"
+        during = f"run touch {mark}; sleep {2 * MARGIN_SECONDS}"
+        between = dice.choice(
+            (f"run touch {mark}\n{pause}", f"shell touch {mark}\n{pause}", during)
+        )
+        lines += [agents_line(dice, number), between]
+    lines.append(agents_line(dice, len(marks)))
+    working = threading.Thread(target=person.work_at, args=[marks])
+    working.start()
+    kernel.execute("%%oh_agent scripted\n" + "\n".join(lines))
+    working.join()
+    person.work()
+    before = files(root)
+    kernel.execute("plan = oh.rewind(oh.agents.turns[-1])")
+    assert files(root) == person.files, (lines, kernel.execute("print(plan)"))
+    kernel.execute("oh.rewind(oh.checkpoints[-1].id)")
+    assert files(root) == before
+    person.program.communicate("")
