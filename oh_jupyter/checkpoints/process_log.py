@@ -77,7 +77,7 @@ class ProcessLog:
     def switch(self, on: bool) -> None:
         """Record from now on, or no longer."""
         if on:
-            self._read()
+            self.read()
             self._parents, self._ended, self._ended_earlier = {}, set(), set()
         for fd in self.fds:
             fcntl.ioctl(fd, _ENABLE if on else _DISABLE, 0)
@@ -93,11 +93,6 @@ class ProcessLog:
 
     def read(self) -> None:
         """Take in what has been recorded until now."""
-        self._read()
-        if len(self._parents) > MAX_PROCESSES:
-            self._forget_ended()
-
-    def _read(self) -> None:
         if os.getpid() != self._process:  # a fork, which has no such memory
             return
         records: list[tuple[int, int, int, int]] = []
@@ -132,8 +127,13 @@ class ProcessLog:
         self._parents.clear()
         self.is_complete = False
 
-    def _forget_ended(self) -> None:
-        """Forget those that ended before the last time; their children get their parents."""
+    def forget_ended(self) -> None:
+        """If they are many, forget those that had ended the last time.
+
+        Their children get their parents.
+        """
+        if len(self._parents) <= MAX_PROCESSES:
+            return
         self._parents = {
             pid: self._living_parent(pid) for pid in self._parents if pid not in self._ended_earlier
         }

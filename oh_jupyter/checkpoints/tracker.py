@@ -28,6 +28,7 @@ MAX_IGNORED = 10_000
 """Number of ignored paths that are remembered."""
 
 BY_PROCESS = "by the process that made them"
+BY_RUNNING_PROCESS = "by the process that made them, if it has not ended at once"
 BY_STEP = "by the step that ran (this system does not name the process of a change)"
 COMPARED = "by the step that ran; all files are compared before and after it ({})"
 """Descriptions of how changes are attributed."""
@@ -181,6 +182,8 @@ class Tracker:
                 writers[event.pid] = self._lineage(event.pid) if self.names_writers else frozenset()
             if event.is_folder and event.is_new_name:
                 self._folders.add(event.path)
+        if self._processes is not None:
+            self._processes.forget_ended()
         return paths
 
     def look(self, git: Git, take: Take) -> list[Difference]:
@@ -245,7 +248,6 @@ class Tracker:
         self._stop_watch()
         self._watch, self._inode = watch, os.stat(self._root).st_ino
         self._follow(watch)
-        self.description = BY_PROCESS if watch.names_processes else BY_STEP
         self._snapshot = take("")  # what changed before the watch began
         self._is_current = True
         self._remember(git, self._snapshot)
@@ -254,12 +256,18 @@ class Tracker:
         """Name the processes of a watch, and wait for events of both at one descriptor."""
         self._events = select.epoll()
         self._events.register(watch.fd, select.EPOLLIN)
-        if watch.names_processes:
-            with contextlib.suppress(OSError):  # then a process is known only while it runs
-                self._processes = ProcessLog()
-                self._processes.switch(self._names_writers)
-                for fd in self._processes.fds:
-                    self._events.register(fd, select.EPOLLIN)
+        if not watch.names_processes:
+            self.description = BY_STEP
+            return
+        try:
+            self._processes = ProcessLog()
+        except OSError:
+            self.description = BY_RUNNING_PROCESS
+            return
+        self._processes.switch(self._names_writers)
+        for fd in self._processes.fds:
+            self._events.register(fd, select.EPOLLIN)
+        self.description = BY_PROCESS
 
     def _stop_watch(self) -> None:
         if self._watch is not None:

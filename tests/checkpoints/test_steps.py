@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import random
 import shutil
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from oh_jupyter.checkpoints import Checkpoints, Limits, watch
+from oh_jupyter.checkpoints import Checkpoints, Limits, tracker, watch
 from oh_jupyter.checkpoints.snapshot import states
 from tests.checkpoints.workspace import contents, work
 
@@ -248,3 +250,19 @@ def test_a_process_from_before_a_turn_is_not_its_job(root: Path, tmp_path: Path)
         (root / "mine").write_text("mine\n")
         assert not checkpoints.preview(turn.id).kept
         earlier.communicate("\n")
+
+
+def test_without_a_log_of_processes_those_that_run_are_named(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise PermissionError(errno.EACCES, "refused")
+
+    monkeypatch.setattr(tracker, "ProcessLog", refuse)
+    with contextlib.closing(Checkpoints(root, root.parent / "state", is_watched=True)) as made:
+        turn = made.begin("turn", in_steps=True).id
+        number = step(made, turn)
+        (root / "agents").write_text("agent\n")
+        made.end_step(number)
+        assert made.attribution in (tracker.BY_RUNNING_PROCESS, tracker.BY_STEP)
+        assert [each.path for each in made.rewind(turn).changes] == ["agents"]

@@ -235,14 +235,17 @@ class Workplace:
         )
 
     def during(self) -> None:
-        """Let the person work during a step of an agent, at any moment of it."""
+        """Let the person work during a step of an agent, before and after the agent's change."""
         name, text = self.dice.choice(("a1", "both1", "both2")), self._text("agent")
         self.session.kernel = self.dice.choice(self.session.kernels)
         write = f"[ -L {name} ] && rm {name}; printf '{text}' > {name}"
-        running = threading.Thread(target=self.session.run, args=[f"sleep 0.2; {write}; sleep 0.2"])
+        command = f"sleep 0.35; {write}; sleep 0.4"
+        running = threading.Thread(target=self.session.run, args=[command])
+        began = time.monotonic()
         running.start()
-        for _ in range(self.dice.randrange(1, 4)):
-            time.sleep(self.dice.choice((0.02, 0.1, 0.15)))
+        moments = self.dice.choices((0.02, 0.1, 0.15, 0.6, 0.65), k=self.dice.randrange(1, 4))
+        for moment in sorted(moments):
+            time.sleep(max(0, began + moment - time.monotonic()))
             self.person()
         running.join()
 
