@@ -92,6 +92,21 @@ async def test_what_cannot_be_shown(mcp_connect, book, arguments, reason) -> Non
         assert reason in text_of(seen)
 
 
+async def test_an_expression_changes_nothing(mcp_connect, book) -> None:
+    kernel = await book("state = {'a': 1}\nnumbers = (print(n) or n for n in range(3))")
+    async with mcp_connect(kernel) as session:
+        await session.call_tool("run_cell", {"cell": 0})
+        for expression in ("state.clear()", "list(numbers)", "open('made.txt', 'w')"):
+            seen = await session.call_tool("variables", {"expression": expression})
+            assert seen.is_error
+            assert text_of(seen).splitlines()[-1].startswith(f"{expression} could run code that")
+            assert "Use run_ipython" in text_of(seen)
+        seen = await session.call_tool("variables", {"expression": "state['a'] + 1.5"})
+        assert text_of(seen).splitlines()[-1] == "2.5"
+        left = await session.call_tool("run_ipython", {"code": "state, list(numbers)"})
+        assert "({'a': 1}, [0, 1, 2])" in text_of(left)
+
+
 @pytest.mark.thorough
 async def test_a_table_and_a_figure_in_detail(mcp_connect, book, jp_root_dir) -> None:
     kernel = await book(
