@@ -28,6 +28,7 @@ class ActionProgress(Progress):
         self._received = time.monotonic()
         self._decided: float | None = None
         self._decided_by = ""
+        self.is_withdrawn = False
         self._is_started = False
         self._queued: float | None = None
         self.began: float | None = None
@@ -53,6 +54,10 @@ class ActionProgress(Progress):
     def decide(self, by: str) -> None:
         """Record when and where a person decided."""
         self._decided, self._decided_by = time.monotonic(), by
+
+    def withdraw(self) -> None:
+        """Record that nobody waits for the Action any more, before a person decided."""
+        self.is_withdrawn = True
 
     def start(self) -> None:
         """Record that decision and checkpoint are done."""
@@ -83,6 +88,8 @@ class ActionProgress(Progress):
         if self._decided is not None:
             handling["waited_seconds"] = round(self._decided - self._received, 3)
             handling["decided_by"] = self._decided_by
+        if self.is_withdrawn:
+            handling["withdrawn"] = True
         if self._queued is not None:
             queued = (self.began or time.monotonic()) - self._queued
             if queued >= MIN_QUEUED_SECONDS:

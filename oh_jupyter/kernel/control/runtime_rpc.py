@@ -277,6 +277,15 @@ async def _confirm(request: Request) -> Reply:
     return Reply()
 
 
+@operation("withdraw")
+async def _withdraw(request: Request) -> Reply:
+    """Cancel the Action of a request's key ``of`` while it waits for a person."""
+    executor, action = request.runtime.executor, _actions_by_key.get(request.text("of"))
+    if action is not None and action.id in executor.confirmations.waiting:
+        executor.running[action.id].task.cancel()
+    return Reply()
+
+
 @operation("status")
 async def _status(request: Request) -> Reply:
     executor, agents = request.runtime.executor, request.oh.agents.at_work.items()
