@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_client import http_library
+from mcp_client import http_library, text_of
 
 from oh_jupyter.errors import ConfirmationError
 from oh_jupyter.server.state import state_of
@@ -170,4 +170,23 @@ async def test_an_mcp_client_that_leaves(
             calling.cancel()
         await questions.withdrawn(id)
         calling.cancel()
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FIRST_LOOK_SECONDS", "PATIENCE_SECONDS"):
+        monkeypatch.setattr(f"oh_jupyter.server.mcp.undecided.{name}", 0.1)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("transport", ["http", "sse"])
+async def test_a_session_that_ends_after_its_call_returned(
+    questions: Questions, mcp_connect: Any, plain_kernel: str, tmp_path: Path, transport: str
+) -> None:
+    async with mcp_connect(plain_kernel, transport=transport) as session:
+        waits = await session.call_tool("run", {"command": f"touch {tmp_path}/made"})
+        id = await questions.opened()
+        assert f"It has not run yet: action {id} waits for a person's approval" in text_of(waits)
+    await questions.withdrawn(id)
     assert not (tmp_path / "made").exists()
