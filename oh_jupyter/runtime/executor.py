@@ -152,8 +152,13 @@ class ActionExecutor(RuntimeComponents):
             self.last_action_time = time.time()
         if is_agents:
             self.untrusted_text.note(action, observation)
-        is_command = isinstance(action, CmdRunAction)
-        self._record(observation, action, state, sandboxed=sandboxed if is_command else None)
+        self._record(
+            observation,
+            action,
+            state,
+            never_began=isinstance(observation, ErrorObservation) and state.is_queued,
+            sandboxed=sandboxed if isinstance(action, CmdRunAction) else None,
+        )
         return observation
 
     def _edited_path(self, action: Action) -> str:

@@ -47,13 +47,15 @@ async def _execute_action(request: Request) -> Reply:
 async def _run_cell(request: Request) -> Reply:
     """Execute a ``run_ipython`` Action, and return its outputs in the notebook format."""
     from oh_jupyter.cells import CellOutput, captured_outputs
-    from oh_jupyter.cells.request import stores_history
+    from oh_jupyter.cells.request import begin_within, stores_history
     from oh_jupyter.kernel.cells.followed_cells import prepared_for_client
 
     runtime, data = request.runtime, request.json()
     outputs: list[CellOutput] = []
     captured_outputs.set(outputs)
     stores_history.set(request.fields.get("store_history") is True)
+    if "begin_within" in request.fields:
+        begin_within.set(float(request.fields["begin_within"]))
     wire = data.get("action") if isinstance(data, dict) else data
     rest: dict[str, Any] = {}
     if "follow" in request.fields:
