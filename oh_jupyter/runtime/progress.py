@@ -29,6 +29,7 @@ class ActionProgress(Progress):
         self._decided: float | None = None
         self._decided_by = ""
         self.is_withdrawn = False
+        self.is_followed = False
         self._is_started = False
         self._queued: float | None = None
         self.began: float | None = None
@@ -62,6 +63,12 @@ class ActionProgress(Progress):
     def start(self) -> None:
         """Record that decision and checkpoint are done."""
         self._is_started = True
+
+    def follow(self) -> None:
+        """Record that a frontend shows the output so far."""
+        if not self.is_followed:
+            self.is_followed = True
+            self.put_out()
 
     def queue(self) -> None:
         """Record that the Action waits for the shell or the kernel."""
@@ -105,11 +112,17 @@ class RunningActions(dict[int, ActionProgress]):
         super().__init__()
         self._is_waiting = is_waiting
         self._peek = peek
+        self._on_begin: Watchers[[]] = Watchers()
 
     def begin(self, action: Action) -> ActionProgress:
         """Record that the current task executes an Action."""
         state = self[cast(int, action.id)] = ActionProgress(action)
+        self._on_begin.tell()
         return state
+
+    def on_begin(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Subscribe to the start of Actions, on the runtime's loop; returns the unsubscriber."""
+        return self._on_begin.add(wake)
 
     def began_after(self, moment: float) -> bool:
         """Return whether a command started in the shell after a monotonic time."""

@@ -199,6 +199,8 @@ async def _peek(request: Request) -> Reply:
     id = action.id if action is not None else fields.get("id")
     seconds = float(fields.get("wait", 0))
     running = request.runtime.executor.running
+    if action is None and id is not None and id in running:
+        running[id].follow()
     return Reply({**await running.look(id, fields.get("seen"), seconds)})
 
 
