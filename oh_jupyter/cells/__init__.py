@@ -19,6 +19,7 @@ class CellOutput:
         timed_out: Whether the cell was interrupted after its timeout.
         late_text: What threads of earlier cells have printed since the cell before.
         note: What holds the kernel after the timeout, or "".
+        withdrawn: Whether it did not begin in time, and never will.
         notebook_outputs: All outputs in the notebook format.
         execution_count: The kernel's number for the cell, if known.
         omitted_chars: Number of characters that a notice in the text replaces.
@@ -32,6 +33,7 @@ class CellOutput:
     omitted_chars: int = 0
     note: str = ""
     late_text: str = ""
+    withdrawn: bool = False
 
 
 captured_outputs: ContextVar[list[CellOutput] | None] = ContextVar("captured_outputs", default=None)

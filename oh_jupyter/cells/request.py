@@ -28,6 +28,10 @@ stores_history: ContextVar[bool] = ContextVar("stores_history", default=False)
 """Whether a cell gets a number and an entry in ``In`` and ``Out``, like a person's."""
 
 
+begin_within: ContextVar[float | None] = ContextVar("begin_within", default=None)
+"""Seconds in which a cell must begin; later, the runner of the kernel's own shell withdraws it."""
+
+
 cell_trace: ContextVar[Mapping[str, str]] = ContextVar("cell_trace", default={})  # noqa: B039
 """W3C trace context of a cell, sent as metadata of its request."""
 
@@ -91,6 +95,19 @@ class CellRequest:
         if self._error is not None:
             raise self._error
         return False
+
+    async def begins(
+        self, within_seconds: float, interrupt: Callable[[CellRequest], Awaitable[object]]
+    ) -> bool:
+        """Return whether it begins, or ends, in time."""
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within_seconds):
+                    await self.started.wait()
+        except asyncio.CancelledError:
+            await self._cancel(interrupt)
+            raise
+        return self.started.is_set()
 
     @property
     def note(self) -> str:

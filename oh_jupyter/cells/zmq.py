@@ -22,7 +22,9 @@ from oh_jupyter.cells.outputs import OutputCollector
 from oh_jupyter.cells.request import (
     AGENT_USERNAME,
     MAX_OUTPUT_BYTES,
+    NEVER_BEGAN,
     CellRequest,
+    begin_within,
     cell_trace,
     execute_content,
 )
@@ -64,8 +66,13 @@ class KernelClient:
         *,
         timeout: float | None = None,
         silent: bool = False,
+        withdraw: Callable[[str], bool] = lambda msg_id: False,
     ) -> CellOutput:
-        """Run a cell to its end; ``cancel`` stops a running or queued cell by its id."""
+        """Run a cell to its end; ``cancel`` stops a running or queued cell by its id.
+
+        ``withdraw`` keeps a queued cell from starting; it returns False if it runs already.
+        """
+        limit = None if silent else begin_within.get()
 
         async def interrupt(request: CellRequest) -> None:
             cancel(request.msg_id)
@@ -73,6 +80,12 @@ class KernelClient:
         while True:
             request = await self.send(code, silent)
             try:
+                if (
+                    limit is not None
+                    and not await request.begins(limit, interrupt)
+                    and withdraw(request.msg_id)
+                ):
+                    return CellOutput(note=NEVER_BEGAN, withdrawn=True)
                 timed_out = await request.wait(timeout, interrupt)
             finally:
                 self._forget(request)

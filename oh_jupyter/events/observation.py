@@ -42,7 +42,8 @@ class Observation(Event):
         content: The text that an agent reads.
         handling: Handling of the Action, if any: who decided on the Action (``decided_by``),
             the wait for that decision (``waited_seconds``), the wait behind other Actions
-            (``queued_seconds``), or a cancellation before the start (``never_began``); whether
+            (``queued_seconds``), or a cancellation before the start (``never_began``), also
+            before the decision, when nobody waits for it any more (``withdrawn``); whether
             a command ran in a sandbox (``sandboxed``), where one is set up.
             OpenHands lacks this field.
     """

@@ -98,6 +98,9 @@ class KernelHost(Protocol):
     def notice(self, text: str) -> AbstractContextManager[Any]:
         """Show a line while something is slow."""
 
+    def live_output(self, action: Action) -> AbstractContextManager[None]:
+        """Show the output so far of an Action of the running cell."""
+
 
 class ActionMethods:
     """The Actions of a runtime, one method each.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from oh_jupyter.agents import AgentTurn
     from oh_jupyter.agents.tool_socket import GuestTools
     from oh_jupyter.checkpoints import RewindPlan
-    from oh_jupyter.events import Observation
+    from oh_jupyter.events import Action, Observation
     from oh_jupyter.kernel.cells.inspection import Inspector
     from oh_jupyter.kernel.cells.shell_cells import RunningCell
     from oh_jupyter.kernel.control.broadcast import TurnBroadcast
@@ -318,6 +318,12 @@ class LoadedExtension:
         from oh_jupyter.kernel.display.live import notice
 
         return notice(self._shell, text)
+
+    def live_output(self, action: Action) -> AbstractContextManager[None]:
+        """Show the output so far of an Action of the running cell."""
+        from oh_jupyter.kernel.display.live_command import live_output
+
+        return live_output(self._shell, self.runtime, action)
 
     def _register_formatters(self) -> None:
         """Register the display of Observations and of agents' turns."""

@@ -20,6 +20,7 @@ from oh_jupyter.events.action import refuse_idle_cwd
 from oh_jupyter.events.scopes import scope_of_action
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.results import Result, kept_in, of_observation, raised, result
+from oh_jupyter.mcp_tools.run_queue import BEGIN_SECONDS
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool
 from oh_jupyter.mcp_tools.variable_content import HINT, with_content, with_literals
 from oh_jupyter.schema import Schema, fields_schema
@@ -230,7 +231,7 @@ def _tool(kernel: Kernel, described: ActionTool) -> McpTool:
         if "security_risk" in args:
             args["security_risk"] = _RISKS[args["security_risk"]]
         if kind == IPythonRunCellAction.kind:
-            done = await kernel.run_cell(args, timeout)
+            done = await kernel.run_cell(args, timeout, begin_within=BEGIN_SECONDS)
             shown = of_observation(done["observation"])
             failed = shown["isError"] or raised(done["outputs"])
             return result(*shown["content"], kept_in(done.get("file", "")), is_error=failed)

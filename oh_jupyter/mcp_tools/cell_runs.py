@@ -32,7 +32,7 @@ from oh_jupyter.mcp_tools.results import (
     result,
     text,
 )
-from oh_jupyter.mcp_tools.run_queue import Run, RunQueue
+from oh_jupyter.mcp_tools.run_queue import BEGIN_SECONDS, Run, RunQueue
 from oh_jupyter.mcp_tools.running_cells import Look, RunningCell, output_so_far, running_in
 from oh_jupyter.mcp_tools.toolbox import McpTool, schema
 from oh_jupyter.plural import plural
@@ -124,7 +124,7 @@ class CellRuns(NotebookTools):
     ) -> Result:
         """Do the work of a run when the earlier runs of the notebook have ended."""
         try:
-            async with self._queue.turn(call.document.path, run):
+            async with self._queue.turn(call.document.path, run, _begin_within(call)):
                 done = await work()
                 run.result = {**done, "content": as_one_text(done["content"])}
         except OhJupyterError as error:
@@ -207,7 +207,12 @@ class CellRuns(NotebookTools):
         look = _look_at(kernel)
         self.notebooks.running.begin(document.path, key_of(index, cell), look)
         try:
-            done = await kernel.run_cell(args, call.arguments.get("timeout"), store_history=True)
+            done = await kernel.run_cell(
+                args,
+                call.arguments.get("timeout"),
+                begin_within=_begin_within(call),
+                store_history=True,
+            )
         finally:
             self.notebooks.running.end(document.path, key_of(index, cell))
         shown = of_observation(done["observation"])
@@ -229,6 +234,12 @@ class CellRuns(NotebookTools):
             await self.finish(call)
         ran = ran if ran.endswith(".") else f"{ran}."
         return result(*shown["content"], file, text(f"[{ran}]"), is_error=failed)
+
+
+def _begin_within(call: NotebookCall) -> float | None:
+    """Return the time in which a run must begin, None if its agent chose how long it waits."""
+    chosen = call.arguments.keys() & {"wait", "timeout"}
+    return None if chosen else BEGIN_SECONDS
 
 
 async def _as_now(call: NotebookCall, cells: IndexedCells) -> IndexedCells:

@@ -204,12 +204,15 @@ class Kernel(ABC):
         args: Mapping[str, Any],
         timeout: float | None = None,
         *,
+        begin_within: float | None = None,
         store_history: bool = False,
     ) -> Any:
         """Run a cell; return its Observation's wire form, notebook outputs and execution count.
 
-        It is interrupted after ``timeout`` seconds. ``store_history`` numbers it like a person's.
+        It is interrupted after ``timeout`` seconds; without a timeout, it is withdrawn unless it
+        begins in time. ``store_history`` numbers it like a person's.
         """
-        return await self._execute(
-            "run_cell", "run_ipython", args, timeout, store_history=store_history
-        )
+        fields: dict[str, Any] = {"store_history": store_history}
+        if begin_within is not None:
+            fields["begin_within"] = begin_within
+        return await self._execute("run_cell", "run_ipython", args, timeout, **fields)

@@ -72,7 +72,7 @@ def kernel_tools(notebooks: Notebooks, kernel: Kernel) -> list[McpTool]:
                 },
                 expression={
                     "type": "string",
-                    "description": "Python expression without side effects, such as len(losses).",
+                    "description": "Python expression that only reads, such as len(losses).",
                 },
                 notebook=NOTEBOOK,
             ),

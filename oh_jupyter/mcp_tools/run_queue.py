@@ -8,7 +8,11 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from oh_jupyter.errors import PluginError
 from oh_jupyter.mcp_tools.results import Result
+
+BEGIN_SECONDS = 30.0
+"""Time in which a cell must begin, or an agent has its turn back; see ``RUN_REPORT_SECONDS``."""
 
 
 @dataclass(eq=False)
@@ -58,14 +62,28 @@ class RunQueue:
         return next((run for run in self.runs(path) if list(run.cells) == [cell]), None)
 
     @asynccontextmanager
-    async def turn(self, path: str, run: Run) -> AsyncIterator[None]:
-        """Wait for the earlier runs of a notebook; later ones wait for this one."""
+    async def turn(
+        self, path: str, run: Run, begin_within: float | None = None
+    ) -> AsyncIterator[None]:
+        """Wait for the earlier runs of a notebook; later ones wait for this one.
+
+        Raises PluginError if it is not its turn in time.
+        """
         runs = self._runs.setdefault(path, [])
         runs.append(run)
         try:
-            while runs[0] is not run:
-                run.has_waited = True
-                await runs[0].ended.wait()
+            try:
+                async with asyncio.timeout(begin_within):
+                    while runs[0] is not run:
+                        run.has_waited = True
+                        await runs[0].ended.wait()
+            except TimeoutError:
+                raise PluginError(
+                    f"It did not begin within {begin_within:g} s and was withdrawn: it will not "
+                    f"run. Another run of {path} is at {runs[0].place}, for {runs[0].seconds} s. "
+                    "Call run_cell again to wait again, or with wait to leave it in the queue; "
+                    "kernel with command=interrupt stops the other run"
+                ) from None
             yield
         finally:
             runs.remove(run)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from oh_jupyter.cells import CellOutput, CellRunner, captured_outputs
 from oh_jupyter.cells.outputs import truncate_middle
-from oh_jupyter.cells.request import cell_trace
+from oh_jupyter.cells.request import begin_within, cell_trace
 from oh_jupyter.config import OUTPUT_LIMIT
 from oh_jupyter.errors import PluginError
 from oh_jupyter.events import IPythonRunCellAction, IPythonRunCellObservation
@@ -29,6 +29,12 @@ HOW_TO_END = (
     "which loses all variables (command=restart)"
 )
 """What to do about a cell that holds the kernel."""
+HOW_TO_WAIT = (
+    "Call again to wait again, or with a timeout to wait that long. The tool kernel shows the "
+    "running cell with command=status, and interrupts it with command=interrupt; the other tools "
+    "work meanwhile"
+)
+"""What to do about a cell that did not begin in time."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +123,18 @@ class JupyterPlugin(Plugin):
     async def run(self, action: IPythonRunCellAction) -> IPythonRunCellObservation:
         """Run a cell, which its ``timeout`` interrupts; the caller adds the footer."""
         token = cell_trace.set(trace_of(action.actor or {}))
+        limit = None if action.timeout is not None else begin_within.get()
+        begins = begin_within.set(limit)
         try:
             output = await self._runner.run_cell(action.code, timeout=action.timeout)
         finally:
+            begin_within.reset(begins)
             cell_trace.reset(token)
+        if output.withdrawn:
+            raise PluginError(
+                f"It did not begin within {limit:g} s and was withdrawn: it will not run. "
+                f"{output.note}. {HOW_TO_WAIT}"
+            )
         captured = captured_outputs.get()
         if captured is not None:
             captured.append(output)

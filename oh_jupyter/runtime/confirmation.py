@@ -49,6 +49,12 @@ REJECTED = "Action has been rejected by the user! Waiting for further user input
 """Text of the protocol; clients compare it."""
 
 
+WITHDRAWN = (
+    "The question about this action was withdrawn: nobody waits for it any more. It did not run."
+)
+"""Content of the Observation of an Action whose caller left before a person decided."""
+
+
 MAX_WHY_CHARS = 2000
 """Maximum length of a person's reason for a rejection."""
 
@@ -183,7 +189,12 @@ class Confirmations:
         if not reasons:
             return _decided_before(action)
         pending = PendingAction(action, tuple(reasons), self._expiry(), sandboxed)
-        decision = await self._decision_on(pending)
+        try:
+            decision = await self._decision_on(pending)
+        except asyncio.CancelledError:
+            if progress is not None:
+                progress.withdraw()
+            raise
         if decision is None:
             return UserRejectObservation(
                 f"{REJECTED} ({UNANSWERED} {self.timeout_seconds:g} s; it waited "

@@ -30,7 +30,7 @@ from oh_jupyter.events.fields import check_fields, check_runnable
 from oh_jupyter.policy import check_allowed, check_cells
 from oh_jupyter.runtime.components import RuntimeComponents
 from oh_jupyter.runtime.confinement import confinement_fault
-from oh_jupyter.runtime.confirmation import dry_run
+from oh_jupyter.runtime.confirmation import WITHDRAWN, dry_run
 from oh_jupyter.runtime.execution import Execution, current_execution, executing
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
 from oh_jupyter.runtime.resources import memory_usage
@@ -139,7 +139,9 @@ class ActionExecutor(RuntimeComponents):
                     if path and execution.principal == "user":
                         await self.in_thread(_note_saves, observation.edited_paths)
         except asyncio.CancelledError:
-            cancelled = ErrorObservation("The action was cancelled.")
+            cancelled = ErrorObservation(
+                WITHDRAWN if state.is_withdrawn else "The action was cancelled."
+            )
             self._record(cancelled, action, state, never_began=not state.has_begun)
             raise
         finally:
@@ -150,8 +152,13 @@ class ActionExecutor(RuntimeComponents):
             self.last_action_time = time.time()
         if is_agents:
             self.untrusted_text.note(action, observation)
-        is_command = isinstance(action, CmdRunAction)
-        self._record(observation, action, state, sandboxed=sandboxed if is_command else None)
+        self._record(
+            observation,
+            action,
+            state,
+            never_began=isinstance(observation, ErrorObservation) and state.is_queued,
+            sandboxed=sandboxed if isinstance(action, CmdRunAction) else None,
+        )
         return observation
 
     def _edited_path(self, action: Action) -> str:

@@ -28,6 +28,8 @@ class ActionProgress(Progress):
         self._received = time.monotonic()
         self._decided: float | None = None
         self._decided_by = ""
+        self.is_withdrawn = False
+        self.is_followed = False
         self._is_started = False
         self._queued: float | None = None
         self.began: float | None = None
@@ -54,9 +56,19 @@ class ActionProgress(Progress):
         """Record when and where a person decided."""
         self._decided, self._decided_by = time.monotonic(), by
 
+    def withdraw(self) -> None:
+        """Record that nobody waits for the Action any more, before a person decided."""
+        self.is_withdrawn = True
+
     def start(self) -> None:
         """Record that decision and checkpoint are done."""
         self._is_started = True
+
+    def follow(self) -> None:
+        """Record that a frontend shows the output so far."""
+        if not self.is_followed:
+            self.is_followed = True
+            self.put_out()
 
     def queue(self) -> None:
         """Record that the Action waits for the shell or the kernel."""
@@ -83,6 +95,8 @@ class ActionProgress(Progress):
         if self._decided is not None:
             handling["waited_seconds"] = round(self._decided - self._received, 3)
             handling["decided_by"] = self._decided_by
+        if self.is_withdrawn:
+            handling["withdrawn"] = True
         if self._queued is not None:
             queued = (self.began or time.monotonic()) - self._queued
             if queued >= MIN_QUEUED_SECONDS:
@@ -98,11 +112,17 @@ class RunningActions(dict[int, ActionProgress]):
         super().__init__()
         self._is_waiting = is_waiting
         self._peek = peek
+        self._on_begin: Watchers[[]] = Watchers()
 
     def begin(self, action: Action) -> ActionProgress:
         """Record that the current task executes an Action."""
         state = self[cast(int, action.id)] = ActionProgress(action)
+        self._on_begin.tell()
         return state
+
+    def on_begin(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Subscribe to the start of Actions, on the runtime's loop; returns the unsubscriber."""
+        return self._on_begin.add(wake)
 
     def began_after(self, moment: float) -> bool:
         """Return whether a command started in the shell after a monotonic time."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine
+import uuid
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -24,6 +26,8 @@ RETENTION_SECONDS = 900.0
 MAX_RESULTS = 1000
 MAX_BYTES = 256 * 1024**2
 RETRY_AFTER_SECONDS = 10
+ABSENCE_SECONDS = 30.0
+"""Time in which a client whose connection broke can return before its question is withdrawn."""
 
 _ID = re.compile(r"[\w.-]{1,128}", re.ASCII)
 
@@ -33,7 +37,8 @@ class StoredResult:
     """The result of a principal's request, which may still be running.
 
     ``has_kernel`` says whether its kernel was found; ``overdue`` is set while the kernel is
-    silent that has received the request.
+    silent that has received the request. ``key`` identifies the request in the kernel; ``abandon``
+    is called when no client waits for it any more.
     """
 
     owner: str
@@ -43,6 +48,24 @@ class StoredResult:
     size_bytes: int = 0
     started: datetime = field(default_factory=partial(datetime.now, UTC))
     ended: datetime | None = None
+    key: str = field(default_factory=lambda: uuid.uuid4().hex)
+    abandon: Callable[[], object] = lambda: None
+    _clients: int = 0
+
+    @contextmanager
+    def awaited(self) -> Iterator[None]:
+        """Count a client that waits; call ``abandon`` when the last one does not return."""
+        self._clients += 1
+        try:
+            yield
+        finally:
+            self._clients -= 1
+            if not self._clients and not self.task.done():
+                asyncio.get_running_loop().call_later(ABSENCE_SECONDS, self._check_clients)
+
+    def _check_clients(self) -> None:
+        if not self._clients and not self.task.done():
+            self.abandon()
 
     async def wait_unless_overdue(self) -> None:
         """Wait until the request is done or overdue."""

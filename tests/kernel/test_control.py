@@ -197,6 +197,40 @@ def test_a_waiting_cell_whose_time_is_over_never_starts(kernel, go: Path) -> Non
     assert kernel.execute("ran") == "False"
 
 
+def impatient_cell(kernel, code: str) -> dict:
+    """Run an agent's cell that must begin within a moment."""
+    wire = {"action": "run_ipython", "args": {"code": code}}
+    return kernel.ask("run_cell", {"action": wire}, begin_within=0.2)[1]["observation"]
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_cell_that_does_not_begin_in_time_is_withdrawn(kernel, go: Path, inside: bool) -> None:
+    if inside:  # in a magic that waits, behind another cell of an agent
+        cell = kernel.start(WAITING)
+        wait_until((kernel.directory / "pid").exists)
+        asked = sent_cell(kernel, f"{HOLDING}ran = False")
+        wait_until(lambda: kernel.ask("status")[0]["runtime"]["cell"]["by"] == "agent")
+    else:
+        cell = kernel.start(f"{HOLDING}ran = False")
+    withdrawn = impatient_cell(kernel, "ran = True")
+    assert withdrawn["observation"] == "error"
+    assert withdrawn["content"].startswith(
+        "It did not begin within 0.2 s and was withdrawn: it will not run. The cell never began: "
+        f"the kernel runs another one (by the {'agent' if inside else 'person'}, for "
+    )
+    assert "s: import time; from pathlib import Path)." in withdrawn["content"]
+    assert "Call again to wait again, or with a timeout" in withdrawn["content"]
+    assert withdrawn["oh_jupyter"]["handling"]["never_began"] is True
+    go.touch()
+    assert kernel.finish(cell)["status"] == "ok"
+    if inside:
+        kernel.reply(asked)
+    assert kernel.execute("ran") == "False"
+    assert impatient_cell(kernel, "import time; time.sleep(0.4); 'well'")["content"].startswith(
+        "'well'"
+    )
+
+
 def test_a_cell_that_ignores_its_interrupt_is_named(kernel, go: Path) -> None:
     code = f"""import os, time
 while not os.path.exists({str(go)!r}):

@@ -92,6 +92,21 @@ async def test_what_cannot_be_shown(mcp_connect, book, arguments, reason) -> Non
         assert reason in text_of(seen)
 
 
+async def test_an_expression_changes_nothing(mcp_connect, book) -> None:
+    kernel = await book("state = {'a': 1}\nnumbers = (print(n) or n for n in range(3))")
+    async with mcp_connect(kernel) as session:
+        await session.call_tool("run_cell", {"cell": 0})
+        for expression in ("state.clear()", "list(numbers)", "open('made.txt', 'w')"):
+            seen = await session.call_tool("variables", {"expression": expression})
+            assert seen.is_error
+            assert text_of(seen).splitlines()[-1].startswith(f"{expression} could run code that")
+            assert "Use run_ipython" in text_of(seen)
+        seen = await session.call_tool("variables", {"expression": "state['a'] + 1.5"})
+        assert text_of(seen).splitlines()[-1] == "2.5"
+        left = await session.call_tool("run_ipython", {"code": "state, list(numbers)"})
+        assert "({'a': 1}, [0, 1, 2])" in text_of(left)
+
+
 @pytest.mark.thorough
 async def test_a_table_and_a_figure_in_detail(mcp_connect, book, jp_root_dir) -> None:
     kernel = await book(
@@ -498,6 +513,64 @@ async def test_the_output_so_far_of_a_persons_cell_is_seen(
                     shown = text_of(await session.call_tool("read_cells", {}))
     finally:
         client.stop_channels()
+
+
+async def test_an_agent_has_its_turn_back_behind_a_persons_cell(
+    mcp_connect, book, jp_serverapp, monkeypatch
+) -> None:
+    for module in ("action_tools", "cell_runs"):
+        monkeypatch.setattr(f"oh_jupyter.mcp_tools.{module}.BEGIN_SECONDS", 0.5)
+    kernel = await book("ran = 'by run_cell'")
+    client = jp_serverapp.kernel_manager.get_kernel(kernel).client()
+    client.start_channels()
+    try:
+        async with mcp_connect(kernel) as session:
+            await session.call_tool("run_ipython", {"code": "ran = None"})
+            client.execute(LOOP)
+            state = {}
+            async with asyncio.timeout(60):
+                while not state.get("cell"):
+                    status = await session.call_tool("kernel", {"command": "status"})
+                    state = json.loads(text_of(status))
+            for tool, arguments in (
+                ("run_ipython", {"code": "ran = 'by run_ipython'"}),
+                ("run_cell", {"cell": 0}),
+                ("insert_cell", {"source": "ran = 'by insert_cell'", "run": True}),
+            ):
+                withdrawn = await session.call_tool(tool, arguments)
+                assert withdrawn.is_error
+                assert (
+                    "It did not begin within 0.5 s and was withdrawn: it will not run"
+                    in text_of(withdrawn)
+                )
+                assert "(by the person, for " in text_of(withdrawn)
+                assert "s: import time)" in text_of(withdrawn)
+            stays = await session.call_tool("run_cell", {"cell": 0, "wait": 1})
+            assert "Waits for another cell" in text_of(stays)
+            await session.call_tool("kernel", {"command": "interrupt"})
+            done = await session.call_tool("run_cell", {"cell": 0, "wait": 60})
+            assert not done.is_error
+            seen = await session.call_tool("run_ipython", {"code": "ran"})
+            assert text_of(seen).startswith("'by run_cell'")
+    finally:
+        client.stop_channels()
+
+
+async def test_an_agent_has_its_turn_back_behind_another_run(
+    mcp_connect, book, monkeypatch
+) -> None:
+    monkeypatch.setattr("oh_jupyter.mcp_tools.cell_runs.BEGIN_SECONDS", 0.5)
+    kernel = await book(LOOP, "ran = True")
+    async with mcp_connect(kernel) as session:
+        await session.call_tool("run_cell", {"cell": 0, "wait": 0})
+        withdrawn = await session.call_tool("run_cell", {"cell": 1})
+        assert withdrawn.is_error
+        assert "Another run of book.ipynb is at cell 1 of 1, for " in text_of(withdrawn)
+        await session.call_tool("kernel", {"command": "interrupt"})
+        await session.call_tool("run_cell", {"cell": 0, "wait": 0})
+        await session.call_tool("kernel", {"command": "interrupt"})
+        seen = await session.call_tool("run_ipython", {"code": "'ran' in globals()"})
+        assert text_of(seen).startswith("False")
 
 
 LONG_LOOP = """\

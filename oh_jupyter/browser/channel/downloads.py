@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from playwright.async_api import Download, Page
 
 DOWNLOADS_DIR = ".downloads"
+MAX_NAME_BYTES = 200
+"""Maximum length of a downloaded file's name, which may get a number."""
 OFFICE_EXTENSIONS = {"word": ".docx", "xl": ".xlsx", "ppt": ".pptx"}
 """Extension of an Office file by a directory in its archive."""
 
@@ -29,7 +32,8 @@ def move_downloads_to_workspace(
 ) -> list[str]:
     """Move ``downloads`` of an observation into the workspace.
 
-    Each file keeps its own name in ``<workspace>/.downloads``.
+    Each file keeps its own name in ``<workspace>/.downloads``. A page or a server chooses it, so
+    nothing of it reaches an agent but an extension.
 
     Returns:
         Paths of copies, ``<workspace>/file_N<extension>``.
@@ -60,6 +64,19 @@ def unused_path(directory: Path, name: str) -> Path:
     return target
 
 
+def file_name(suggested: str) -> str:
+    """Return the name of a file in a path that a page suggests, on one line and not too long."""
+    name = Path(suggested.replace("\\", "/")).name
+    name = "".join(character if character.isprintable() else "_" for character in name)
+    if not name.strip("."):
+        return ""
+    start = name.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
+    if start == name:
+        return name
+    suffix = plain_suffix(name)
+    return start[: -len(suffix) or None] + suffix
+
+
 def file_extension(path: Path) -> str:
     """Guess a file's extension, with its period, from its content or else from its name."""
     import puremagic
@@ -69,7 +86,7 @@ def file_extension(path: Path) -> str:
         with zipfile.ZipFile(path) as archive:
             names = {name.partition("/")[0] for name in archive.namelist()}
         known = [extension for name, extension in OFFICE_EXTENSIONS.items() if name in names]
-        return known[0] if known else path.suffix.lower() or ".zip"
+        return known[0] if known else plain_suffix(path.name).lower() or ".zip"
     try:
         guesses = [guess for guess in puremagic.magic_file(path) if _has_evidence(guess.byte_match)]
     except (ValueError, OSError, puremagic.PureError):
@@ -81,7 +98,15 @@ def file_extension(path: Path) -> str:
     for guess in guesses:
         if guess.extension.strip():
             return str(guess.extension.strip())
-    return path.suffix
+    return plain_suffix(path.name)
+
+
+def plain_suffix(name: str) -> str:
+    """Return a name's extension if it is one, and not the end of a sentence of the page."""
+    return match[0] if (match := _SUFFIX.search(name)) else ""
+
+
+_SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,10}\Z")
 
 
 def _has_evidence(matched: bytes | None) -> bool:
@@ -147,15 +172,17 @@ class DownloadSaver:
             await response.dispose()
             if b"%PDF-" not in body[:1024]:
                 # A server may respond differently to a second request.
-                self.notices.append(f"The PDF {page.url} could not be fetched, so it is not saved.")
+                self.notices.append(
+                    f"The PDF {shortened_url(page.url)} could not be fetched, so it is not saved."
+                )
                 return
-            name = Path(unquote(urlsplit(page.url).path)).name or "document.pdf"
+            name = file_name(unquote(urlsplit(page.url).path)) or "document.pdf"
             target = self._target(name)
             target.write_bytes(body)
             self._note(page.url, name, target)
 
     async def _save(self, download: Download) -> None:
-        name = Path(download.suggested_filename.replace("\\", "/")).name or "download"
+        name = file_name(download.suggested_filename) or "download"
         try:
             partial: Any = await download.path()
             target = self._target(name)

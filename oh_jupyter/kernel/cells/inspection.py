@@ -24,6 +24,7 @@ from oh_jupyter.background import start_thread
 from oh_jupyter.checkpoints.variables.libraries import size_of
 from oh_jupyter.checkpoints.variables.namespace import Namespace
 from oh_jupyter.errors import InspectionError
+from oh_jupyter.kernel.cells.expressions import evaluate_reading
 
 T = TypeVar("T")
 
@@ -91,25 +92,14 @@ class Inspector:
         return await in_time(lambda: self._shown(value, f"{name}: "))
 
     async def evaluate(self, expression: str) -> tuple[str, list[str]]:
-        """Evaluate an expression beside the running cell; return its value like ``detail``.
+        """Evaluate an expression that only reads; return its value like ``detail``.
 
         Raises:
-            InspectionError: It is not an expression, it raises an exception, or it takes too long.
+            InspectionError: It is not an expression, it could change something, it raises an
+                exception, or it takes too long.
         """
-        try:
-            code = compile(expression.strip(), "<expression>", "eval")
-        except (SyntaxError, ValueError) as error:
-            raise InspectionError(
-                f"{expression!r} is not a Python expression: {error}. Run statements as a cell"
-            ) from None
-        if code.co_flags & inspect.CO_COROUTINE:
-            raise InspectionError("The expression awaits something. Run it as a cell")
-
-        def evaluate() -> tuple[str, list[str]]:
-            # A copy, so that an assignment expression creates no variable.
-            return self._shown(eval(code, dict(self._shell.user_ns)), "")
-
-        return await in_time(evaluate)
+        variables = self._shell.user_ns
+        return await in_time(lambda: self._shown(evaluate_reading(expression, variables), ""))
 
     def _shown(self, value: object, prefix: str) -> tuple[str, list[str]]:
         text = described(value)

@@ -76,6 +76,11 @@ class MainThreadCall(Generic[T]):
                 interrupt_main_thread()
             self.future.cancel()
 
+    def withdraw(self) -> bool:
+        """Keep this call from starting; return False if it has."""
+        with self._lock:
+            return not self._runs and self.future.cancel()
+
 
 def _interruptible() -> Any:
     """Make SIGINT raise KeyboardInterrupt; return the previous handler, or None if unchanged."""

@@ -15,7 +15,13 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.outputs import OutputCollector
-from oh_jupyter.cells.request import AGENT_USERNAME, cell_trace, stores_history
+from oh_jupyter.cells.request import (
+    AGENT_USERNAME,
+    NEVER_BEGAN,
+    begin_within,
+    cell_trace,
+    stores_history,
+)
 from oh_jupyter.cells.zmq import KernelClient
 from oh_jupyter.errors import PluginError, RuntimeClosedError
 from oh_jupyter.events.action import progress
@@ -28,7 +34,11 @@ from oh_jupyter.kernel.cells.agent_outputs import (
 )
 from oh_jupyter.kernel.cells.inline import next_number, run_inline
 from oh_jupyter.kernel.cells.live_output import followed
-from oh_jupyter.kernel.cells.main_thread import MainThreadWait, interrupt_main_thread
+from oh_jupyter.kernel.cells.main_thread import (
+    MainThreadCall,
+    MainThreadWait,
+    interrupt_main_thread,
+)
 from oh_jupyter.kernel.notebook_file import is_from_vscode
 from oh_jupyter.runtime.execution import current_execution
 from oh_jupyter.trace_context import in_environment, trace_variables
@@ -138,7 +148,10 @@ class ShellCells:
                 )
             )
             try:
-                return await asyncio.wrap_future(call.future)
+                inline = asyncio.wrap_future(call.future)
+                if not silent and await _is_withdrawn(call, inline):
+                    return self._described(CellOutput(note=NEVER_BEGAN, withdrawn=True))
+                return await inline
             except RuntimeClosedError:
                 continue  # the wait has just ended
             except asyncio.CancelledError:
@@ -152,8 +165,14 @@ class ShellCells:
         if self._client is None:
             connection = self._kernel.parent.get_connection_info()
             self._client = KernelClient(connection)
-        cancel = self._guard.cancel
-        output = await self._client.run_cell(code, cancel, timeout=timeout, silent=silent)
+        guard = self._guard
+        output = await self._client.run_cell(
+            code, guard.cancel, timeout=timeout, silent=silent, withdraw=guard.withdraw
+        )
+        return self._described(output)
+
+    def _described(self, output: CellOutput) -> CellOutput:
+        """Name the cell that holds the kernel, if there is one, in the note of an output."""
         if output.note and (cell := self.running_cell) is not None:
             output.note += f" ({cell.described()})"
         return output
@@ -198,6 +217,16 @@ class ShellCells:
         """Restore the kernel's own execution of requests."""
         if self._guard is not None:
             self._guard.remove()
+
+
+async def _is_withdrawn(
+    call: MainThreadCall[CellOutput], result: asyncio.Future[CellOutput]
+) -> bool:
+    """Return whether a call did not begin in time, and never will."""
+    if (limit := begin_within.get()) is None:
+        return False
+    await asyncio.wait({result}, timeout=limit)
+    return not result.done() and call.withdraw()
 
 
 class _ExecutionGuard:
@@ -267,6 +296,14 @@ class _ExecutionGuard:
             self.running = None
             with self._lock:
                 self._executing = ""
+
+    def withdraw(self, msg_id: str) -> bool:
+        """Prevent a waiting request from starting; return False if it runs."""
+        with self._lock:
+            if self._executing == msg_id:
+                return False
+            self._cancelled.add(msg_id)
+            return True
 
     def cancel(self, msg_id: str) -> None:
         """Interrupt a running request, or prevent a waiting one from starting."""

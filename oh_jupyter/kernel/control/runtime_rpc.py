@@ -47,13 +47,15 @@ async def _execute_action(request: Request) -> Reply:
 async def _run_cell(request: Request) -> Reply:
     """Execute a ``run_ipython`` Action, and return its outputs in the notebook format."""
     from oh_jupyter.cells import CellOutput, captured_outputs
-    from oh_jupyter.cells.request import stores_history
+    from oh_jupyter.cells.request import begin_within, stores_history
     from oh_jupyter.kernel.cells.followed_cells import prepared_for_client
 
     runtime, data = request.runtime, request.json()
     outputs: list[CellOutput] = []
     captured_outputs.set(outputs)
     stores_history.set(request.fields.get("store_history") is True)
+    if "begin_within" in request.fields:
+        begin_within.set(float(request.fields["begin_within"]))
     wire = data.get("action") if isinstance(data, dict) else data
     rest: dict[str, Any] = {}
     if "follow" in request.fields:
@@ -197,6 +199,8 @@ async def _peek(request: Request) -> Reply:
     id = action.id if action is not None else fields.get("id")
     seconds = float(fields.get("wait", 0))
     running = request.runtime.executor.running
+    if action is None and id is not None and id in running:
+        running[id].follow()
     return Reply({**await running.look(id, fields.get("seen"), seconds)})
 
 
@@ -274,6 +278,15 @@ async def _confirm(request: Request) -> Reply:
         values=values,
     )
     request.runtime.executor.confirmations.resolve(fields.get("id", -1), decision)
+    return Reply()
+
+
+@operation("withdraw")
+async def _withdraw(request: Request) -> Reply:
+    """Cancel the Action of a request's key ``of`` while it waits for a person."""
+    executor, action = request.runtime.executor, _actions_by_key.get(request.text("of"))
+    if action is not None and action.id in executor.confirmations.waiting:
+        executor.running[action.id].task.cancel()
     return Reply()
 
 

@@ -65,7 +65,7 @@ class LiveDisplay:
         )
 
 
-class _RunningCellDisplay(LiveDisplay):
+class RunningCellDisplay(LiveDisplay):
     """An output of the running cell."""
 
     def __init__(self, shell: InteractiveShell) -> None:
@@ -73,11 +73,13 @@ class _RunningCellDisplay(LiveDisplay):
         # Captured outputs cannot be updated.
         self._live = type(shell.display_pub).__name__ == "ZMQDisplayPublisher"
         super().__init__(kernel, None if kernel is None else kernel.get_parent())
-        content = (self._parent or {}).get("content", {})
-        self.watched = self._live and content.get("allow_stdin", False)
+        request = self._parent or {}
+        self.watched = self._live and request.get("content", {}).get("allow_stdin", False)
+        # Consoles show outputs in order and rewrite none.
+        self.is_of_notebook = bool(request.get("metadata", {}).get("cellId"))
 
 
-class _Notice(_RunningCellDisplay):
+class _Notice(RunningCellDisplay):
     """A line for a person at the frontend, which must be able to ask for input."""
 
     def __init__(self, shell: InteractiveShell, text: str) -> None:
@@ -118,7 +120,7 @@ def notice(shell: InteractiveShell, text: str) -> Iterator[_Notice]:
         line.end()
 
 
-class LiveTurn(_RunningCellDisplay):
+class LiveTurn(RunningCellDisplay):
     """Shows a running turn; a terminal, which cannot update, prints new text."""
 
     def __init__(self, shell: InteractiveShell) -> None:

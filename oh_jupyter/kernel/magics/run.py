@@ -7,7 +7,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument
 
-from oh_jupyter.events import Observation
+from oh_jupyter.events import Action, CmdRunAction, IPythonRunCellAction, Observation
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.completion import complete_path
@@ -59,23 +59,29 @@ class RunMagics(OhMagics):
             return None
         if options.cell:
             code = rest if cell is None else cell
-            output = self.oh.run_ipython(code, timeout=options.timeout)
+            output = self._run_live(IPythonRunCellAction(code), options.timeout)
             return None if code.rstrip().endswith(";") else output
         command = rest if cell is None else _script(rest, cell)
-        observation = self.oh.run(
+        action = CmdRunAction(
             command,
-            timeout=options.timeout,
             is_input=options.input,
             blocking=options.blocking,
             is_static=options.static,
             sandbox=options.sandbox,
         )
+        observation = self._run_live(action, options.timeout)
         if observation.content == NOTHING_TO_RETRIEVE:
             raise UsageError(
                 "say what to run: %oh_run COMMAND. Without a command, it shows more output of a "
                 "running one, and none is running"
             )
         return None if ends_with_semicolon(command if cell is None else cell) else observation
+
+    def _run_live(self, action: Action, timeout: float | None) -> Observation:
+        """Execute an Action, and show its output so far in the cell."""
+        action.timeout = timeout
+        with self.oh.host.live_output(action):
+            return self.oh.execute(action)
 
 
 def _script(first: str, cell: str) -> str:

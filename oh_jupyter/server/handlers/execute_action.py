@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
-from oh_jupyter.errors import KernelTimeoutError, WireError
+from oh_jupyter.background import run_in_background
+from oh_jupyter.errors import KernelTimeoutError, OhJupyterError, WireError
 from oh_jupyter.events.actor import current_actor
 from oh_jupyter.events.json import parse_json
 from oh_jupyter.events.scopes import scope_of_action
@@ -17,7 +19,7 @@ from oh_jupyter.server.handlers.routes import (
     send_body,
     send_field,
 )
-from oh_jupyter.server.links import Reply, is_confined
+from oh_jupyter.server.links import KernelLink, Reply, is_confined
 from oh_jupyter.server.result_store import ID_HEADER, StoredResult
 from oh_jupyter.server.tokens import confines
 
@@ -32,7 +34,8 @@ async def execute_action(handler: OhHandler, kernel_id: str | None = None) -> No
     """Execute the Action in the body, and send its Observation.
 
     The Action is cancelled when its client disconnects, unless the client has sent an id in the
-    header ``X-Request-ID``, by which it can fetch the Observation later.
+    header ``X-Request-ID``, by which it can fetch the Observation later. A question to a person is
+    withdrawn if such a client does not return within 30 s.
     """
     body = handler.body
     if not body:
@@ -67,21 +70,30 @@ async def _stored_reply(handler: OhHandler, key: str, kernel_id: str | None, bod
     async def execute(stored: StoredResult) -> Reply:
         link = await handler.link(kernel_id)
         stored.has_kernel = True
+        fields = {"key": stored.key}
+        stored.abandon = lambda: run_in_background(_withdraw(link, stored.key))
         async with state.unsaved.shared():
             return await link.request(
-                "execute_action", None, body, cancellable=True, overdue=stored.overdue
+                "execute_action", fields, body, cancellable=True, overdue=stored.overdue
             )
 
     note_activity(handler)
     stored = state.results.start(key, handler.principal, execute)
     handler.set_header(ID_HEADER, key)
-    await stored.wait_unless_overdue()
+    with stored.awaited():
+        await handler.while_connected(stored.wait_unless_overdue())
     if not stored.task.done():
         link = await handler.link(kernel_id)
         raise KernelTimeoutError(
             f"{link.silence()}. Its response will be at oh_jupyter/requests/{key}"
         )
     return handler.result_of(stored.task)
+
+
+async def _withdraw(link: KernelLink, key: str) -> None:
+    """Cancel a request while it waits for a person, since no client waits for it."""
+    with suppress(OhJupyterError):  # the kernel is gone, and with it the question
+        await link.request("withdraw", {"of": key}, load=False)
 
 
 def note_activity(handler: OhHandler) -> None:
@@ -109,14 +121,20 @@ routes.forward(
 async def fetch_result(handler: OhHandler, key: str) -> None:
     """Send the result of a request with an id as ``execute_action`` does, or 202 while it runs."""
     wait = _wait_seconds(handler)
-    task = handler.state.results.find(key, handler.principal).task
-    await asyncio.wait({task}, timeout=wait)
+    stored = handler.state.results.find(key, handler.principal)
+    task = stored.task
+    with stored.awaited():
+        await handler.while_connected(_done(task, wait))
     handler.set_header(ID_HEADER, key)
     if task.done():
         send_body(handler, handler.result_of(task))
     else:
         handler.set_status(202)
         handler.finish_json({"status": "running"})
+
+
+async def _done(task: asyncio.Task[Reply], timeout_seconds: float) -> None:
+    await asyncio.wait({task}, timeout=timeout_seconds)
 
 
 @server_routes.add("DELETE /requests/(?P<key>[^/]+)", EXECUTE_ACTIONS, "cancelRequest")

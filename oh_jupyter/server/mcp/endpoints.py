@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
@@ -34,10 +35,11 @@ from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.links import is_confined
 from oh_jupyter.server.mcp.app_approval import AppApprovals, with_approval
 from oh_jupyter.server.mcp.approval import while_asking
-from oh_jupyter.server.mcp.asgi import Asgi, Exchange
+from oh_jupyter.server.mcp.asgi import Asgi, Exchange, Message
 from oh_jupyter.server.mcp.introduction import Introduction
 from oh_jupyter.server.mcp.kernel import ServerKernel
 from oh_jupyter.server.mcp.tasks import CallTasks
+from oh_jupyter.server.mcp.undecided import UndecidedCalls
 from oh_jupyter.server.router import KERNEL_EVENTS, Router
 from oh_jupyter.server.tokens import confines
 from oh_jupyter.server.unsaved import UnsavedDocuments
@@ -54,6 +56,7 @@ CLOSE_TIMEOUT_SECONDS = 2.0  # time that sessions get to end by themselves
 MAX_CLIENT_CHARS = 100  # of a client's name
 MAX_BODY_BYTES = 64 * 1024**2  # largest message, such as a file to write
 MESSAGES_PATH = "/mcp/messages/"
+_SSE_SESSION = re.compile(rb"session_id=([0-9a-f]+)")
 
 SDK = "oh_jupyter.mcp_sdk.server"
 """Takes half a second and 25 MB, so it is imported in a thread when the first client comes."""
@@ -83,6 +86,7 @@ class McpEndpoint:
         self._approval_by_client = approval_by_client
         self._approvals = approvals
         self._tasks = tasks
+        self._undecided = UndecidedCalls()
         self._seen = SeenBySession()
         self._root_path = root_path
         self._resources = resources
@@ -124,6 +128,7 @@ class McpEndpoint:
     async def close(self) -> None:
         """End all sessions, and cancel their calls."""
         self._toolbox.close()
+        self._undecided.close()
         tasks = list(self._exchanges)
         # As if all clients had disconnected, so that the SDK ends its sessions in order.
         for exchange in list(self._exchanges.values()):
@@ -140,7 +145,24 @@ class McpEndpoint:
         """Serve a request to a transport: "http" for streamable HTTP, "sse" or "messages"."""
         exchange.scope.update({"root_path": self._root_path, CALLER: caller, EXCHANGE: exchange})
         application: Asgi = getattr(self._server, transport)
-        work = application(exchange.scope, exchange.receive, exchange.send)
+        session = ""
+
+        async def send(message: Message) -> None:
+            nonlocal session
+            if not session and (match := _SSE_SESSION.search(message.get("body", b""))):
+                session = match[1].decode()
+            await exchange.send(message)
+
+        await self._serve(application, exchange, send if transport == "sse" else exchange.send)
+        if exchange.scope["method"] == "DELETE":
+            session = caller.actor.get("session", "")
+        if session:
+            self._undecided.end_session((caller.principal, session))
+
+    async def _serve(
+        self, application: Asgi, exchange: Exchange, send: Callable[[Message], Awaitable[None]]
+    ) -> None:
+        work = application(exchange.scope, exchange.receive, send)
         task = asyncio.ensure_future(work)
         self._exchanges[task] = exchange
         try:
@@ -176,8 +198,13 @@ class McpEndpoint:
             return await self._call_with_retries(call)
         actions, work = CallActions(), self._work(call)
         current_actions.set(actions)
+        caller: Caller = call.scope[CALLER]
         if self._approval_by_client and call.elicit is not None:
             work = partial(while_asking, work, actions, call.elicit)
+        elif not (self._approval_by_client and call.has_apps) and "guest" not in caller.actor:
+            # Its person is somewhere else; a guest's looks at its conversation.
+            owner = (caller.principal, _connection_of(call))
+            work = self._undecided.begin(call, owner, work, actions)
         return await _while_connected(call, work, actions)
 
     @property
@@ -323,6 +350,13 @@ def _session_of(call: ToolRequest) -> dict[str, str]:
     address, _ = call.scope["client"]
     identity = [call.scope[CALLER].principal, call.client, str(agents), address]
     return {"session": hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]}
+
+
+def _connection_of(call: ToolRequest) -> str:
+    """Return what identifies the session of a call, which a client of SSE names in its query."""
+    if match := _SSE_SESSION.search(call.scope["query_string"]):
+        return match[1].decode()
+    return str((current_actor.get() or {}).get("session", ""))
 
 
 async def _while_connected(

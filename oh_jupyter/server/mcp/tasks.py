@@ -132,7 +132,7 @@ class CallTasks:
                 result = await work()
             return Reply({}, json.dumps(result).encode())
 
-        id = f"{uuid.uuid4().hex}.{_digest(call)}"
+        id = f"{uuid.uuid4().hex}.{digest(call)}"
         task = CallTask(id, self._results.start(id, owner, execute), actions, questions)
         self._running[id] = task
         task.stored.task.add_done_callback(lambda _: self._running.pop(id))
@@ -145,7 +145,7 @@ class CallTasks:
 
     def repeated(self, call: ToolRequest, id: str, owner: str) -> CallTask:
         """Return the task that a call continues, or raise RequestNotFoundError."""
-        if not id.endswith(f".{_digest(call)}"):
+        if not id.endswith(f".{digest(call)}"):
             raise RequestNotFoundError(
                 "The requestState belongs to another call. Repeat the call with its own arguments, "
                 "or call the tool without a requestState."
@@ -153,7 +153,7 @@ class CallTasks:
         return self.find(id, owner)
 
 
-def _digest(call: ToolRequest) -> str:
+def digest(call: ToolRequest) -> str:
     """Return a digest of a tool's name and arguments, which a repeated call must not change."""
     content = json.dumps([call.name, call.arguments], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
