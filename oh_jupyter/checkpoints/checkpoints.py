@@ -128,7 +128,7 @@ class Checkpoints(CheckpointRecord):
             folder_modes = {name: state.mode for name, state in states(git, now).items()}
             # Its writes are recorded before it starts, so a killed rewind has none of others'.
             entry = self._add(git, now, label, "user", "rewind", extra)
-            self._steps.add(plan.writes(entry.id, folder_modes))
+            self._steps.add(plan.writes(entry.id, folder_modes), self._token())
             try:
                 return apply(git, plan)
             finally:

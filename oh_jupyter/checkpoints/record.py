@@ -529,7 +529,7 @@ class CheckpointRecord:
             )
         if not self._turn:  # others' changes matter only during a turn
             writes = [write for write in writes if write.turn]
-        self._steps.add(writes)
+        self._steps.add(writes, self._token())
         for write in writes:
             is_removal = write.author == "agent" and write.new is None
             (self._tracker.removed.add if is_removal else self._tracker.removed.discard)(write.path)
@@ -592,7 +592,7 @@ class CheckpointRecord:
         for entry in abandoned:
             for step in self._steps.steps(owner=entry.owner, is_open=True):
                 if step.turn == entry.id:
-                    self._steps.add(self._left_by(git, entry, step))
+                    self._steps.add(self._left_by(git, entry, step), entry.owner)
                 self._steps.end(step.id)
             self._write_end(replace(entry, is_open=False), {})
         for entry in abandoned:

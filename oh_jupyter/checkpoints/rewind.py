@@ -372,17 +372,15 @@ def plan_undo(
 
 def _removed_again(writes: Sequence[Write]) -> set[str]:
     """Return the paths that others removed last, after an agent had removed what was there."""
-    removals = [write for write in writes if write.new is None]
-    # Another kernel's agent is among the others here, and an agent there.
-    agents = {(each.path, each.old) for each in removals if each.author != "others"}
-    removed: set[str] = set()
+    removed: dict[str, str] = {}
     again: set[str] = set()
     for write in writes:
-        again.discard(write.path)
-        if write.new is None and (write.path, write.old) in agents:
-            removed.add(write.path)
-        elif write.new is None and write.path in removed:
-            again.add(write.path)
+        if write.author != "others":
+            again.discard(write.path)
+            removed[write.path] = write.recorder if write.new is None else ""
+        # Another process may see the agent's removal later, and as that of others.
+        elif removed.get(write.path) == write.recorder:
+            (again.add if write.new is None else again.discard)(write.path)
     return again
 
 

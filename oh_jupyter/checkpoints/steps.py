@@ -25,7 +25,8 @@ CREATE TABLE IF NOT EXISTS steps(
 CREATE TABLE IF NOT EXISTS writes(
     id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, path BLOB NOT NULL,
     step INTEGER NOT NULL, turn INTEGER NOT NULL, author TEXT NOT NULL,
-    old TEXT, new TEXT, reason TEXT NOT NULL, is_known INTEGER NOT NULL);
+    old TEXT, new TEXT, reason TEXT NOT NULL, is_known INTEGER NOT NULL,
+    recorder TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS writes_of_turn ON writes(turn);
 """
 
@@ -71,6 +72,7 @@ class Write(NamedTuple):
         is_known: Whether the operation that made it reported it.
         id: Its number, in order of time.
         time: When it was recorded, in seconds since the epoch.
+        recorder: Token of the process that recorded it; another one may record it as well.
     """
 
     path: str
@@ -83,6 +85,7 @@ class Write(NamedTuple):
     is_known: bool = False
     id: int = 0
     time: float = 0.0
+    recorder: str = ""
 
 
 class StepLog:
@@ -121,21 +124,21 @@ class StepLog:
         with self._transaction() as connection:
             connection.execute("UPDATE steps SET ended = ? WHERE id = ?", (time.time(), step))
 
-    def add(self, writes: Iterable[Write]) -> None:
-        """Add writes, in the order of time."""
+    def add(self, writes: Iterable[Write], recorder: str) -> None:
+        """Add writes, in the order of time, as seen by the process with a token."""
         now = time.time()
         rows = [
             (
                 *(now, os.fsencode(each.path), each.step, each.turn, each.author),
-                *(_text(each.old), _text(each.new), each.reason, each.is_known),
+                *(_text(each.old), _text(each.new), each.reason, each.is_known, recorder),
             )
             for each in writes
         ]
         if rows:
             with self._transaction() as connection:
                 connection.executemany(
-                    "INSERT INTO writes(time, path, step, turn, author, old, new, reason, is_known)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO writes(time, path, step, turn, author, old, new, reason, "
+                    "is_known, recorder) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     rows,
                 )
 
@@ -151,7 +154,8 @@ class StepLog:
         """Return the writes after one, in the order of time, of all turns or some."""
         chosen = "" if turns is None else f" AND turn IN ({','.join(map(str, map(int, turns)))})"
         rows = self._select(
-            "SELECT path, old, new, author, step, turn, reason, is_known, id, time FROM writes "
+            "SELECT path, old, new, author, step, turn, reason, is_known, id, time, recorder "
+            "FROM writes "
             f"WHERE id > ?{chosen} ORDER BY id",
             (after,),
         )
@@ -253,7 +257,7 @@ def _state(text: str | None) -> State | None:
 
 
 def _write(row: tuple[Any, ...]) -> Write:
-    path, old, new, author, step, turn, reason, is_known, id, recorded = row
+    path, old, new, author, step, turn, reason, is_known, id, recorded, recorder = row
     states = _state(old), _state(new)
-    facts = author, step, turn, reason, bool(is_known), id, recorded
+    facts = author, step, turn, reason, bool(is_known), id, recorded, recorder
     return Write(os.fsdecode(path), *states, *facts)

@@ -16,9 +16,9 @@ from oh_jupyter.sandbox import find_engine
 from oh_jupyter.testing import LiveServer, run_server
 
 SEEDS = [
-    *range(3),
-    *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(3, 12)),
-    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 300)),
+    *(0, 1, 171),  # in the last one, two kernels see the same removal
+    *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(2, 12)),
+    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 300) if seed != 171),
 ]
 names_processes = pytest.mark.skipif(
     os.geteuid() != 0, reason="the system names processes only with a privilege"
