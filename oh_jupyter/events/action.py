@@ -207,6 +207,8 @@ class FileWriteAction(Action):
         thought: The agent's reason.
         security_risk: Risk as assessed by the agent.
         exact: Store the content as the whole file, without a final newline added to it.
+        within: Directory outside of which the file must not be; links are resolved, and "" is the
+            workspace. None for any file.
     """
 
     kind: ClassVar[str] = "write"
@@ -219,6 +221,7 @@ class FileWriteAction(Action):
     thought: str = ""
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
     exact: bool = field(default=False, metadata=EXTENSION)
+    within: str | None = field(default=None, metadata=EXTENSION)
 
 
 @dataclass(repr=False, eq=False)
@@ -247,6 +250,8 @@ class FileEditAction(Action):
         edit_mode: For notebook_edit: replace, insert, delete or move.
         cell_type: For notebook_edit: code, markdown or raw.
         to: For notebook_edit with move: the new position of the cell.
+        within: Directory outside of which no changed file may be; links are resolved, and "" is
+            the workspace. None for any file.
     """
 
     kind: ClassVar[str] = "edit"
@@ -270,6 +275,7 @@ class FileEditAction(Action):
     edit_mode: str = field(default="replace", metadata=EXTENSION)
     cell_type: str | None = field(default=None, metadata=EXTENSION)
     to: int | None = field(default=None, metadata=EXTENSION)
+    within: str | None = field(default=None, metadata=EXTENSION)
 
     @property
     def message(self) -> str:

@@ -165,7 +165,8 @@ class FormUploadHandler(StreamedUploadHandler):
 
     async def start(self) -> None:
         """Name the file and its folder."""
-        await self.begin("upload", **self.target(), exact=self.flag("exact"))
+        limits = {"exact": self.flag("exact"), "within": self.path_argument("within")}
+        await self.begin("upload", **self.target(), **limits)
 
     def target(self) -> dict[str, Any]:
         """Return where the file goes, and whether it is a zip file to unpack."""
