@@ -93,7 +93,7 @@ class OhSandbox(BaseSandbox):
         """
         if timeout <= 0:
             raise ValueError(f"timeout must be positive, got {timeout}")
-        self._client = connect(url, token, kernel_id)
+        self._client = connect("deepagents", url, token, kernel_id)
         self._thread = ClientThread(self._client.close)
         self._finalizer = weakref.finalize(self, self._thread.close)
         self._id = f"oh-jupyter-{uuid.uuid4().hex[:8]}"

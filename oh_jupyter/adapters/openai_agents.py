@@ -80,7 +80,7 @@ class OhWorkspace:
         """
         if timeout <= 0 or (cell_timeout is not None and cell_timeout <= 0):
             raise ValueError(f"time limits must be positive, got {timeout} and {cell_timeout}")
-        self._client = connect(url, token, kernel_id)
+        self._client = connect("OpenAI Agents SDK", url, token, kernel_id)
         self._thread = ClientThread(self._client.close)
         self._finalizer = weakref.finalize(self, self._thread.close)
         self._cwd, self._timeout, self._cell_timeout = cwd, timeout, cell_timeout

@@ -53,10 +53,13 @@ class AsyncRuntimeClient:
         *,
         session_api_key: str | None = None,
         timeout: float = 10.0,
+        client_name: str = "",
     ) -> None:
         """Take the arguments of ``RuntimeClient``."""
         self.kernel_id = kernel_id
-        self._connection = HttpConnection(url, token, kernel_id, session_api_key, timeout)
+        self._connection = HttpConnection(
+            url, token, kernel_id, session_api_key, timeout, client_name
+        )
 
     async def __aenter__(self) -> Self:
         """Enter an ``async with`` block."""

@@ -114,6 +114,8 @@ class CmdRunAction(Action):
             unless it is ``blocking`` or has a time limit; None for no such limit, as in the
             protocol.
         keep_output: Keep a long output in a file that the content names.
+        title: The command as an agent gave it, where ``command`` runs it in a script; the log and
+            turns show it for an exact command. Questions to a person show ``command``.
     """
 
     kind: ClassVar[str] = "run"
@@ -133,6 +135,7 @@ class CmdRunAction(Action):
     script: bool = field(default=False, metadata=EXTENSION)
     report_after: float | None = field(default=None, metadata=EXTENSION)
     keep_output: bool = field(default=False, metadata=EXTENSION)
+    title: str = field(default="", metadata=EXTENSION)
 
 
 def refuse_idle_cwd(cwd: str | None, is_static: bool) -> None:

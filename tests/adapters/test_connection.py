@@ -45,7 +45,7 @@ def test_a_missing_framework_names_its_extra(
 def test_without_a_server_the_error_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OH_URL", raising=False)
     with pytest.raises(ServerError, match="oh-jupyter env"):
-        connect()
+        connect("a framework")
 
 
 @pytest.mark.thorough

@@ -75,6 +75,15 @@ def test_writes_and_edits_can_be_undone(
     assert path.read_bytes() == b"1\r\n2"
 
 
+def test_the_log_names_framework_and_command(box: OhSandbox, logged: Any, tmp_path: Path) -> None:
+    box.execute("(echo hi)")
+    box.write(str(tmp_path / "a.txt"), "new")
+    assert logged() == [
+        ("deepagents", "(echo hi)"),
+        ("deepagents", f"Writing file: {tmp_path / 'a.txt'}"),
+    ]
+
+
 def test_output_is_unchanged(box: OhSandbox, tmp_path: Path) -> None:
     response = box.execute(r"printf ' a\tb\r\n\0c\n\n'; exit 7")
     assert (response.output, response.exit_code) == (" a\tb\r\n\0c\n\n", 7)

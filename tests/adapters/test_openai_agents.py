@@ -177,6 +177,14 @@ async def test_commands_report_outputs_and_outcomes(workspace: OhWorkspace) -> N
         OhWorkspace("http://127.0.0.1:1", timeout=0)
 
 
+def test_the_log_names_framework_and_command(workspace: OhWorkspace, logged: Any) -> None:
+    asyncio.run(run(workspace, "{ echo hi; }"))
+    cells(workspace, "1 + 1")
+    name = "OpenAI Agents SDK"
+    cell = "Running Python code interactively: 1 + 1"
+    assert logged() == [(name, "{ echo hi; }"), (name, cell)]
+
+
 async def test_cancelling_ends_the_command(workspace: OhWorkspace, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     command = asyncio.create_task(run(workspace, f"echo $BASHPID >{pid}; exec sleep 1000"))
