@@ -72,6 +72,18 @@ async def _download_file(request: Request) -> Reply:
     return Reply({"id": key, "name": source.name, "size": size})
 
 
+@operation("download_page")
+async def _download_page(request: Request) -> Reply:
+    """Start the download of the page that shows a picture or a PDF file."""
+    from oh_jupyter.runtime.transfers.downloads import check_file
+    from oh_jupyter.runtime.transfers.file_page import POLICY, page_pieces
+
+    executor = request.runtime.executor
+    source = await executor.in_thread(check_file, request.text("path"))
+    key = await executor.transfers.begin(lambda: page_pieces(source))
+    return Reply({"id": key, "name": source.name, "policy": POLICY})
+
+
 @operation("download_from_store")
 async def _download_from_store(request: Request) -> Reply:
     from oh_jupyter.runtime.transfers import store_pieces
