@@ -33,6 +33,9 @@ TURN_MESSAGE = "oh_jupyter_turn"
 SETTLED_MESSAGE = "oh_jupyter_settled"
 """Type of the IOPub message that announces that the changes of a turn are known."""
 
+CLIENT_HEADER = "X-OH-Client"
+"""Header in which a program names itself for the log."""
+
 GUEST_HEADER = "X-OH-Guest"
 """HTTP header that names the conversation of a guest agent's request."""
 

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -34,6 +35,7 @@ FIRST_KERNEL_PORT = 10_000  # below the ports that Linux and macOS give to conne
 PORTS_OF_A_WORKER = 2_000
 
 NEEDS_BROWSER = "needs a Chromium, Chrome or Edge, and its driver"
+NEEDS_INDEX = "the package index cannot be reached"
 
 # What a run finds, the next one finds, too; "--hypothesis-profile default" looks elsewhere.
 # A busy machine is no failure.
@@ -83,8 +85,11 @@ def _skip_without_a_browser(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many tests were skipped for want of a browser, and how to get one."""
+    """Say how many tests were skipped for want of a browser or of a package index."""
     reports = terminalreporter.stats.get("skipped", [])
+    without_index = sum(NEEDS_INDEX in str(report.longrepr) for report in reports)
+    if without_index:
+        terminalreporter.write_line(f"Not run: {without_index} tests, because {NEEDS_INDEX}")
     skipped = sum(NEEDS_BROWSER in str(report.longrepr) for report in reports)
     if skipped:
         terminalreporter.write_line(
@@ -189,3 +194,15 @@ def mount_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
     yield mount
     if folder.is_mount():
         subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.fixture
+def fresh_python(tmp_path: Path) -> str:
+    """Python of a fresh environment with pip, from which a package index can be reached."""
+    python = str(tmp_path / "fresh" / "bin" / "python")
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "fresh"], check=True)
+    asked = [python, "-m", "pip", "download", "--quiet", "--no-deps", "jupyter-ai"]
+    done = subprocess.run([*asked, "--dest", tmp_path], capture_output=True, text=True, timeout=200)
+    if done.returncode:
+        pytest.skip(f"{NEEDS_INDEX}: {done.stderr.strip().splitlines()[-1]}")
+    return python

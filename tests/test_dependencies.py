@@ -151,12 +151,12 @@ def wheels(tmp_path_factory) -> Path:
     return folder
 
 
-def resolved(wheels: Path, *arguments: str) -> dict[str, str]:
+def resolved(wheels: Path, *arguments: str, python: str = sys.executable) -> dict[str, str]:
     """What pip would install, by name; nothing is installed."""
     report = wheels / "report.json"
     subprocess.run(
         [
-            *(sys.executable, "-m", "pip", "install", "--quiet", "--dry-run"),
+            *(python, "-m", "pip", "install", "--quiet", "--dry-run"),
             *("--ignore-installed", "--report", str(report), "--find-links", str(wheels)),
             *arguments,
         ],
@@ -169,6 +169,16 @@ def resolved(wheels: Path, *arguments: str) -> dict[str, str]:
 
 def release(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2])
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(900)
+def test_a_fresh_environment_gets_the_newest_jupyter_ai(wheels: Path, fresh_python: str) -> None:
+    """By the command in the guide, in which no release is named."""
+    wanted = ("oh_jupyter[jupyter-ai]==999.0", "jupyter-ai")
+    found = resolved(wheels, *wanted, python=fresh_python)
+    assert release(found["jupyter-ai"]) >= (3, 2)
+    assert {"jupyter-ai-persona-manager", "jupyterlab", "agent-client-protocol"} <= found.keys()
 
 
 @pytest.mark.slow

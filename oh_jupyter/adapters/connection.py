@@ -17,9 +17,12 @@ FAILED = 1
 
 
 def connect(
-    url: str | None = None, token: str | None = None, kernel_id: str | None = None
+    framework: str,
+    url: str | None = None,
+    token: str | None = None,
+    kernel_id: str | None = None,
 ) -> AsyncRuntimeClient:
-    """Return a client of a runtime, by default the one that ``OH_URL`` and ``OH_TOKEN`` name."""
+    """Return a framework's client of a runtime, by default that of ``OH_URL`` and ``OH_TOKEN``."""
     url = url or os.environ.get("OH_URL", "")
     if not url:
         raise ServerError(
@@ -27,14 +30,21 @@ def connect(
             "url and token"
         )
     token = os.environ.get("OH_TOKEN", "") if token is None else token
-    return AsyncRuntimeClient(url, token, kernel_id)
+    return AsyncRuntimeClient(url, token, kernel_id, client_name=framework)
 
 
 async def run_command(
-    client: AsyncRuntimeClient, command: str, timeout: float | None = None, cwd: str | None = None
+    client: AsyncRuntimeClient,
+    command: str,
+    timeout: float | None = None,
+    cwd: str | None = None,
+    title: str = "",
 ) -> Observation:
-    """Run a command in a shell of its own; its output is exact, its exit code -1 after the time."""
-    action = CmdRunAction(command, is_static=True, exact=True, cwd=cwd)
+    """Run a command in a shell of its own; its output is exact, its exit code -1 after the time.
+
+    The log shows ``title``, the command of the framework, in place of a script around it.
+    """
+    action = CmdRunAction(command, is_static=True, exact=True, cwd=cwd, title=title)
     action.set_hard_timeout(timeout)
     return await client.execute(action)
 

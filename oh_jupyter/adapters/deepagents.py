@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import uuid
 import weakref
 from typing import Self
@@ -28,6 +29,7 @@ from oh_jupyter.events import (
 
 try:
     from deepagents.backends.protocol import (
+        DeleteResult,
         EditResult,
         ExecuteResponse,
         FileDownloadResponse,
@@ -45,6 +47,16 @@ TIMED_OUT = 124
 
 MAX_RECORDED_BYTES = 32 * 1024**2
 """Size above which a written file is uploaded, and cannot be undone."""
+
+
+CHECK_WITHIN = """
+import os, sys
+folder, name = os.path.split(sys.argv[1].rstrip("/"))
+root, path = os.path.realpath("."), os.path.normpath(os.path.join(os.path.realpath(folder), name))
+if os.path.commonpath([root, path]) != root or path == root:
+    sys.exit(f"{sys.argv[1]} is not below {root}; nothing was deleted. Use a path below it.")
+"""
+"""Program that fails unless a path, whose last part may be a link, is in its directory."""
 
 
 class OhSandbox(BaseSandbox):
@@ -70,7 +82,9 @@ class OhSandbox(BaseSandbox):
             url: Address of the Jupyter server; by default ``OH_URL``.
             token: The server's token; by default ``OH_TOKEN``.
             kernel_id: An open kernel; None for the default one, or that of the address.
-            cwd: Working directory of the commands; by default the workspace.
+            cwd: Working directory of the commands, outside of which ``write``, ``edit``,
+                ``delete`` and ``upload_files`` change nothing; by default the workspace, and files
+                may then be anywhere. Commands and reading are not limited.
             timeout: Default time limit of a command in seconds.
 
         Raises:
@@ -79,7 +93,7 @@ class OhSandbox(BaseSandbox):
         """
         if timeout <= 0:
             raise ValueError(f"timeout must be positive, got {timeout}")
-        self._client = connect(url, token, kernel_id)
+        self._client = connect("deepagents", url, token, kernel_id)
         self._thread = ClientThread(self._client.close)
         self._finalizer = weakref.finalize(self, self._thread.close)
         self._id = f"oh-jupyter-{uuid.uuid4().hex[:8]}"
@@ -165,7 +179,8 @@ class OhSandbox(BaseSandbox):
         if len(content) > MAX_RECORDED_BYTES:
             error = await self._upload(file_path, content.encode())
             return WriteResult(error) if error else WriteResult(path=file_path)
-        observation = await self._client.execute(FileWriteAction(file_path, content, exact=True))
+        action = FileWriteAction(file_path, content, exact=True, within=self._cwd)
+        observation = await self._client.execute(action)
         if isinstance(observation, FileWriteObservation):
             return WriteResult(path=file_path)
         return WriteResult(f"Failed to write file '{file_path}': {observation.content}")
@@ -214,14 +229,36 @@ class OhSandbox(BaseSandbox):
                 f"Error: String '{old}' appears multiple times. Use replace_all=True to replace "
                 "all occurrences."
             )
+        if old == new:
+            return EditResult(path=file_path, occurrences=count)
         action = FileEditAction(file_path, "str_replace", old_str=old, new_str=new)
-        action.replace_all = replace_all
+        action.replace_all, action.within = replace_all, self._cwd
         observation = await self._client.execute(action)
         reason = observation.content.removeprefix("ERROR:").strip()
         is_edit = isinstance(observation, FileEditObservation)
         if is_edit and not observation.content.startswith("ERROR:"):
             return EditResult(path=file_path, occurrences=count)
         return EditResult(f"Error editing file '{file_path}': {reason}")
+
+    def delete(self, file_path: str) -> DeleteResult:
+        """Delete a file or directory like the framework, if it is in ``cwd``; it is not undone.
+
+        Args:
+            file_path: Its absolute path.
+
+        Returns:
+            The path, or the reason of a failure.
+        """
+        if fault := self._outside(file_path):
+            return DeleteResult(error=fault)
+        return super().delete(file_path)
+
+    def _outside(self, path: str) -> str:
+        """Return why a file must not be deleted that is outside of ``cwd``, or ""."""
+        if self._cwd is None:
+            return ""
+        checked = self.execute(shlex.join(["python3", "-c", CHECK_WITHIN, path]))
+        return "" if checked.exit_code == 0 else f"Error: {checked.output.strip()}"
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         """Store files as they are; this cannot be undone.
@@ -249,7 +286,7 @@ class OhSandbox(BaseSandbox):
         if not path.startswith("/"):
             return "invalid_path"
         try:
-            await self._client.write_bytes(path, contents)
+            await self._client.write_bytes(path, contents, self._cwd)
         except TransferError as error:
             return _error_code(error)
         return None

@@ -101,7 +101,7 @@ class OhEnvironment(BaseEnvironment):
         """
         self._ignores_build_steps = ignore_build_steps
         super().__init__(*args, **kwargs)
-        self._client = connect(oh_url, kernel_id=oh_kernel_id)
+        self._client = connect("Harbor", oh_url, kernel_id=oh_kernel_id)
         self._root = ""
         self._image_variables = dict(SETTING.findall(self._dockerfile()))
         self._workdir = self._working_directory()
@@ -154,7 +154,8 @@ class OhEnvironment(BaseEnvironment):
             OhJupyterError: The server or the kernel cannot be used.
         """
         made = await self._run(
-            '{ bwrap --version >/dev/null && mktemp -d "/var/tmp/oh-XXXXXXXX"; }'
+            '{ bwrap --version >/dev/null && mktemp -d "/var/tmp/oh-XXXXXXXX"; }',
+            title="make a directory for the trial",
         )
         if made.exit_code:
             raise RuntimeError(f"The kernel's machine cannot run trials: {made.content.strip()}")
@@ -172,7 +173,7 @@ class OhEnvironment(BaseEnvironment):
         """
         try:
             if self._root and delete:
-                await self._run(removal(self._root))
+                await self._run(removal(self._root), title=f"remove {self._root}")
         finally:
             await self._client.close()
 
@@ -204,7 +205,9 @@ class OhEnvironment(BaseEnvironment):
         created += [*self._directories, self._workdir]
         remove = shlex.join(["rm", "-rf", "--", *map(self._in_root, removed)])
         create = shlex.join(["mkdir", "-p", "--", *map(self._in_root, created)])
-        ran = await self._run(f"{{ cd -- {shlex.quote(self._root)} && {remove} && {create}; }}")
+        text = f"{{ cd -- {shlex.quote(self._root)} && {remove} && {create}; }}"
+        title = " ".join(["make directories", *map(str, create_dirs)])
+        ran = await self._run(text, title=title)
         return ExecResult(stdout=ran.content, stderr="", return_code=ran.exit_code)
 
     def _in_root(self, path: str) -> str:
@@ -280,14 +283,16 @@ class OhEnvironment(BaseEnvironment):
         for name, value in {**self._image_variables, **(self._merge_env(env) or {})}.items():
             options += ["--setenv", name, value]
         text = RUN.format(options=shlex.join(options), command=shlex.quote(command))
-        ran = await self._run(text, timeout_sec)
+        ran = await self._run(text, timeout_sec, command)
         if ran.exit_code == -1:
             raise RuntimeError(f"Command timed out after {timeout_sec} seconds")
         return ExecResult(stdout=ran.content, stderr="", return_code=ran.exit_code)
 
-    async def _run(self, command: str, timeout: float | None = None) -> CmdOutputObservation:
+    async def _run(
+        self, command: str, timeout: float | None = None, title: str = ""
+    ) -> CmdOutputObservation:
         """Run a command outside of the trial; its exit code is -1 after the time limit."""
-        observation = await run_command(self._client, command, timeout)
+        observation = await run_command(self._client, command, timeout, title=title)
         if not isinstance(observation, CmdOutputObservation):
             raise RuntimeError(observation.content)
         return observation
@@ -350,7 +355,8 @@ class OhEnvironment(BaseEnvironment):
             packed.seek(0)
             await self._client.write_bytes(archive, packed)
         unpack = shlex.join(["tar", "-xf", archive, "-C", target, "--no-same-owner"])
-        await self._checked(f"{{ mkdir -p {shlex.quote(target)} && {unpack}; rm -f {archive}; }}")
+        text = f"{{ mkdir -p {shlex.quote(target)} && {unpack}; rm -f {archive}; }}"
+        await self._checked(text, f"store files in {target_dir}")
 
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
         """Fetch the contents of a directory.
@@ -377,8 +383,8 @@ class OhEnvironment(BaseEnvironment):
             with tarfile.open(fileobj=packed) as tar:
                 tar.extractall(target_dir, filter=transfer_tar_filter)
 
-    async def _checked(self, command: str) -> None:
-        ran = await self._run(command)
+    async def _checked(self, command: str, title: str = "") -> None:
+        ran = await self._run(command, title=title)
         if ran.exit_code:
             raise RuntimeError(ran.content.strip())
 

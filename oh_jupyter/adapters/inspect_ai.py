@@ -147,7 +147,7 @@ class OhSandboxEnvironment(SandboxEnvironment):
         """
         client, directory = _configured(config)
         try:
-            prepared = await _run(client, PREPARE)
+            prepared = await _run(client, PREPARE, title="make a directory for the sample")
             if prepared.exit_code:
                 raise SandboxUnavailableError(f"No directory for a sample: {prepared.content}")
         except BaseException:
@@ -181,7 +181,7 @@ class OhSandboxEnvironment(SandboxEnvironment):
             self._tools.cancel()
             await asyncio.wait([self._tools])
         try:
-            await _run(self._client, removal(self._scratch))
+            await _run(self._client, removal(self._scratch), title=f"remove {self._scratch}")
         finally:
             await self._client.close()
 
@@ -240,7 +240,7 @@ class OhSandboxEnvironment(SandboxEnvironment):
             inline=INLINE_BYTES,
             limit=limit,
         )
-        ran = await _run(self._client, command, timeout)
+        ran = await _run(self._client, command, timeout, _joined(cmd))
         head, _, inline = ran.content.partition(mark)[2].partition("\n")
         if ran.exit_code == -1 or not head:
             out, err = await self._outputs(name, limit)
@@ -355,7 +355,9 @@ class OhSandboxEnvironment(SandboxEnvironment):
             serve = SERVE_TOOLS.format(
                 variable=TOOLS_VARIABLE, scratch=self._scratch, cli=SANDBOX_CLI
             )
-            self._tools = asyncio.create_task(_run(self._client, serve))
+            self._tools = asyncio.create_task(
+                _run(self._client, serve, title=f"{SANDBOX_CLI} start-server")
+            )
             ready = asyncio.create_task(_run(self._client, f"read <{self._scratch}/ready"))
             try:
                 await asyncio.wait({self._tools, ready}, return_when=asyncio.FIRST_COMPLETED)
@@ -376,15 +378,15 @@ def _configured(config: SandboxEnvironmentConfigType | None) -> tuple[AsyncRunti
     directory = config.directory or ""
     if directory and not directory.startswith("/"):
         raise PrerequisiteError(f"{directory} is not an absolute path on the kernel's machine")
-    return connect(config.url, kernel_id=config.kernel_id), directory
+    return connect("Inspect AI", config.url, kernel_id=config.kernel_id), directory
 
 
 async def _run(
-    client: AsyncRuntimeClient, command: str, timeout: float | None = None
+    client: AsyncRuntimeClient, command: str, timeout: float | None = None, title: str = ""
 ) -> CmdOutputObservation:
     """Run a command in a shell of its own; its exit code is -1 after the time limit."""
     try:
-        observation = await run_command(client, command, timeout)
+        observation = await run_command(client, command, timeout, title=title)
     except OhJupyterError as error:
         raise SandboxUnavailableError(str(error)) from error
     if isinstance(observation, CmdOutputObservation):

@@ -69,7 +69,8 @@ class OhWorkspace:
             url: Address of the Jupyter server; by default ``OH_URL``.
             token: The server's token; by default ``OH_TOKEN``.
             kernel_id: An open kernel; None for the default one, or that of the address.
-            cwd: Directory of commands and relative paths; by default the workspace.
+            cwd: Directory of commands and relative paths, outside of which patches change
+                nothing; by default the workspace, and absolute paths may then be anywhere.
             timeout: Default time limit of a command in seconds.
             cell_timeout: Seconds after which a cell is interrupted; None for no limit.
 
@@ -79,10 +80,11 @@ class OhWorkspace:
         """
         if timeout <= 0 or (cell_timeout is not None and cell_timeout <= 0):
             raise ValueError(f"time limits must be positive, got {timeout} and {cell_timeout}")
-        self._client = connect(url, token, kernel_id)
+        self._client = connect("OpenAI Agents SDK", url, token, kernel_id)
         self._thread = ClientThread(self._client.close)
         self._finalizer = weakref.finalize(self, self._thread.close)
         self._cwd, self._timeout, self._cell_timeout = cwd, timeout, cell_timeout
+        self._has_own_cwd = cwd is not None
 
     def close(self) -> None:
         """Close the connections."""
@@ -215,7 +217,7 @@ class OhWorkspace:
             text = apply_diff("", operation.diff or "", mode="create")
         except ValueError as error:
             return ApplyPatchResult("failed", f"{operation.path}: {error}")
-        return await self._write(await self._resolved(operation.path), text, "Created")
+        return await self._write(operation.path, text, "Created")
 
     async def _update(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
         path = await self._resolved(operation.path)
@@ -231,28 +233,42 @@ class OhWorkspace:
         except ValueError as error:
             return ApplyPatchResult("failed", f"{path} was not changed: {error}")
         if operation.move_to is None:
-            return await self._write(path, text, "Updated")
-        target = await self._resolved(operation.move_to)
+            return await self._write(operation.path, text, "Updated")
+        return await self._move(operation.path, operation.move_to, text)
+
+    async def _move(self, source: str, target: str, text: str) -> ApplyPatchResult:
+        """Write the new text of a file to another one, and delete the file."""
+        path = await self._resolved(source)
+        is_moved = await self._resolved(target) != path
+        if is_moved and await self._within(source) is not None:
+            removed = await self._remove(source, dry_run=True)
+            if removed.status == "failed":
+                return removed
         written = await self._write(target, text, f"Moved {path} to")
-        if written.status == "failed" or target == path:
+        if written.status == "failed" or not is_moved:
             return written
-        removed = await self._remove(path)
+        removed = await self._remove(source)
         return removed if removed.status == "failed" else written
 
     async def _delete(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
-        return await self._remove(await self._resolved(operation.path))
+        return await self._remove(operation.path)
 
-    async def _write(self, path: str, text: str, verb: str) -> ApplyPatchResult:
-        observation = await self._client.execute(FileWriteAction(path, text, exact=True))
+    async def _write(self, named: str, text: str, verb: str) -> ApplyPatchResult:
+        path = await self._resolved(named)
+        action = FileWriteAction(path, text, exact=True, within=await self._within(named))
+        observation = await self._client.execute(action)
         if isinstance(observation, FileWriteObservation):
             return ApplyPatchResult("completed", f"{verb} {path}")
         return ApplyPatchResult("failed", observation.content)
 
-    async def _remove(self, path: str) -> ApplyPatchResult:
+    async def _remove(self, named: str, *, dry_run: bool = False) -> ApplyPatchResult:
+        path = await self._resolved(named)
         # The editor refuses to delete a file that changed after it was last read.
         await self._client.execute(FileReadAction(path))
         patch = f"*** Begin Patch\n*** Delete File: {path}\n*** End Patch"
-        observation = await self._client.execute(FileEditAction(path, "apply_patch", content=patch))
+        action = FileEditAction(path, "apply_patch", content=patch, dry_run=dry_run)
+        action.within = await self._within(named)
+        observation = await self._client.execute(action)
         reason = observation.content.removeprefix("ERROR:").strip()
         if isinstance(observation, FileEditObservation) and reason == observation.content:
             return ApplyPatchResult("completed", f"Deleted {path}")
@@ -260,11 +276,18 @@ class OhWorkspace:
 
     async def _resolved(self, path: str) -> str:
         """Return an absolute path; relative ones start where commands do."""
-        if path.startswith("/"):
-            return path
+        return posixpath.join(await self._directory(), path)
+
+    async def _within(self, named: str) -> str | None:
+        """Return the directory in which the file of a patch must be; None for any directory."""
+        is_anywhere = named.startswith("/") and not self._has_own_cwd
+        return None if is_anywhere else await self._directory()
+
+    async def _directory(self) -> str:
+        """Return the absolute path of the directory of commands."""
         if self._cwd is None or not self._cwd.startswith("/"):
             self._cwd = (await self._run_command("pwd", self._timeout)).stdout.removesuffix("\n")
-        return posixpath.normpath(posixpath.join(self._cwd, path))
+        return self._cwd
 
 
 def _images(result: dict[str, Any]) -> list[ToolOutputImage]:

@@ -63,7 +63,7 @@ class OhExecutor(RemotePythonExecutor):
         Raises:
             ServerError: There is no address.
         """
-        self._client = connect(url, token, kernel_id)
+        self._client = connect("smolagents", url, token, kernel_id)
         self._thread = ClientThread(self._client.close)
         self._finalizer = weakref.finalize(self, self._thread.close)
         self._timeout = timeout

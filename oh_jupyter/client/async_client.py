@@ -53,10 +53,13 @@ class AsyncRuntimeClient:
         *,
         session_api_key: str | None = None,
         timeout: float = 10.0,
+        client_name: str = "",
     ) -> None:
         """Take the arguments of ``RuntimeClient``."""
         self.kernel_id = kernel_id
-        self._connection = HttpConnection(url, token, kernel_id, session_api_key, timeout)
+        self._connection = HttpConnection(
+            url, token, kernel_id, session_api_key, timeout, client_name
+        )
 
     async def __aenter__(self) -> Self:
         """Enter an ``async with`` block."""
@@ -339,21 +342,26 @@ class AsyncRuntimeClient:
             except BROKEN as error:
                 raise TransferError(f"{path} was only read in part: {error}. Try again") from error
 
-    async def write_bytes(self, /, path: str, contents: bytes | IO[bytes]) -> None:
+    async def write_bytes(
+        self, /, path: str, contents: bytes | IO[bytes], within: str | None = None
+    ) -> None:
         """Store a file on the kernel's machine as it is; it cannot be undone.
 
         Args:
             path: Its absolute path; missing directories are created.
             contents: The contents, or an open file, which is streamed.
+            within: Directory outside of which the file must not be; links are resolved, and a
+                relative directory starts at the workspace. None for any file.
 
         Raises:
             TransferError: It cannot be stored there.
         """
         destination, _, name = path.rpartition("/")
+        limit = {} if within is None else {"within": within}
         await self._connection.send(
             "POST",
             "upload_file",
-            params={"destination": destination or "/", "exact": "true"},
+            params={"destination": destination or "/", "exact": "true", **limit},
             files={"file": (name, contents)},
         )
 

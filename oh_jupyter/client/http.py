@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import httpx
 
+from oh_jupyter.control_messages import CLIENT_HEADER
 from oh_jupyter.errors import (
     OhJupyterError,
     ServerError,
@@ -58,6 +59,7 @@ class HttpConnection:
         kernel_id: str | None,
         session_api_key: str | None,
         connect_timeout_seconds: float,
+        client_name: str = "",
     ) -> None:
         base = url.rstrip("/")
         if "/oh_jupyter" not in base:
@@ -70,6 +72,8 @@ class HttpConnection:
             headers["Authorization"] = f"token {token}"
         if session_api_key:
             headers["X-Session-API-Key"] = session_api_key
+        if client_name:
+            headers[CLIENT_HEADER] = client_name.encode("ascii", "replace").decode()
         timeout = httpx.Timeout(None, connect=connect_timeout_seconds)
         self._http = httpx.AsyncClient(
             headers=headers, timeout=timeout, trust_env=not is_local(base)

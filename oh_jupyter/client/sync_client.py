@@ -41,6 +41,7 @@ class RuntimeClient:
         *,
         session_api_key: str | None = None,
         timeout: float = 10.0,
+        client_name: str = "",
     ) -> None:
         """Make a client; nothing is sent yet.
 
@@ -51,10 +52,16 @@ class RuntimeClient:
             kernel_id: An open kernel; None for the default one, which is started when needed.
             session_api_key: OpenHands' session key, in place of a token.
             timeout: Seconds to connect; the server itself bounds the time of a response.
+            client_name: Your program's name in ASCII, by which the log and questions call it.
         """
         self.kernel_id = kernel_id
         self._client = AsyncRuntimeClient(
-            url, token, kernel_id, session_api_key=session_api_key, timeout=timeout
+            url,
+            token,
+            kernel_id,
+            session_api_key=session_api_key,
+            timeout=timeout,
+            client_name=client_name,
         )
         self._thread = ClientThread(self._client.close)
         # The thread of a client that nobody closes must end.

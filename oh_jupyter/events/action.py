@@ -114,6 +114,8 @@ class CmdRunAction(Action):
             unless it is ``blocking`` or has a time limit; None for no such limit, as in the
             protocol.
         keep_output: Keep a long output in a file that the content names.
+        title: The command as an agent gave it, where ``command`` runs it in a script; the log and
+            turns show it for an exact command. Questions to a person show ``command``.
     """
 
     kind: ClassVar[str] = "run"
@@ -133,6 +135,7 @@ class CmdRunAction(Action):
     script: bool = field(default=False, metadata=EXTENSION)
     report_after: float | None = field(default=None, metadata=EXTENSION)
     keep_output: bool = field(default=False, metadata=EXTENSION)
+    title: str = field(default="", metadata=EXTENSION)
 
 
 def refuse_idle_cwd(cwd: str | None, is_static: bool) -> None:
@@ -207,6 +210,8 @@ class FileWriteAction(Action):
         thought: The agent's reason.
         security_risk: Risk as assessed by the agent.
         exact: Store the content as the whole file, without a final newline added to it.
+        within: Directory outside of which the file must not be; links are resolved, and "" is the
+            workspace. None for any file.
     """
 
     kind: ClassVar[str] = "write"
@@ -219,6 +224,7 @@ class FileWriteAction(Action):
     thought: str = ""
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
     exact: bool = field(default=False, metadata=EXTENSION)
+    within: str | None = field(default=None, metadata=EXTENSION)
 
 
 @dataclass(repr=False, eq=False)
@@ -247,6 +253,8 @@ class FileEditAction(Action):
         edit_mode: For notebook_edit: replace, insert, delete or move.
         cell_type: For notebook_edit: code, markdown or raw.
         to: For notebook_edit with move: the new position of the cell.
+        within: Directory outside of which no changed file may be; links are resolved, and "" is
+            the workspace. None for any file.
     """
 
     kind: ClassVar[str] = "edit"
@@ -270,6 +278,7 @@ class FileEditAction(Action):
     edit_mode: str = field(default="replace", metadata=EXTENSION)
     cell_type: str | None = field(default=None, metadata=EXTENSION)
     to: int | None = field(default=None, metadata=EXTENSION)
+    within: str | None = field(default=None, metadata=EXTENSION)
 
     @property
     def message(self) -> str:

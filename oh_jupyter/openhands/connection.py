@@ -75,7 +75,7 @@ class ServerConnection:
 
         from oh_jupyter.client import AsyncRuntimeClient
 
-        self._client = AsyncRuntimeClient(url, token, kernel_id)
+        self._client = AsyncRuntimeClient(url, token, kernel_id, client_name="OpenHands")
         self._opened = start_blocking_portal()
         self._portal = self._opened.__enter__()
 

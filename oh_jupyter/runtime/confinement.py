@@ -1,12 +1,14 @@
-"""Limits of an agent that may not run code: the files of the workspace, and pages of the web.
+"""Limits of Actions: of an agent that may not run code, and to the directory of a caller.
 
-Without these limits it could read the token of the server, or write a file that runs later.
+An agent that may not run code has the files of the workspace, and pages of the web. Otherwise it
+could read the token of the server, or write a file that runs later.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from oh_jupyter.errors import OhJupyterError
@@ -52,6 +54,40 @@ def _file_fault(
     if not reads and is_protected(path):
         return f"{WITHOUT_EXECUTE} files that run code cannot be changed: {path}."
     return ""
+
+
+def outside_fault(within: str, workspace_dir: str, paths: Iterable[str]) -> str:
+    """Return why files must not be changed that are outside of a directory, or "".
+
+    A relative directory starts at the workspace. Each path is checked as the system resolves it,
+    and with its ``..`` removed first, because programs do either.
+    """
+    root = os.path.realpath(os.path.join(workspace_dir, within))
+    for path in paths:
+        for real in map(os.path.realpath, (path, os.path.normpath(path))):
+            if not is_below(real, root):
+                return (
+                    f"{path} is outside of {root} (it leads to {real}); nothing was changed. Use a "
+                    f"path below {root}."
+                )
+    return ""
+
+
+def changed_paths(action: FileEditAction | FileWriteAction, cwd: str) -> list[str]:
+    """Return the files that an Action names, those in a patch included."""
+    path = os.path.join(cwd, action.path)
+    if not isinstance(action, FileEditAction) or action.command != "apply_patch":
+        return [path]
+    with suppress(OhJupyterError):  # the editor reports what is wrong with the patch
+        return [path, *(os.path.join(path, name) for name in _names_in_patch(action.content))]
+    return [path]
+
+
+def _names_in_patch(text: str) -> list[str]:
+    """Return the names in a patch of several files."""
+    from oh_jupyter.editor.patch.formats import parse_patch
+
+    return [name for patch in parse_patch(text) for name in (patch.path, patch.new_path) if name]
 
 
 def _steps_fault(steps: str) -> str:

@@ -29,7 +29,7 @@ from oh_jupyter.events.action import progress
 from oh_jupyter.events.fields import check_fields, check_runnable
 from oh_jupyter.policy import check_allowed, check_cells
 from oh_jupyter.runtime.components import RuntimeComponents
-from oh_jupyter.runtime.confinement import confinement_fault
+from oh_jupyter.runtime.confinement import changed_paths, confinement_fault, outside_fault
 from oh_jupyter.runtime.confirmation import WITHDRAWN, dry_run
 from oh_jupyter.runtime.execution import Execution, current_execution, executing
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
@@ -113,6 +113,7 @@ class ActionExecutor(RuntimeComponents):
             self._check_policy(action, runs_agents_code=is_agents and not only_asks)
             if confined:
                 self._check_confined(action)
+            self._check_within(action)
             is_boxed = not only_asks and await self.boxes.applies(action, is_agents=is_agents)
             if (principal or source) != "user":
                 questions = self._questions(action, principal or source, reasons, is_boxed)
@@ -179,6 +180,13 @@ class ActionExecutor(RuntimeComponents):
     def _check_confined(self, action: Action) -> None:
         fault = confinement_fault(action, self.workspace_dir, self.boxes.hidden())
         if fault:
+            raise OhJupyterError(fault)
+
+    def _check_within(self, action: Action) -> None:
+        if not isinstance(action, FileEditAction | FileWriteAction) or action.within is None:
+            return
+        paths = changed_paths(action, self.cwd)
+        if fault := outside_fault(action.within, self.workspace_dir, paths):
             raise OhJupyterError(fault)
 
     def _questions(

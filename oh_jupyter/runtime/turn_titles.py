@@ -23,7 +23,7 @@ def title_of(action: Action) -> str:
         telling = [line for line in lines if not line.startswith(("#", "import ", "from "))]
         return next(iter(telling or lines), "")
     if isinstance(action, CmdRunAction):
-        return action.command.strip()
+        return (action.title or action.command).strip()
     if isinstance(action, FileEditAction) and action.command == "notebook_edit":
         return f"edit cells of {os.path.basename(action.path)}"
     if isinstance(action, FileEditAction | FileWriteAction):

@@ -429,7 +429,7 @@ class ShellSession:
             if not isinstance(reply, CmdOutputObservation):
                 return reply
             if is_exact:
-                reply.command = self.dialect.displayed(text)
+                reply.command = self.dialect.displayed(action.title or text)
             if session.running and action.report_after is not None:
                 seconds = round(asyncio.get_running_loop().time() - begin)
                 reply.metadata.suffix = ended_static_suffix(seconds)

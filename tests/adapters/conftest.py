@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from oh_jupyter.client import RuntimeClient
+from oh_jupyter.events import Action, CmdRunAction
 from oh_jupyter.testing import LiveServer, run_server
 
 
@@ -20,6 +21,26 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 def client(server: LiveServer) -> Iterator[RuntimeClient]:
     with RuntimeClient(server.url, server.token) as client:
         yield client
+
+
+@pytest.fixture
+def logged(client: RuntimeClient) -> Callable[[], list[tuple[str, str]]]:
+    """Return a function that lists framework and command of each Action since the last call."""
+    seen = len(client.history(limit=1_000_000))
+
+    def new() -> list[tuple[str, str]]:
+        nonlocal seen
+        events = client.history(seen, limit=1_000_000)
+        seen += len(events)
+        return [
+            (str((event.actor or {}).get("client")), event.title or event.command)
+            if isinstance(event, CmdRunAction)
+            else (str((event.actor or {}).get("client")), event.message)
+            for event in events
+            if isinstance(event, Action)
+        ]
+
+    return new
 
 
 @pytest.fixture

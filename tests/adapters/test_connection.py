@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import Path
 
 import pytest
 
 from oh_jupyter.adapters.connection import connect
 from oh_jupyter.client import RuntimeClient
-from oh_jupyter.errors import ExtraMissingError, ServerError, TransferTooLargeError
-from oh_jupyter.events import CmdRunAction, FileWriteAction
+from oh_jupyter.errors import (
+    ExtraMissingError,
+    ServerError,
+    TransferError,
+    TransferTooLargeError,
+)
+from oh_jupyter.events import CmdRunAction, FileEditAction, FileWriteAction
 from oh_jupyter.testing import LiveServer
 
 
@@ -39,7 +45,7 @@ def test_a_missing_framework_names_its_extra(
 def test_without_a_server_the_error_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OH_URL", raising=False)
     with pytest.raises(ServerError, match="oh-jupyter env"):
-        connect()
+        connect("a framework")
 
 
 @pytest.mark.thorough
@@ -60,3 +66,27 @@ def test_exact_output_and_contents(server: LiveServer) -> None:
         assert client.read_bytes(path) == b"no zip file"
         ranged = client.execute(FileWriteAction(path, "x", start=1, exact=True))
         assert "leave out start and end" in ranged.content
+
+
+def test_changes_stay_within_a_directory(client: RuntimeClient, tmp_path: Path) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    inside.mkdir()
+    outside.mkdir()
+    (inside / "link").symlink_to(outside)
+    patch = "*** Begin Patch\n*** Add File: {}\n+new\n*** End Patch"
+    within = str(inside)
+    tries = [
+        FileWriteAction(f"{inside}/../out/a", "new", within=within),
+        FileWriteAction(f"{outside}/a", "new", within=within),
+        FileEditAction(f"{inside}/link/a", "create", file_text="new", within=within),
+        FileEditAction(within, "apply_patch", content=patch.format("link/a"), within=within),
+        FileWriteAction(f"{inside}/a", "new", within=""),  # the workspace is elsewhere
+    ]
+    for action in tries:
+        assert "is outside of" in client.execute(action).content
+    with pytest.raises(TransferError, match="is outside of"):
+        client.write_bytes(f"{inside}/link/a", b"new", within=within)
+    assert not list(outside.iterdir())
+    client.execute(FileEditAction(within, "apply_patch", content=patch.format("b"), within=within))
+    client.write_bytes(f"{inside}/c", b"new", within=within)
+    assert sorted(path.name for path in inside.iterdir()) == ["b", "c", "link"]

@@ -17,6 +17,9 @@ from oh_jupyter.testing import LiveServer, wait_until
 pytest.importorskip("deepagents", reason="needs deepagents; make test-all installs it")
 suite = pytest.importorskip("langchain_tests.integration_tests")
 
+from deepagents.backends.filesystem import FilesystemBackend  # noqa: E402
+from deepagents.backends.sandbox import BaseSandbox  # noqa: E402
+
 from oh_jupyter.adapters.deepagents import OhSandbox  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -70,6 +73,15 @@ def test_writes_and_edits_can_be_undone(
         assert path.read_bytes() == expected
     assert box.edit(str(path), "one\ntwo", "1\n2").error is None
     assert path.read_bytes() == b"1\r\n2"
+
+
+def test_the_log_names_framework_and_command(box: OhSandbox, logged: Any, tmp_path: Path) -> None:
+    box.execute("(echo hi)")
+    box.write(str(tmp_path / "a.txt"), "new")
+    assert logged() == [
+        ("deepagents", "(echo hi)"),
+        ("deepagents", f"Writing file: {tmp_path / 'a.txt'}"),
+    ]
 
 
 def test_output_is_unchanged(box: OhSandbox, tmp_path: Path) -> None:
@@ -151,6 +163,54 @@ def test_bad_input_is_reported_in_the_frameworks_form(box: OhSandbox, tmp_path: 
     assert box.execute("echo 'unfinished").exit_code not in (0, None)
     with pytest.raises(ValueError, match="positive"):
         OhSandbox("http://127.0.0.1:1", timeout=0)
+
+
+def test_a_replacement_by_the_same_text_succeeds_as_in_the_framework(
+    box: OhSandbox, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"one\r\ntwo\r\none\r\n")
+    for arguments in (
+        ("two", "two"),
+        ("one", "one", True),
+        ("one\ntwo", "one\ntwo"),
+        ("one", "one"),
+    ):
+        ours = box.edit(str(path), *arguments)
+        theirs = BaseSandbox.edit(box, str(path), *arguments)
+        assert (ours.occurrences, bool(ours.error)) == (theirs.occurrences, bool(theirs.error))
+        assert path.read_bytes() == b"one\r\ntwo\r\none\r\n"
+
+
+@pytest.mark.parametrize("below", ["../outside/a.txt", "link/a.txt", "link.txt", "in/../../a.txt"])
+def test_files_outside_of_the_directory_stay(
+    server: LiveServer, tmp_path: Path, below: str
+) -> None:
+    """Like in ``FilesystemBackend``, the framework's reference of a backend with a root."""
+    cwd, outside = tmp_path / "cwd", tmp_path / "outside"
+    for folder in (cwd, cwd / "a" / "b", outside):
+        folder.mkdir(parents=True)
+    (cwd / "link").symlink_to(outside)
+    (cwd / "link.txt").symlink_to(outside / "a.txt")
+    (cwd / "in").symlink_to("a/b")
+    (outside / "a.txt").write_text("one")
+    reference = FilesystemBackend(cwd, virtual_mode=True)
+    with pytest.raises(ValueError, match=r"traversal|outside"):
+        reference.write(f"/{below}", "new")
+    with OhSandbox(server.url, server.token, cwd=str(cwd)) as box:
+        path = f"{cwd}/{below}"
+        assert "outside of" in str(box.write(path, "new").error)
+        assert box.edit(path, "one", "two").error
+        assert box.upload_files([(path, b"new")])[0].error
+        if below != "link.txt":  # the link itself may be deleted
+            assert box.delete(path).error
+        assert box.delete(str(cwd)).error
+        written = box.write(f"{cwd}/a/../a.txt", "new")
+        assert written.error is None
+        assert box.delete(f"{cwd}/a.txt").error is None
+    assert [each.name for each in outside.iterdir()] == ["a.txt"]
+    assert (outside / "a.txt").read_text() == "one"
+    assert not (cwd / "a.txt").exists()
 
 
 def test_the_example_runs(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,11 @@ def test_cells_work_on_the_notebooks_variables(box: Any, client: RuntimeClient) 
     assert "prices = [1, 2, 3]" in str([event.message for event in client.history()])
 
 
+def test_the_log_names_e2b(box: Any, logged: Any) -> None:
+    box.run_code("1 + 1")
+    assert logged() == [("E2B", "Running Python code interactively: 1 + 1")]
+
+
 def test_output_arrives_while_the_cell_runs(box: Any, client: RuntimeClient) -> None:
     gate: list[str] = []
 

@@ -192,6 +192,12 @@ async def test_commands_report_what_harbor_expects(environment: OhEnvironment) -
     assert (await environment.exec("pgrep -fx 'sleep 1031'")).stdout == ""
 
 
+async def test_the_log_names_framework_and_command(environment: OhEnvironment, logged: Any) -> None:
+    await environment.exec("(echo 'hi')")
+    await environment.empty_dirs(["/logs"])
+    assert logged() == [("Harbor", "(echo 'hi')"), ("Harbor", "make directories /logs")]
+
+
 async def test_files_there_and_back(environment: OhEnvironment, tmp_path: Path) -> None:
     source = tmp_path / "source"
     (source / "deep").mkdir(parents=True)

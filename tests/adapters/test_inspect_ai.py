@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from oh_jupyter.client import AsyncRuntimeClient
+from oh_jupyter.client import AsyncRuntimeClient, RuntimeClient
 from oh_jupyter.testing import LiveServer
 
 pytest.importorskip("inspect_ai", reason="needs inspect-ai; make test-all installs it")
@@ -106,6 +106,21 @@ async def test_programs_get_what_was_asked_for(sandbox_env: Sandbox) -> None:
     assert (await sandbox_env.exec(["id", "-u"], user=str(os.geteuid()))).success
 
 
+async def test_log_and_turns_name_framework_and_command(
+    sandbox_env: Sandbox, logged: Any, client: RuntimeClient
+) -> None:
+    await sandbox_env.exec(["python3", "-c", "print(1)"])
+    assert logged() == [("Inspect AI", "python3 -c 'print(1)'")]
+    shown = await asyncio.to_thread(client.run_ipython, "%oh_log")
+    lines = [line for line in shown.content.splitlines() if "print(1)" in line]
+    assert all("python3 -c 'print(1)'" in line for line in lines)
+    assert any("Running command:" in line for line in lines)
+    assert " {" not in shown.content
+    turns = await asyncio.to_thread(client.run_ipython, "%oh_rewind")
+    assert "Inspect AI" in turns.content, turns.content
+    assert " {" not in turns.content
+
+
 async def test_bad_input_is_refused(sandbox_env: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     for cmd in ([], [""], ["echo", "a\0b"]):
         with pytest.raises(ValueError, match="cmd"):
@@ -128,7 +143,7 @@ async def test_bad_input_is_refused(sandbox_env: Sandbox, monkeypatch: pytest.Mo
 
 
 async def test_a_lost_server_makes_the_sandbox_unavailable(sandbox_env: Sandbox) -> None:
-    lost = Sandbox(connect("http://127.0.0.1:1"), "/tmp", "/tmp", frozenset())
+    lost = Sandbox(connect("Inspect AI", "http://127.0.0.1:1"), "/tmp", "/tmp", frozenset())
     with pytest.raises(SandboxUnavailableError, match="cannot be reached"):
         await lost.exec(["true"])
 

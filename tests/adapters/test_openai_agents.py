@@ -100,6 +100,69 @@ def test_a_patch_that_does_not_fit_is_a_failure(workspace: OhWorkspace, tmp_path
     assert path.read_text() == "one\n"
 
 
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A directory beside the one of a workspace, with links that lead to it."""
+    for name in ("cwd/deep/er", "outside"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "outside" / "a.txt").write_text("one\n")
+    (tmp_path / "cwd" / "a.txt").write_text("one\n")
+    (tmp_path / "cwd" / "directory").symlink_to(tmp_path / "outside")
+    (tmp_path / "cwd" / "link.txt").symlink_to(tmp_path / "outside" / "a.txt")
+    (tmp_path / "cwd" / "down").symlink_to("deep/er")
+    return tmp_path / "outside"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../outside/a.txt", "{outside}/a.txt", "directory/a.txt", "link.txt", "down/../../../a.txt"],
+)
+def test_no_patch_leaves_the_directory(server: LiveServer, outside: Path, name: str) -> None:
+    """Like the SDK's own editors, which resolve links before they compare."""
+    cwd = outside.parent / "cwd"
+    path = name.format(outside=outside)
+    change = ApplyPatchOperation("update_file", path, "@@\n-one\n+1\n")
+    moves = ApplyPatchOperation("update_file", "a.txt", "@@\n-one\n+1\n", move_to=f"{path}.new")
+    if name == "link.txt":
+        moves.move_to = name
+    create = ApplyPatchOperation("create_file", path, "+new")
+    delete = ApplyPatchOperation("delete_file", path)
+    away = ApplyPatchOperation("update_file", path, "@@\n-one\n+1\n", move_to="b.txt")
+    before = {each: each.read_bytes() for each in outside.parent.rglob("*") if each.is_file()}
+    with OhWorkspace(server.url, server.token, cwd=str(cwd)) as workspace:
+        tries = (
+            *((workspace.update_file, each) for each in (change, moves, away)),
+            *((workspace.create_file, create), (workspace.delete_file, delete)),
+        )
+        for method, operation in tries:
+            result = asyncio.run(method(operation))
+            assert result.status == "failed", operation
+    after = {each: each.read_bytes() for each in outside.parent.rglob("*") if each.is_file()}
+    assert after == before
+
+
+def test_patches_reach_files_by_links_within_the_directory(
+    server: LiveServer, outside: Path
+) -> None:
+    cwd = outside.parent / "cwd"
+    (outside.parent / "other").symlink_to(cwd)
+    with OhWorkspace(server.url, server.token, cwd=str(outside.parent / "other")) as workspace:
+        for name in ("down/new.txt", f"{cwd}/deep/b.txt", "deep/../c.txt"):
+            result = asyncio.run(
+                workspace.create_file(ApplyPatchOperation("create_file", name, "+new"))
+            )
+            assert result.status == "completed", result.output
+    assert (cwd / "deep" / "er" / "new.txt").read_text() == "new"
+    assert (cwd / "c.txt").exists()
+
+
+def test_relative_patches_stay_in_the_workspace(workspace: OhWorkspace, server: LiveServer) -> None:
+    create = ApplyPatchOperation("create_file", "../x.txt", "+new")
+    result = asyncio.run(workspace.create_file(create))
+    assert (result.status, "outside of" in str(result.output)) == ("failed", True)
+    assert not (server.directory / "x.txt").exists()
+
+
 async def test_commands_report_outputs_and_outcomes(workspace: OhWorkspace) -> None:
     result = await run(workspace, "echo out; echo err >&2; exit 7", "cat")
     assert [(each.stdout, each.exit_code) for each in result.output] == [
@@ -112,6 +175,14 @@ async def test_commands_report_outputs_and_outcomes(workspace: OhWorkspace) -> N
         await run(workspace, "true", timeout_ms=0)
     with pytest.raises(ValueError, match="positive"):
         OhWorkspace("http://127.0.0.1:1", timeout=0)
+
+
+def test_the_log_names_framework_and_command(workspace: OhWorkspace, logged: Any) -> None:
+    asyncio.run(run(workspace, "{ echo hi; }"))
+    cells(workspace, "1 + 1")
+    name = "OpenAI Agents SDK"
+    cell = "Running Python code interactively: 1 + 1"
+    assert logged() == [(name, "{ echo hi; }"), (name, cell)]
 
 
 async def test_cancelling_ends_the_command(workspace: OhWorkspace, tmp_path: Path) -> None:

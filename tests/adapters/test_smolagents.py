@@ -80,6 +80,11 @@ def test_an_agent_works_on_the_notebooks_variables(
     assert client.run_ipython(left).content.startswith("['prices']")
 
 
+def test_the_log_names_framework_and_cell(executor: OhExecutor, logged: Any) -> None:
+    executor("1 + 1")
+    assert logged() == [("smolagents", "Running Python code interactively: 1 + 1")]
+
+
 def test_an_agent_learns_of_its_errors(executor: OhExecutor) -> None:
     answer, model = run(executor, "print('before')\n1 / 0", "final_answer('gave up')")
     assert answer == "gave up"

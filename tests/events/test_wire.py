@@ -131,6 +131,7 @@ OURS = {
     "edit_mode": "insert",
     "cell_type": "code",
     "to": 3,
+    "within": "/w",
 }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import html
+import io
 import shutil
 import stat
 import subprocess
@@ -11,6 +13,8 @@ from typing import Any
 
 import httpx
 import pytest
+from matplotlib.figure import Figure
+from PIL import Image, ImageDraw
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
@@ -111,6 +115,68 @@ async def test_an_agents_browser_opens_them(keyed_url: str, act: Any, tmp_path: 
     status, observation = await act("browse", url=page)
     assert status == 200
     assert "found in the file" in observation["content"]
+
+
+@pytest.mark.parametrize("name", ["plot.png", "plot.JPG", "plot.gif", "a & <b>.png"])
+async def test_an_agents_browser_gets_a_page_that_shows_a_picture(
+    mcp_url: str, jp_auth_header: dict[str, str], keyed_url: str, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_bytes(PIXEL)
+    path = {"path": str(tmp_path / name)}
+    window = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    async with httpx.AsyncClient(timeout=60, headers=window) as client:
+        page = await client.get(f"{keyed_url}/view", params=path)
+        assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+        assert f"<title>File Viewer - {html.escape(name)}</title>" in page.text
+        assert base64.b64encode(PIXEL).decode() in page.text
+        missing = {"path": str(tmp_path / "none.png")}
+        assert (await client.get(f"{keyed_url}/view", params=missing)).status_code == 404
+        # A person's browser has a viewer of its own.
+        own = await client.get(f"{mcp_url}/view", params=path, headers=jp_auth_header)
+        assert own.content == PIXEL
+
+
+@pytest.mark.browser
+async def test_openhands_tests_of_the_file_viewer_pass(
+    keyed_url: str, act: Any, tmp_path: Path
+) -> None:
+    """The requests and expectations of its test_read_pdf_browse and test_read_png_browse."""
+    page = Image.new("RGB", (400, 200), "white")
+    ImageDraw.Draw(page).text((20, 80), "This is a test", fill="black")
+    page.save(tmp_path / "test_image.png")
+    page.save(tmp_path / "test_document.pdf")
+    (tmp_path / "damaged.pdf").write_bytes(b"%PDF-1.4 a")
+    expected = {
+        "test_document.pdf": "Canvas",
+        "test_image.png": "File Viewer - test_image.png",
+        "damaged.pdf": "damaged.pdf cannot be shown",
+    }
+    for name, text in expected.items():
+        goto = f'goto("{keyed_url}/view?path={tmp_path / name}")'
+        status, observation = await act(
+            "browse_interactive", browser_actions=goto, return_axtree=False
+        )
+        assert status == 200
+        assert observation["observation"] == "browse"
+        for each in ("[Action executed successfully.]", text, ".browser_screenshots/screenshot_"):
+            assert each in observation["content"], observation["content"]
+
+
+@pytest.mark.browser
+async def test_a_page_of_a_pdf_is_drawn_with_its_text(
+    keyed_url: str, act: Any, tmp_path: Path
+) -> None:
+    figure = Figure(facecolor="red")
+    figure.text(0.3, 0.5, "Hello PDF")
+    figure.savefig(tmp_path / "a.pdf")
+    goto = f'goto("{keyed_url}/view?path={tmp_path / "a.pdf"}")'
+    _, observation = await act("browse_interactive", browser_actions=goto)
+    assert "Page 1 of 1" in observation["content"]
+    assert "Hello PDF" in observation["content"], observation["content"]
+    picture = base64.b64decode(observation["extras"]["screenshot"].partition(",")[2])
+    with Image.open(io.BytesIO(picture)) as shown:
+        assert (255, 0, 0) in {color for _, color in shown.convert("RGB").getcolors(1_000_000)}
 
 
 async def test_the_address_goes_with_the_server(

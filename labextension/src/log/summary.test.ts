@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { action, card, observation, translateAsIs } from '../testing.js';
+import {
+  action,
+  card,
+  observation,
+  translateAsIs,
+  UNDECIDED
+} from '../testing.js';
 import { kind, searchable, summary } from './summary.js';
 
 translateAsIs();
@@ -14,6 +20,14 @@ describe('summary', () => {
     assert.equal(of('run', { command: 'ls -l' }).title, 'ls -l');
     assert.equal(of('run', { command: '\n ls\npwd' }).title, 'ls …');
     assert.equal(of('run_ipython', { code: 'x = 1\n\n' }).title, 'x = 1');
+  });
+
+  it('shows what a script runs, but the script to who decides on it', () => {
+    const options = { title: 'ls -l' };
+    const script = action(0, 'run', { command: '{\nls -l\n}' }, { options });
+    assert.equal(summary(card(script)).title, 'ls -l');
+    const waits = { ...card(script), confirmation: UNDECIDED };
+    assert.equal(summary(waits).title, '{ …');
   });
 
   it('shows the file name before the directory', () => {

@@ -57,7 +57,9 @@ export function summary(card: ICard, root = ''): ISummary {
   const extras = observation?.extras;
   switch (typeOf(card)) {
     case 'run':
-      return line(text(args, 'command') || text(extras, 'command'));
+      return line(
+        title(card) || text(args, 'command') || text(extras, 'command')
+      );
     case 'run_ipython':
       return line(text(args, 'code') || text(extras, 'code'));
     case 'read':
@@ -90,6 +92,11 @@ export function summary(card: ICard, root = ''): ISummary {
     default:
       return line(observation?.content || action?.message || '');
   }
+}
+
+/** Return the command that a script runs for a program; "" while a person decides on the script. */
+function title({ action, confirmation }: ICard): string {
+  return confirmation === null ? text(action?.options, 'title') : '';
 }
 
 /** Return the first non-blank line, with a mark if there are more. */

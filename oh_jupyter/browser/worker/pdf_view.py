@@ -10,6 +10,7 @@ import asyncio
 import base64
 import html
 import io
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -39,8 +40,20 @@ async def show_pdf(route: Route) -> None:
     await route.fulfill(status=200, content_type="text/html; charset=utf-8", body=body)
 
 
-def pdf_to_html(path: Path) -> str:
-    """Render a PDF file as HTML; raise BrowserError if pypdfium2 is not installed."""
+@dataclass(frozen=True)
+class PdfPage:
+    """A page of a PDF file: its name, its picture as PNG, and its text."""
+
+    title: str
+    picture: bytes
+    text: str
+
+
+def pdf_pages(path: Path) -> tuple[list[PdfPage], int]:
+    """Render the first ``MAX_PAGES`` pages of a PDF file, and count all of them.
+
+    Raise BrowserError if pypdfium2 is not installed.
+    """
     try:
         import pypdfium2
     except ImportError:
@@ -51,22 +64,30 @@ def pdf_to_html(path: Path) -> str:
 
     document = pypdfium2.PdfDocument(path)
     try:
-        sections = []
+        pages = []
         for number in range(min(len(document), MAX_PAGES)):
             page = document[number]
             picture = io.BytesIO()
             page.render(scale=PIXELS_PER_POINT).to_pil().save(picture, "PNG", compress_level=1)
-            encoded = base64.b64encode(picture.getvalue()).decode("ascii")
-            text = html.escape(page.get_textpage().get_text_bounded())
+            text = page.get_textpage().get_text_bounded()
             title = f"Page {number + 1} of {len(document)}"
-            sections.append(
-                f'<section aria-label="{title}"><img alt="{title}" '
-                f'src="data:image/png;base64,{encoded}"><pre>{text}</pre></section>'
-            )
-        if len(document) > MAX_PAGES:
-            sections.append(f"<p>Only the first {MAX_PAGES} pages are shown.</p>")
+            pages.append(PdfPage(title, picture.getvalue(), text))
+        return pages, len(document)
     finally:
         document.close()
+
+
+def pdf_to_html(path: Path) -> str:
+    """Render a PDF file as HTML; raise BrowserError if pypdfium2 is not installed."""
+    pages, count = pdf_pages(path)
+    sections = [
+        f'<section aria-label="{page.title}"><img alt="{page.title}" '
+        f'src="data:image/png;base64,{base64.b64encode(page.picture).decode("ascii")}">'
+        f"<pre>{html.escape(page.text)}</pre></section>"
+        for page in pages
+    ]
+    if count > MAX_PAGES:
+        sections.append(f"<p>Only the first {MAX_PAGES} pages are shown.</p>")
     style = "body{margin:0;background:#eee;text-align:center}pre{white-space:pre-wrap;"
     style += "text-align:left;margin:1em auto;max-width:60em}img{max-width:100%}"
     name = html.escape(path.name)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from oh_jupyter.control_messages import Reply
-from oh_jupyter.errors import TransferNotFoundError
+from oh_jupyter.errors import TransferError, TransferNotFoundError
 from oh_jupyter.kernel.control.rpc import Request, operation
+from oh_jupyter.runtime.confinement import outside_fault
 
 if TYPE_CHECKING:
     from oh_jupyter.runtime.transfers import StoreSink
@@ -17,8 +19,12 @@ if TYPE_CHECKING:
 async def _upload(request: Request) -> Reply:
     recursive, exact = bool(request.fields.get("recursive")), request.flag("exact")
     destination, filename = request.text("destination"), request.text("filename")
-    transfers = request.runtime.executor.transfers
-    id = await transfers.upload(destination, filename, recursive=recursive, exact=exact)
+    executor = request.runtime.executor
+    if (within := request.fields.get("within")) is not None:
+        path = os.path.join(destination, filename)
+        if fault := outside_fault(str(within), executor.workspace_dir, [path]):
+            raise TransferError(fault)
+    id = await executor.transfers.upload(destination, filename, recursive=recursive, exact=exact)
     return Reply({"id": id})
 
 
@@ -64,6 +70,18 @@ async def _download_file(request: Request) -> Reply:
     size = source.stat().st_size
     key = await executor.transfers.begin(lambda: file_pieces(source))
     return Reply({"id": key, "name": source.name, "size": size})
+
+
+@operation("download_page")
+async def _download_page(request: Request) -> Reply:
+    """Start the download of the page that shows a picture or a PDF file."""
+    from oh_jupyter.runtime.transfers.downloads import check_file
+    from oh_jupyter.runtime.transfers.file_page import POLICY, page_pieces
+
+    executor = request.runtime.executor
+    source = await executor.in_thread(check_file, request.text("path"))
+    key = await executor.transfers.begin(lambda: page_pieces(source))
+    return Reply({"id": key, "name": source.name, "policy": POLICY})
 
 
 @operation("download_from_store")

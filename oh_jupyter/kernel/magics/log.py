@@ -18,6 +18,7 @@ from IPython.core.magic_arguments import argument
 from oh_jupyter.events import (
     ACTIONS,
     OBSERVATIONS,
+    CmdRunAction,
     Event,
     IPythonRunCellObservation,
     Observation,
@@ -196,6 +197,8 @@ def _text(event: Event) -> str:
 def _row(event: Event) -> tuple[int | None, str | None, str, str]:
     kind = event.kind if event.cause is None else f"  {event.kind}"
     message = event.message
+    if isinstance(event, CmdRunAction) and event.title:
+        message = f"Running command: {event.title}"
     if isinstance(event, IPythonRunCellObservation):  # its message is the same for each cell
         message = event.content.rpartition("\n[Jupyter current working directory:")[0] or message
     first, _, rest = message.strip().partition("\n")

@@ -21,7 +21,7 @@ from tornado.iostream import StreamClosedError
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.config import SESSION_KEY_VARIABLE
-from oh_jupyter.control_messages import GUEST_HEADER
+from oh_jupyter.control_messages import CLIENT_HEADER, GUEST_HEADER
 from oh_jupyter.errors import (
     AnswerError,
     CheckpointError,
@@ -64,8 +64,9 @@ ACTOR_HEADERS = {
     "persona": "X-JupyterAI-Persona-Id",
     "chat": "X-Jupyter-Chat-Id",
     "guest": GUEST_HEADER,
+    "client": CLIENT_HEADER,
 }
-"""Headers that name the actor: a persona of Jupyter AI and its chat, or a guest agent."""
+"""Headers that name the actor: a persona of Jupyter AI and its chat, a guest agent, a program."""
 
 SESSION_HEADERS = ("Mcp-Session-Id", "X-Session")
 """Headers that name the session of a client, whose Actions form turns."""
@@ -283,7 +284,8 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         names = {name: self.request.headers.get(key) for name, key in ACTOR_HEADERS.items()}
         names["user"] = self.principal
         session = next(filter(None, map(self.request.headers.get, SESSION_HEADERS)), "")
-        if (chosen := self.request.headers.get("X-Session")) and not names["guest"]:
+        chosen = self.request.headers.get("X-Session")
+        if chosen and not (names["guest"] or names["client"]):
             names["client"] = f"REST ({chosen[:MAX_SESSION_NAME_CHARS]})"
         # The id itself would admit others to the session.
         names["session"] = session and hashlib.sha256(session.encode()).hexdigest()[:12]

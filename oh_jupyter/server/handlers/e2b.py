@@ -106,6 +106,13 @@ class E2BHandler(OhHandler):
         return {**super().error_body(detail, status_code), "code": status_code}
 
     @property
+    def actor(self) -> dict[str, str]:
+        """The caller for the event log, E2B's client by its name."""
+        own = (*TOKEN_HEADERS, "E2b-Sandbox-Id")
+        is_e2b = any(name in self.request.headers for name in own)
+        return {**({"client": "E2B"} if is_e2b else {}), **super().actor}
+
+    @property
     def sandbox(self) -> str:
         """Name of the client's sandbox."""
         return str(self.request.headers.get("E2b-Sandbox-Id", ""))

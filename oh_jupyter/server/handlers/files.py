@@ -165,7 +165,8 @@ class FormUploadHandler(StreamedUploadHandler):
 
     async def start(self) -> None:
         """Name the file and its folder."""
-        await self.begin("upload", **self.target(), exact=self.flag("exact"))
+        limits = {"exact": self.flag("exact"), "within": self.path_argument("within")}
+        await self.begin("upload", **self.target(), **limits)
 
     def target(self) -> dict[str, Any]:
         """Return where the file goes, and whether it is a zip file to unpack."""
@@ -266,6 +267,10 @@ def _attachment(name: str) -> str:
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
 
 
+SHOWN_SUFFIXES = (".pdf", ".png", ".jpg", ".jpeg", ".gif")
+"""Suffixes of the files that OpenHands' file viewer shows in a page."""
+
+
 class ViewHandler(OhHandler):
     """Admits requests with the key of the setting ``server_url_file`` in their address.
 
@@ -291,12 +296,23 @@ class ViewHandler(OhHandler):
 async def view_file(
     handler: ViewHandler, kernel_id: str | None = None, view_key: str | None = None
 ) -> None:
-    """Send a file with its own type, so that browsers show PDFs, pictures and texts."""
+    """Send a file with its own type; by the key, browsers get pictures and PDFs in a page.
+
+    OpenHands' agents expect the title of the page, and their browser has no viewer of PDFs.
+    """
     path = handler.path_argument("path")
     if path is None:
         raise WireError("Name the file to view: ?path=/absolute/path", "path")
-    download = await start_download(handler, kernel_id, "download_file", path)
-    handler.set_header("Content-Type", _type_of(str(download.started.fields["name"])))
+    is_agents_browser = view_key and "text/html" in handler.request.headers.get("Accept", "")
+    if is_agents_browser and path.lower().endswith(SHOWN_SUFFIXES):
+        download = await start_download(handler, kernel_id, "download_page", path)
+        kind = "text/html; charset=utf-8"
+        handler.set_header("Content-Security-Policy", str(download.started.fields["policy"]))
+    else:
+        download = await start_download(handler, kernel_id, "download_file", path)
+        kind = _type_of(str(download.started.fields["name"]))
+    handler.set_header("Content-Type", kind)
+    handler.set_header("Vary", "Accept")
     handler.set_header("Cache-Control", "no-store")
     await handler.send_pieces(download)
 
