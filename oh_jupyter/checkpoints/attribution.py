@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
-from oh_jupyter.checkpoints.disk import look
 from oh_jupyter.checkpoints.steps import Author, Step, Write
 from oh_jupyter.checkpoints.tracker import Difference
 from oh_jupyter.checkpoints.writers import Job, Lineage, opened_for_writing
 from oh_jupyter.writes import PersonsWrite
-
-UNSURE_AFTER_DEATH = "changed since by an unknown author; its turn has no known end"
 
 CLOCK_SECONDS = 0.1
 """How much coarser than the clock the times of files may be."""
@@ -53,6 +50,12 @@ class Cause(NamedTuple):
     turn: int = 0
     reason: str = ""
     is_known: bool = False
+
+    def write(self, difference: Difference, turn: int = 0) -> Write:
+        """Return the change with its cause; ``turn`` is the turn of a change without one."""
+        path, old, new, reason, _ = difference
+        facts = self.author, self.step, self.turn or turn, self.reason or reason
+        return Write(path, old, new, *facts, is_known=self.is_known)
 
 
 def reported(difference: Difference, running: Running, paths: Collection[str]) -> Cause | None:
@@ -171,21 +174,3 @@ def _is_cause(person: PersonsWrite, write: Write, step: Step, path: str) -> bool
 
 def _is_at_or_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder + os.sep)
-
-
-def is_proven(
-    workspace: Path, path: str, new_folders: Collection[str], began: float, last_alive: float
-) -> bool:
-    """Return whether a change belongs to a step of a process that died during it.
-
-    The change must not be from before the step, nor after the process was last known to be alive.
-    Others may have moved in directories that are new, with the agent's files.
-    """
-    parents = [parent.as_posix() for parent in PurePosixPath(path).parents]
-    status = look(workspace, path)
-    if status is None:  # its directory has the time of the deletion
-        status = next(filter(None, (look(workspace, name) for name in parents)), None)
-        status = status or os.stat(workspace)
-    moved = [look(workspace, name) for name in parents if name in new_folders]
-    times = [status.st_ctime, *(each.st_ctime for each in moved if each is not None)]
-    return began - CLOCK_SECONDS <= status.st_ctime and max(times) <= last_alive

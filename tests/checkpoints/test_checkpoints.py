@@ -339,7 +339,7 @@ def test_a_killed_creation_of_the_repository_is_completed(root, checkpoints):
 
 
 def test_old_checkpoints_are_forgotten(root, checkpoints, monkeypatch):
-    monkeypatch.setattr("oh_jupyter.checkpoints.record.MAX_CHECKPOINTS", 2)
+    monkeypatch.setattr("oh_jupyter.checkpoints.store.MAX_CHECKPOINTS", 2)
     for i in range(6):
         checkpoints.begin(str(i))
     assert [entry.label for entry in checkpoints.entries()] == ["2", "3", "4", "5"][
@@ -388,7 +388,7 @@ def test_originals_of_turns_that_go_on(root, checkpoints):
 
 
 def test_a_turn_under_way_is_not_forgotten(root, checkpoints, monkeypatch):
-    monkeypatch.setattr("oh_jupyter.checkpoints.record.MAX_CHECKPOINTS", 2)
+    monkeypatch.setattr("oh_jupyter.checkpoints.store.MAX_CHECKPOINTS", 2)
     turn = checkpoints.begin("long")
     (root / "a").touch()
     others = Checkpoints(root, checkpoints.directory)

@@ -1,0 +1,72 @@
+"""Changes that a process left behind when it died during a step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+from oh_jupyter.checkpoints.attribution import CLOCK_SECONDS, Cause
+from oh_jupyter.checkpoints.disk import look
+from oh_jupyter.checkpoints.git import Git
+from oh_jupyter.checkpoints.journal import Checkpoint
+from oh_jupyter.checkpoints.snapshot import Snapshot, load, states
+from oh_jupyter.checkpoints.steps import Step, Write
+from oh_jupyter.checkpoints.tracker import known_change
+
+UNSURE_AFTER_DEATH = "changed since by an unknown author; its turn has no known end"
+
+
+def left_by(
+    git: Git,
+    turn: Checkpoint,
+    step: Step,
+    writes: Iterable[Write],
+    now: Snapshot,
+    last_alive: float,
+) -> Iterator[Write]:
+    """Return the changes since the last look of a dead process, in a step of a turn.
+
+    Args:
+        git: The repository.
+        turn: The turn.
+        step: The step in which the process died.
+        writes: What was recorded since the begin of the turn.
+        now: The current files.
+        last_alive: When the process was last known to be alive, in seconds since the epoch.
+    """
+    then, details = states(git, turn.begin), load(git, turn.begin)
+    for write in writes:
+        if write.new is None or write.new.kind == "unknown":
+            then.pop(write.path, None)
+        else:
+            then[write.path] = write.new
+    present, details_now = states(git, now), load(git, now)
+    new_folders = {path for path, state in present.items() if state.kind == "folder"} - then.keys()
+    for path in sorted(then.keys() | present.keys()):
+        old, new = then.get(path), present.get(path)
+        if old == new:
+            continue
+        for difference in known_change(path, old, new, details, details_now):
+            proven = is_proven(git.work_tree, path, new_folders, step.began, last_alive)
+            reason = difference.reason if proven else UNSURE_AFTER_DEATH
+            author = Cause("agent" if proven else "unsure", step.id, turn.id, reason)
+            yield author.write(difference)
+
+
+def is_proven(
+    workspace: Path, path: str, new_folders: Collection[str], began: float, last_alive: float
+) -> bool:
+    """Return whether a change belongs to a step of a process that died during it.
+
+    The change must not be from before the step, nor after the process was last known to be alive.
+    Others may have moved in directories that are new, with the agent's files.
+    """
+    parents = [parent.as_posix() for parent in PurePosixPath(path).parents]
+    status = look(workspace, path)
+    if status is None:  # its directory has the time of the deletion
+        status = next(filter(None, (look(workspace, name) for name in parents)), None)
+        status = status or os.stat(workspace)
+    moved = [look(workspace, name) for name in parents if name in new_folders]
+    times = [status.st_ctime, *(each.st_ctime for each in moved if each is not None)]
+    return began - CLOCK_SECONDS <= status.st_ctime and max(times) <= last_alive
