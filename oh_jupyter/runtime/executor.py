@@ -244,7 +244,10 @@ class ActionExecutor(RuntimeComponents):
         self, action: Action, execute: Callable[[], Awaitable[Observation]] | None
     ) -> Observation:
         try:
-            return await (self._execute(action) if execute is None else execute())
+            if execute is None:
+                return await self._execute(action)
+            await progress.get().prepare()
+            return await execute()
         except OhJupyterError as error:
             return ErrorObservation(str(error))
         except Exception as error:

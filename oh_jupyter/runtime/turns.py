@@ -211,7 +211,8 @@ class Turns:
         async with self._lock:
             if self._turn is not None and not self._has_given_up():
                 with contextlib.suppress(CheckpointError):  # reported with the next Action
-                    await self.steps.begin(key, label, turn=self._turn.id, root=kernel_root())
+                    root = self._process or kernel_root()
+                    await self.steps.begin(key, label, turn=self._turn.id, root=root)
 
     async def end_work(self, key: Hashable) -> None:
         """End such a step."""

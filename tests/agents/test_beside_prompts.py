@@ -151,3 +151,22 @@ def test_a_rewind_leaves_what_the_person_made(kernel: LiveKernel, seed: int) -> 
     kernel.execute("oh.rewind(oh.checkpoints[-1].id)")
     assert files(root) == before
     person.program.communicate("")
+
+
+@pytest.mark.thorough
+def test_a_persons_cell_during_the_agents_own_tool_is_the_persons(kernel: LiveKernel) -> None:
+    root = kernel.directory
+    began, go = root.parent / "began", root.parent / "go"
+    wait = f"touch {began}; until [ -e {go} ]; do sleep 0.05; done"
+    kernel.execute(f"%%oh_agent scripted &\nshell echo agent > a1; {wait}; echo agent > a2")
+    while not began.exists():
+        time.sleep(0.01)
+    kernel.execute("open('mine', 'w').write('mine')\n!cp mine copy; (sleep 60 &) > /dev/null 2>&1")
+    go.touch()
+    kernel.execute("import time\nwhile not oh.agents.turns[-1].stop_reason: time.sleep(0.05)")
+    assert files(root).keys() == {"a1", "a2", "mine", "copy"}
+    kernel.execute("oh.rewind(oh.agents.turns[-1])")
+    expected = {"mine", "copy"}
+    if os.geteuid() != 0:  # the system does not name the processes
+        expected = expected & files(root).keys()
+    assert files(root).keys() == expected

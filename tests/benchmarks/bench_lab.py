@@ -15,9 +15,9 @@ from playwright.sync_api import Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "e2e"))
 
-from conftest import TOKEN, Lab, run_lab
 from test_lab_activity import MANY, run_cell
 
+from conftest import TOKEN, Lab, run_lab
 from oh_jupyter.browser.executable import find_executable
 
 ACTIONS = 5000

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import TOKEN
 from pictures import take_pictures
 from playwright.sync_api import Page, expect
 
+from conftest import TOKEN
 from oh_jupyter.client import Fleet, RuntimeClient
 
 COMMAND = "sudo -n true"

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import TOKEN, Lab, answered
 from live_tab import SOURCES, Tab
 from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import Page, expect
 from run_cells import run_all_cells
 
+from conftest import TOKEN, Lab, answered
 from oh_jupyter.testing.server import run_command
 
 PYTHON = os.environ.get("OH_JUPYTER_TEST_NOTEBOOK", "")
