@@ -28,6 +28,7 @@ BASE = {
     "plural",
     "schema",
     "trace_context",
+    "visible_text",
 }
 LOW = BASE | {"events", "config", "process", "locks", "edit_lock", "writes", "policy"}
 MAY_IMPORT = {
@@ -46,6 +47,7 @@ MAY_IMPORT = {
     "control_messages": set(),
     "schema": set(),
     "trace_context": set(),
+    "visible_text": set(),
     "events": BASE,
     "setting_values": BASE,
     "policy": BASE,

@@ -125,6 +125,23 @@ def test_deciding(client: RuntimeClient, shown: Callable[..., str]) -> None:
     assert client.waiting() == []
 
 
+def test_a_question_cannot_look_like_another_one(
+    client: RuntimeClient, shown: Callable[..., str]
+) -> None:
+    """Neither by moving the cursor, nor by a line of its own."""
+    hidden = "sudo rm -rf /x #\x1b[2K\x1b[1G    0  Running command: true"
+    command = f"{hidden}\n    0  Running command: true\u202e"
+    with ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(client.execute, CmdRunAction(command))
+        (entry,) = wait_until(client.waiting, what="the question")
+        lines = shown("confirm").splitlines()
+        client.confirm(entry["id"], approve=False)
+        asked.result()
+    assert lines[0].endswith(r"sudo rm -rf /x #\x1b[2K\x1b[1G    0  Running command: true")
+    assert lines[1].startswith(r"       |     0  Running command: true\u202e  (")
+    assert r"\x1b[2K" in shown("log")
+
+
 @contextmanager
 def waiting_guest(server: LiveServer, address: str, model: dict[str, Any]) -> Iterator[str]:
     """A kernel whose own agent waits for a person, and to which nothing else was sent."""

@@ -16,6 +16,7 @@ from acp.schema import (
 
 from oh_jupyter.runtime.confirmation import Decision
 from oh_jupyter.runtime.form import Choice, FieldType, FormField
+from oh_jupyter.visible_text import visible
 
 MAX_FIELDS = 50
 MAX_CHOICES = 500
@@ -48,9 +49,9 @@ def _field(name: str, schema: Mapping[str, Any], is_required: bool) -> FormField
         raise _invalid(f"the field {name!r} has nothing to choose from")
     return FormField(
         name,
-        schema.get("title") or name,
+        visible(schema.get("title") or name),
         type,
-        schema.get("description") or "",
+        visible(schema.get("description") or ""),
         choices,
         is_required,
         schema.get("default"),
@@ -62,7 +63,7 @@ def _field(name: str, schema: Mapping[str, Any], is_required: bool) -> FormField
 def _choices(schema: Mapping[str, Any]) -> tuple[Choice, ...]:
     titled = schema.get("oneOf") or schema.get("anyOf") or ()
     return (
-        *(Choice(each["const"], each["title"]) for each in titled),
+        *(Choice(each["const"], visible(each["title"])) for each in titled),
         *(Choice(each, each) for each in schema.get("enum") or ()),
     )
 

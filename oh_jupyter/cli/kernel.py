@@ -12,6 +12,7 @@ from urllib.parse import quote
 from oh_jupyter.cli.address import add_address, find
 from oh_jupyter.cli.waiting import KernelQuestions, questions_elsewhere
 from oh_jupyter.errors import ConfirmationError, ServerError
+from oh_jupyter.visible_text import visible
 
 if TYPE_CHECKING:
     from oh_jupyter.client import RuntimeClient
@@ -75,7 +76,7 @@ def _status(options: argparse.Namespace) -> int:
         which = f"of {options.notebook}" if options.notebook else "that is asked without --notebook"
         print(f"Nothing has been done in the kernel {which} yet, or it is too busy to answer.")
     for message in runtime.get("running", ()):
-        print(f"running: {message}")
+        print(f"running: {_in_place(message)}")
     for entry in waiting:
         print(f"waits: {entry['id']}  {_question(entry)}")
     for kernel in elsewhere:
@@ -91,7 +92,12 @@ def _question(entry: dict[str, Any]) -> str:
 
     agent = f"{entry['agent']}: " if entry["agent"] else ""
     terms = question_terms(entry["sandboxed"], entry["seconds_left"])
-    return f"{agent}{entry['message']}  ({entry['reason']}; {terms})"
+    return f"{agent}{_in_place(entry['message'])}  ({entry['reason']}; {terms})"
+
+
+def _in_place(message: str) -> str:
+    """Return an agent's text that can look like no other line, nor move the cursor."""
+    return visible(message).replace("\n", "\n       | ")
 
 
 def _log(options: argparse.Namespace) -> int:
@@ -110,7 +116,7 @@ def _log(options: argparse.Namespace) -> int:
 
 
 def _line(event: Event) -> str:
-    first = event.message.strip().partition("\n")[0]
+    first = visible(event.message.strip().partition("\n")[0])
     return f"{event.id:5}  {event.source or '':11}  {event.kind:16}  {first}"
 
 

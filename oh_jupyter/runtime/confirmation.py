@@ -30,6 +30,7 @@ from oh_jupyter.runtime.cell_risk import Lookup
 from oh_jupyter.runtime.form import FormField, answers
 from oh_jupyter.runtime.progress import ActionProgress
 from oh_jupyter.runtime.risk import risks
+from oh_jupyter.visible_text import visible
 
 
 def dry_run(action: Action, cwd: str) -> FileEditAction | None:
@@ -81,14 +82,19 @@ class PendingAction:
     form: tuple[FormField, ...] = ()
 
     @property
+    def message(self) -> str:
+        """The text that says what the Action does, with every character visible."""
+        return visible(self.action.message)
+
+    @property
     def reason(self) -> str:
         """The reasons as one clause."""
-        return ", and ".join(self.reasons)
+        return visible(", and ".join(self.reasons))
 
     @property
     def agent(self) -> str:
         """The name of the agent that asks, or "" if unknown."""
-        return agent_name(self.action.actor)
+        return visible(agent_name(self.action.actor))
 
     @property
     def seconds_left(self) -> float:

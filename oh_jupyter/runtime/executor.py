@@ -36,6 +36,7 @@ from oh_jupyter.runtime.progress import ActionProgress, RunningActions
 from oh_jupyter.runtime.resources import memory_usage
 from oh_jupyter.runtime.risk import remote_risks
 from oh_jupyter.runtime.turn_titles import may_change_files
+from oh_jupyter.visible_text import visible
 from oh_jupyter.writes import note_save
 
 logger = logging.getLogger(__name__)
@@ -215,12 +216,12 @@ class ActionExecutor(RuntimeComponents):
         return self.plugins.peek(max_lines) if kind == IPythonRunCellAction.kind else ""
 
     async def preview(self, action: Action) -> str:
-        """Return the diff of a waiting edit; "" for other Actions and on failure."""
+        """Return the visible diff of a waiting edit; "" for other Actions and on failure."""
         edit = dry_run(action, self.cwd)
         if edit is None:
             return ""
         observation = await self._observe(edit, None)
-        return str(getattr(observation, "diff", ""))
+        return visible(str(getattr(observation, "diff", "")))
 
     def _record(
         self,

@@ -23,7 +23,7 @@ from oh_jupyter.events import (
     UserRejectObservation,
 )
 from oh_jupyter.runtime.approvals import ApprovalRules, Scope
-from oh_jupyter.runtime.confirmation import REJECTED, Confirmations, Decision
+from oh_jupyter.runtime.confirmation import REJECTED, Confirmations, Decision, PendingAction
 from oh_jupyter.runtime.risk import risks
 
 RISKY = [
@@ -307,6 +307,14 @@ def test_a_person_decides(tmp_path, approve) -> None:
     else:
         assert isinstance(observation, UserRejectObservation)
         assert observation.content == REJECTED
+
+
+def test_a_person_sees_every_character(tmp_path) -> None:
+    actor = {"client": "a\u202egent"}
+    pending = PendingAction(CmdRunAction("rm x\x1b[2K", actor=actor), ("it has \u200b",), 0.0)
+    assert pending.message == r"Running command: rm x\x1b[2K"
+    assert pending.reason == r"it has \u200b"
+    assert pending.agent == r"a\u202egent"
 
 
 def test_nobody_decides(tmp_path) -> None:

@@ -3,6 +3,7 @@ import { text, type IAction, type IObservation } from '../events/wire.js';
 import type { SectionName } from './labels.js';
 import { withoutAnsi } from './status.js';
 import { summary } from './summary.js';
+import { visible } from './visible.js';
 
 /** How to show a part. */
 export type SectionKind = 'prose' | 'code' | 'diff' | 'image' | 'error';
@@ -26,7 +27,10 @@ export function sections(card: ICard): readonly ISection[] {
   const { action, observation, confirmation } = card;
   const diff = section('diff', 'diff', confirmation?.diff ?? '');
   return [
-    ...(action ? actionParts(action, observation, diff) : []),
+    ...(action ? actionParts(action, observation, diff) : []).map(part => ({
+      ...part,
+      body: visible(part.body)
+    })),
     ...(observation ? observationParts(observation) : [])
   ].filter(({ kind, body }) =>
     kind === 'image' ? isImage(body) : body.trim() !== ''

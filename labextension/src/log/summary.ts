@@ -1,6 +1,7 @@
 import type { ICard } from '../events/card.js';
 import { text } from '../events/wire.js';
 import { editLabel } from './edit.js';
+import { visible } from './visible.js';
 
 /** Kinds of cards, with an icon and a label each. */
 export const KINDS = [
@@ -102,7 +103,7 @@ function title({ action, confirmation }: ICard): string {
 /** Return the first non-blank line, with a mark if there are more. */
 function line(content: string): ISummary {
   const lines = content.split('\n').filter(each => each.trim() !== '');
-  const first = lines[0]?.trim() ?? '';
+  const first = visible(lines[0]?.trim() ?? '');
   return { title: lines.length > 1 ? `${first} …` : first, detail: '' };
 }
 
@@ -110,8 +111,8 @@ function file(path: string, label: string, root: string): ISummary {
   const slash = path.lastIndexOf('/');
   const directory = below(path.slice(0, Math.max(slash, 0)), root);
   return {
-    title: path.slice(slash + 1) || path,
-    detail: [label, directory].filter(Boolean).join(' · '),
+    title: visible(path.slice(slash + 1) || path),
+    detail: visible([label, directory].filter(Boolean).join(' · ')),
     path
   };
 }
@@ -125,7 +126,7 @@ export function below(path: string, root: string): string {
 }
 
 function page(url: string): ISummary {
-  return { title: url.replace(/^https?:\/\//, ''), detail: '' };
+  return { title: visible(url.replace(/^https?:\/\//, '')), detail: '' };
 }
 
 /** Return the searchable text of a card in lower case. */

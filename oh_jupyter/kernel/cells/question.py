@@ -108,7 +108,7 @@ class CellQuestions:
 
     def _answer(self, pending: PendingAction) -> Decision:
         """Ask for each value of a form; an invalid one is asked again."""
-        agent, message = pending.agent or "The agent", pending.action.message
+        agent, message = pending.agent or "The agent", pending.message
         head = f"{message}\n({agent} asks; {pending.terms})\n"
         is_willing = self._input(f"{head}Do you answer? [Y/n] ").strip().lower() not in ("n", "no")
         values: dict[str, Value] = {}
@@ -133,10 +133,10 @@ class CellQuestions:
 
     def _approval(self, pending: PendingAction) -> Decision:
         diff = self._submit(self._executor.preview(pending.action)).result()
-        question = "\n".join(filter(None, (pending.action.message, diff)))
+        question = "\n".join(filter(None, (pending.message, diff)))
         agent = pending.agent
         if self._has_short_prompts or len(question) > MAX_PROMPT_CHARS:
-            self._show(pending.action.message, diff)  # the person must see what they approve
+            self._show(pending.message, diff)  # the person must see what they approve
             question = f"{agent or 'The agent'} asks to do the above."
         prompt = PROMPT.format(agent=agent or "the agent")
         answer = self._input(f"{question}\n({pending.reason}; {pending.terms})\n{prompt}")

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from oh_jupyter.visible_text import visible
+
 if TYPE_CHECKING:
     from oh_jupyter.kernel.display.live import LiveDisplay
     from oh_jupyter.runtime import ActionExecutor
@@ -70,9 +72,9 @@ def question_bundle(id: int, pending: PendingAction, diff: str) -> dict[str, Any
     """Return a question as text and HTML, with the lines that decide."""
     import oh_jupyter.kernel.display.html as html
 
-    agent, message = pending.agent or "An agent", pending.action.message
+    agent, message = pending.agent or "An agent", pending.message
     title = f"{agent} waits for your decision ({pending.reason}; {pending.terms})"
-    values = "".join(f" --value {field.name}=…" for field in pending.form)
+    values = visible("".join(f" --value {field.name}=…" for field in pending.form))
     lines = f'%oh_confirm {id}{values}\n%oh_confirm {id} --reject "why"'
     text = "\n".join(filter(None, (title, message, diff, "In a new cell:", lines)))
     parts = (

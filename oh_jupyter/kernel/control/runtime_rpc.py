@@ -241,7 +241,7 @@ async def _confirmations(request: Request) -> Reply:
         {
             "id": id,
             "agent": entry.agent,
-            "message": entry.action.message,
+            "message": entry.message,
             "reason": entry.reason,
             "reasons": entry.reasons,
             "diff": await executor.preview(entry.action),

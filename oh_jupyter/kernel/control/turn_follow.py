@@ -122,7 +122,7 @@ async def _follow(request: Request) -> Reply:
         "state": state(),
         "ended": entry.is_ended,
         "waiting": [
-            {"id": id, "message": pending.action.message, "reason": pending.reason}
+            {"id": id, "message": pending.message, "reason": pending.reason}
             for id, pending in waiting().items()
         ],
     }

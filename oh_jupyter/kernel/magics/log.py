@@ -33,6 +33,7 @@ from oh_jupyter.kernel.magics.completion import complete_path, one_of
 from oh_jupyter.kernel.magics.options import magic_options, parse_line, unquoted
 from oh_jupyter.runtime.confirmation import PendingAction
 from oh_jupyter.storage import InMemoryFileStore
+from oh_jupyter.visible_text import visible
 
 _SOURCES = ("agent", "user", "environment")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -296,7 +297,7 @@ class ConfirmMagics(OhMagics):
                     for_workspace=options.always,
                     values=_values(options.value or ()),
                 )
-                what = waiting[id].action.message.strip().partition("\n")[0]
+                what = waiting[id].message.strip().partition("\n")[0]
                 approved = "Answered" if waiting[id].is_question else "Approved"
                 print(f"{'Rejected' if rejected else approved}: {what}")
             return None
@@ -307,7 +308,7 @@ class ConfirmMagics(OhMagics):
             (
                 id,
                 entry.agent,
-                "\n".join(filter(None, (entry.action.message, self.oh.preview(id), _form(entry)))),
+                "\n".join(filter(None, (entry.message, self.oh.preview(id), _form(entry)))),
                 entry.reason,
                 entry.terms,
             )
@@ -327,4 +328,5 @@ def _values(words: Sequence[str]) -> dict[str, str]:
 
 def _form(entry: PendingAction) -> str:
     """Return the values for which an agent asks, as options that answer it."""
-    return "\n".join(f"--value {field.name}=…  {field.title}{field.hint}" for field in entry.form)
+    lines = (f"--value {field.name}=…  {field.title}{field.hint}" for field in entry.form)
+    return visible("\n".join(lines))
