@@ -1,4 +1,4 @@
-"""Changes that a process left behind when it died during a step."""
+"""Changes that a process left behind when it died during a step or a rewind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from oh_jupyter.checkpoints.attribution import CLOCK_SECONDS, Cause
-from oh_jupyter.checkpoints.disk import look
+from oh_jupyter.checkpoints.disk import is_now, look
 from oh_jupyter.checkpoints.git import Git
 from oh_jupyter.checkpoints.journal import Checkpoint
 from oh_jupyter.checkpoints.snapshot import Snapshot, load, states
@@ -52,6 +52,11 @@ def left_by(
             reason = difference.reason if proven else UNSURE_AFTER_DEATH
             author = Cause("agent" if proven else "unsure", step.id, turn.id, reason)
             yield author.write(difference)
+
+
+def unapplied(git: Git, writes: Iterable[Write]) -> list[int]:
+    """Return the numbers of a rewind's writes that it had not made when its process died."""
+    return [each.id for each in writes if is_now(git.work_tree, each.path, each.old)]
 
 
 def is_proven(

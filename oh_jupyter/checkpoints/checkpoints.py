@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,12 +129,15 @@ class Checkpoints(CheckpointRecord):
             folder_modes = {name: state.mode for name, state in states(git, now).items()}
             # Its writes are recorded before it starts, so a killed rewind has none of others'.
             entry = self._add(git, now, label, "user", "rewind", extra)
+            self._journal.append(replace(entry, is_open=True))
             self._steps.add(plan.writes(entry.id, folder_modes), self._token())
             try:
-                return apply(git, plan)
+                done = apply(git, plan)
             finally:
                 if self._tracker.has_begun:
                     self._tracker.look(git, self._taking(git))
+            self._write_end(entry, {})
+            return done
 
     def rewound(self, since: float) -> dict[Path, int]:
         """Return the files that were restored alone, with the rewind that undoes that.

@@ -32,7 +32,7 @@ class Checkpoint:
         extra: Further facts from its maker: ``target`` of a rewind; of a turn, ``files`` that it
             changed, ``cells`` that it ran, ``changed_variables``, and ``part_of``, the turn that it
             continues.
-        is_open: Whether the turn continues.
+        is_open: Whether the turn continues, or the rewind is not complete.
         owner: Token of the process that started it.
     """
 

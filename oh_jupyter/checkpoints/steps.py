@@ -189,6 +189,11 @@ class StepLog:
             connection.execute(f"DELETE FROM writes WHERE turn NOT IN ({remaining})")
             connection.execute(f"DELETE FROM steps WHERE turn NOT IN ({remaining})")
 
+    def remove(self, writes: Iterable[int]) -> None:
+        """Remove writes by their numbers."""
+        with self._transaction() as connection:
+            connection.executemany("DELETE FROM writes WHERE id = ?", [(id,) for id in writes])
+
     def contents(self) -> set[str]:
         """Return the ids of all contents that writes name."""
         ids: set[str] = set()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.checkpoints.abandoned import left_by
+from oh_jupyter.checkpoints.abandoned import left_by, unapplied
 from oh_jupyter.checkpoints.git import Git
 from oh_jupyter.checkpoints.journal import Checkpoint, CheckpointJournal, Kind, standing_turns
 from oh_jupyter.checkpoints.owner import Owner, forget_owner, is_alive, last_alive
@@ -203,8 +203,13 @@ class CheckpointStore:
         return not is_alive(self.directory, entry.owner)
 
     def _close_abandoned(self, git: Git) -> None:
-        """Close turns of dead processes."""
-        abandoned = list(filter(self._is_abandoned, self._entries()))
+        """Close turns of dead processes, and rewinds that were not completed."""
+        entries = self._entries()
+        for entry in entries:
+            if entry.kind == "rewind" and entry.is_open:  # it would hold the lock if it ran
+                self._steps.remove(unapplied(git, self._steps.writes(turns=[entry.id])))
+                self._write_end(replace(entry, is_open=False), {})
+        abandoned = [each for each in entries if each.kind == "turn" and self._is_abandoned(each)]
         for entry in abandoned:
             for step in self._steps.steps(owner=entry.owner, is_open=True):
                 if step.turn == entry.id:

@@ -339,3 +339,25 @@ def test_the_oldest_records_are_dropped(tmp_path: Path, monkeypatch: pytest.Monk
     known = [write.path for write in writes.persons_writes(0.0)]
     assert known == paths[-len(known) :]
     assert 5 < len(known) < 50
+
+
+def test_what_a_killed_rewind_had_not_done_is_not_its_work(
+    root: Path, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person who does the same later has made that change."""
+    (root / "notes").write_text("old\n")
+    turn = checkpoints.begin("turn")
+    (root / "notes").write_text("agent\n")
+    checkpoints.end(turn.id)
+
+    def die(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("oh_jupyter.checkpoints.checkpoints.apply", die)
+        with pytest.raises(KeyboardInterrupt):
+            checkpoints.rewind(turn.id)
+    rewind = checkpoints.begin("later", kind="mark").id - 1
+    (root / "notes").write_text("old\n")
+    assert checkpoints.rewind(rewind).changes == []
+    assert (root / "notes").read_text() == "old\n"
