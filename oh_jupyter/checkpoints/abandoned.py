@@ -55,8 +55,16 @@ def left_by(
 
 
 def unapplied(git: Git, writes: Iterable[Write]) -> list[int]:
-    """Return the numbers of a rewind's writes that it had not made when its process died."""
-    return [each.id for each in writes if is_now(git.work_tree, each.path, each.old)]
+    """Return the numbers of a rewind's writes that it had not made when its process died.
+
+    What it had removed without putting something else there counts as made.
+    """
+    return [
+        each.id
+        for each in writes
+        if not each.is_known
+        and any(is_now(git.work_tree, each.path, state) for state in (each.old, each.new))
+    ]
 
 
 def is_proven(

@@ -22,8 +22,13 @@ CHANGED_MEANWHILE = "changed by others during the rewind"
 _BLOCK_BYTES = 1 << 20
 
 
-def apply(git: Git, plan: RewindPlan) -> RewindPlan:
+def apply(git: Git, plan: RewindPlan, on_done: Callable[[str], object]) -> RewindPlan:
     """Execute a plan.
+
+    Args:
+        git: The repository.
+        plan: The plan.
+        on_done: Called with each path that was changed.
 
     Returns:
         The changes made; what others changed during the rewind is kept.
@@ -31,7 +36,7 @@ def apply(git: Git, plan: RewindPlan) -> RewindPlan:
     Raises:
         CheckpointError: Some paths cannot be changed; a second call does the rest.
     """
-    work = _Rewind(git)
+    work = _Rewind(git, on_done)
     with work.staging():
         work.do(plan)
     if work.errors:
@@ -53,6 +58,7 @@ def apply(git: Git, plan: RewindPlan) -> RewindPlan:
 @dataclass
 class _Rewind:
     git: Git
+    on_done: Callable[[str], object]
     errors: list[str] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
 
@@ -95,6 +101,9 @@ class _Rewind:
             self.kept[path] = CHANGED_MEANWHILE
         except OSError as error:
             self.errors.append(f"{path}: {error.strerror}")
+        else:
+            if path not in self.kept:
+                self.on_done(path)
 
     def _matches_plan(self, path: str, state: State | None) -> bool:
         if is_now(self.git.work_tree, path, state):

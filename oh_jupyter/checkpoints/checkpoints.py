@@ -127,15 +127,18 @@ class Checkpoints(CheckpointRecord):
                 return RewindPlan()
             now, plan = self._plan(git, id, everything, path, turns)
             folder_modes = {name: state.mode for name, state in states(git, now).items()}
-            # Its writes are recorded before it starts, so a killed rewind has none of others'.
+            # Its writes are recorded before it starts, and confirmed one by one, so a killed rewind
+            # has none of others'.
             entry = self._add(git, now, label, "user", "rewind", extra)
             self._journal.append(replace(entry, is_open=True))
             self._steps.add(plan.writes(entry.id, folder_modes), self._token())
+            numbers = {write.path: write.id for write in self._steps.writes(turns=[entry.id])}
             try:
-                done = apply(git, plan)
+                done = apply(git, plan, lambda path: self._steps.confirm(numbers[path]))
             finally:
                 if self._tracker.has_begun:
                     self._tracker.look(git, self._taking(git))
+            self._steps.remove(numbers[path] for path in done.kept if path in numbers)
             self._write_end(entry, {})
             return done
 

@@ -69,7 +69,7 @@ class Write(NamedTuple):
         step: The step in which it happened, 0 for none.
         turn: The turn, or the rewind.
         reason: Why it is unsure, or why the old contents are not stored.
-        is_known: Whether the operation that made it reported it.
+        is_known: Whether the operation that made it reported it, or a rewind has made it.
         id: Its number, in order of time.
         time: When it was recorded, in seconds since the epoch.
         recorder: Token of the process that recorded it; another one may record it as well.
@@ -188,6 +188,11 @@ class StepLog:
         with self._transaction() as connection:
             connection.execute(f"DELETE FROM writes WHERE turn NOT IN ({remaining})")
             connection.execute(f"DELETE FROM steps WHERE turn NOT IN ({remaining})")
+
+    def confirm(self, write: int) -> None:
+        """Record that a planned write was made."""
+        with self._transaction() as connection:
+            connection.execute("UPDATE writes SET is_known = TRUE WHERE id = ?", (write,))
 
     def remove(self, writes: Iterable[int]) -> None:
         """Remove writes by their numbers."""

@@ -357,7 +357,7 @@ def test_what_a_killed_rewind_had_not_done_is_not_its_work(
         patched.setattr("oh_jupyter.checkpoints.checkpoints.apply", die)
         with pytest.raises(KeyboardInterrupt):
             checkpoints.rewind(turn.id)
-    rewind = checkpoints.begin("later", kind="mark").id - 1
     (root / "notes").write_text("old\n")
+    rewind = checkpoints.begin("later", kind="mark").id - 1
     assert checkpoints.rewind(rewind).changes == []
     assert (root / "notes").read_text() == "old\n"
