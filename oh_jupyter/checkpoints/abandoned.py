@@ -57,13 +57,15 @@ def left_by(
 def unapplied(git: Git, writes: Iterable[Write]) -> list[int]:
     """Return the numbers of a rewind's writes that it had not made when its process died.
 
-    What it had removed without putting something else there counts as made.
+    It had made those that it has confirmed, perhaps the next one, and what it had removed without
+    putting something else there.
     """
+    unconfirmed = [each for each in writes if not each.is_known]
     return [
         each.id
-        for each in writes
-        if not each.is_known
-        and any(is_now(git.work_tree, each.path, state) for state in (each.old, each.new))
+        for number, each in enumerate(unconfirmed)
+        if is_now(git.work_tree, each.path, each.old)
+        or (number > 0 and is_now(git.work_tree, each.path, each.new))
     ]
 
 
