@@ -345,9 +345,11 @@ def test_what_a_killed_rewind_had_not_done_is_not_its_work(
     root: Path, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A person who does the same later has made that change."""
-    (root / "notes").write_text("old\n")
+    for name in ("first", "notes"):
+        (root / name).write_text(f"old {name}\n")
     turn = checkpoints.begin("turn")
-    (root / "notes").write_text("agent\n")
+    for name in ("first", "notes"):
+        (root / name).write_text(f"agent {name}\n")
     checkpoints.end(turn.id)
 
     def die(*args: object) -> None:
@@ -357,7 +359,8 @@ def test_what_a_killed_rewind_had_not_done_is_not_its_work(
         patched.setattr("oh_jupyter.checkpoints.checkpoints.apply", die)
         with pytest.raises(KeyboardInterrupt):
             checkpoints.rewind(turn.id)
-    (root / "notes").write_text("old\n")
+    (root / "notes").write_text("old notes\n")
     rewind = checkpoints.begin("later", kind="mark").id - 1
     assert checkpoints.rewind(rewind).changes == []
-    assert (root / "notes").read_text() == "old\n"
+    assert (root / "notes").read_text() == "old notes\n"
+    assert (root / "first").read_text() == "agent first\n"
