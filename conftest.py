@@ -1,7 +1,7 @@
 """A home of its own for each run of tests and notebooks.
 
-Settings in the home of whoever runs them must not change a result, and nothing of theirs must stay
-there. Programs and caches that are only found by way of the home are linked.
+The settings in a person's home must not change a result, and tests must leave nothing there.
+Programs and caches that are only found by way of the home are linked.
 """
 
 from __future__ import annotations

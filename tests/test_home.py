@@ -1,4 +1,4 @@
-"""No result of a test depends on the settings in the home of whoever runs it."""
+"""The settings in a person's home change no result of a test."""
 
 from __future__ import annotations
 

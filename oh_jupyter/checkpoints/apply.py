@@ -55,27 +55,6 @@ def apply(git: Git, plan: RewindPlan, on_done: Callable[[str], object]) -> Rewin
     )
 
 
-def execution_order(plan: RewindPlan) -> list[str]:
-    """Return the paths of a plan in the order in which ``apply`` changes them."""
-    written = [change.path for changes in _by_blob(plan).values() for change in changes]
-    return [
-        *(change.path for change in reversed(plan.changes) if change.after is None),
-        *plan.remove_directories,
-        *plan.make_directories,
-        *written,
-        *(change.path for change in plan.changes if change.kind == "permissions"),
-    ]
-
-
-def _by_blob(plan: RewindPlan) -> dict[str, list[PathChange]]:
-    """Return the changes that write contents, by the id of these."""
-    by_blob: dict[str, list[PathChange]] = {}
-    for change in plan.changes:
-        if change.after is not None and change.kind != "permissions":
-            by_blob.setdefault(change.after.blob, []).append(change)
-    return by_blob
-
-
 @dataclass
 class _Rewind:
     git: Git
@@ -92,7 +71,7 @@ class _Rewind:
             self._try(path, functools.partial(self._remove_folder, path))
         for path in plan.make_directories:
             self._try(path, functools.partial(self._make_folder, path))
-        self._write(_by_blob(plan))
+        self._write(plan.writes_by_blob())
         for change in plan.changes:
             if change.kind == "permissions" and change.mode is not None:
                 self._try(change.path, functools.partial(self._set_mode, change))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.checkpoints.apply import apply, execution_order
+from oh_jupyter.checkpoints.apply import apply
 from oh_jupyter.checkpoints.attribution import corrected
 from oh_jupyter.checkpoints.disk import State, look
 from oh_jupyter.checkpoints.git import Git, read_blobs
@@ -131,9 +131,7 @@ class Checkpoints(CheckpointRecord):
             # has none of others'.
             entry = self._add(git, now, label, "user", "rewind", extra)
             self._journal.append(replace(entry, is_open=True))
-            planned = {write.path: write for write in plan.writes(entry.id, folder_modes)}
-            in_order = dict.fromkeys([*execution_order(plan), *planned])
-            self._steps.add((planned[path] for path in in_order), self._token())
+            self._steps.add(plan.writes(entry.id, folder_modes), self._token())
             numbers = {write.path: write.id for write in self._steps.writes(turns=[entry.id])}
             try:
                 done = apply(git, plan, lambda path: self._steps.confirm(numbers[path]))

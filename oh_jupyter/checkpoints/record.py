@@ -15,6 +15,7 @@ from oh_jupyter.checkpoints.at_work import AtWork
 from oh_jupyter.checkpoints.attribution import CLOCK_SECONDS, Cause, Running, reported
 from oh_jupyter.checkpoints.git import Git
 from oh_jupyter.checkpoints.journal import Checkpoint, Kind
+from oh_jupyter.checkpoints.repository import default_directory
 from oh_jupyter.checkpoints.snapshot import Limits
 from oh_jupyter.checkpoints.steps import Step, Write
 from oh_jupyter.checkpoints.store import CheckpointStore
@@ -24,7 +25,12 @@ from oh_jupyter.writes import moved_to, moves
 
 
 class CheckpointRecord(CheckpointStore):
-    """The checkpoints of one workspace, and the turns and steps of agents in this process."""
+    """The checkpoints of one workspace, and the turns and steps of agents in this process.
+
+    Files are stored in a git repository outside the workspace, except those that ``.gitignore``
+    excludes, ``node_modules``, ``.venv``, and files above the limits. A checkpoint changes neither
+    the workspace nor a git repository in it.
+    """
 
     def __init__(
         self,
@@ -35,17 +41,20 @@ class CheckpointRecord(CheckpointStore):
         own_folders: Collection[str] = (),
         is_watched: bool = False,
     ) -> None:
-        """Name the workspace, as ``CheckpointStore`` does; nothing is read or written yet.
+        """Name the workspace; nothing is read or written yet.
 
         Args:
-            workspace: As there.
-            directory: As there.
-            limits: As there.
-            own_folders: As there.
+            workspace: Existing directory.
+            directory: Where to store the files; by default a directory for this workspace below
+                ``$XDG_STATE_HOME/oh_jupyter/checkpoints``, readable by its owner only.
+            limits: Maximum sizes.
+            own_folders: Folders of the caller's own state, which is not part of the workspace.
             is_watched: Whether to watch the workspace from the first step on, so that a step costs
                 what it changes.
         """
-        super().__init__(workspace, directory, limits=limits, own_folders=own_folders)
+        real = Path(os.path.realpath(workspace))
+        storage = Path(directory) if directory else default_directory(real)
+        super().__init__(real, storage, limits or Limits(), own_folders)
         self._notebook = ""
         self._tracker = Tracker(self.workspace, self.limits, is_watched=is_watched)
         self._turn = 0

@@ -74,12 +74,23 @@ class RewindPlan:
         return bool(self.changes or directories or any(self.variables))
 
     def results(self) -> dict[str, State | None]:
-        """Return the future state of each path."""
-        results: dict[str, State | None] = dict.fromkeys(self.remove_directories)
-        results |= {change.path: change.after for change in self.changes}
+        """Return the future state of each path, in the order in which ``apply`` changes them."""
+        removed = (change.path for change in reversed(self.changes) if change.after is None)
+        results: dict[str, State | None] = dict.fromkeys([*removed, *self.remove_directories])
         for path in self.make_directories:
             results[path] = State("folder", self.directory_modes.get(path, 0o755))
-        return results
+        for written in self.writes_by_blob().values():
+            results |= {change.path: change.after for change in written}
+        modes = (change for change in self.changes if change.kind == "permissions")
+        return results | {change.path: change.after for change in modes}
+
+    def writes_by_blob(self) -> dict[str, list[PathChange]]:
+        """Return the changes that write contents, by the id of these."""
+        by_blob: dict[str, list[PathChange]] = {}
+        for change in self.changes:
+            if change.after is not None and change.kind != "permissions":
+                by_blob.setdefault(change.after.blob, []).append(change)
+        return by_blob
 
     def writes(self, turn: int, folder_modes: Mapping[str, int]) -> list[Write]:
         """Return the changes as a rewind's writes, given the modes of directories to remove."""

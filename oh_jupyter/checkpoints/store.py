@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -17,7 +16,6 @@ from oh_jupyter.checkpoints.journal import Checkpoint, CheckpointJournal, Kind, 
 from oh_jupyter.checkpoints.owner import Owner, forget_owner, is_alive, last_alive
 from oh_jupyter.checkpoints.repository import (
     Repository,
-    default_directory,
     protect,
     protect_contents,
 )
@@ -32,34 +30,13 @@ MAX_FILE_NAMES = 100
 
 
 class CheckpointStore:
-    """The checkpoints of one workspace on disk, shared by all of the user's processes in it.
-
-    Files are stored in a git repository outside the workspace, except those that ``.gitignore``
-    excludes, ``node_modules``, ``.venv``, and files above the limits. A checkpoint changes neither
-    the workspace nor a git repository in it.
-    """
+    """The checkpoints of one workspace on disk, shared by all of the user's processes in it."""
 
     def __init__(
-        self,
-        workspace: str | os.PathLike[str],
-        directory: str | os.PathLike[str] | None = None,
-        *,
-        limits: Limits | None = None,
-        own_folders: Collection[str] = (),
+        self, workspace: Path, directory: Path, limits: Limits, own_folders: Collection[str]
     ) -> None:
-        """Name the workspace; nothing is read or written yet.
-
-        Args:
-            workspace: Existing directory.
-            directory: Where to store the files; by default a directory for this workspace below
-                ``$XDG_STATE_HOME/oh_jupyter/checkpoints``, readable by its owner only.
-            limits: Maximum sizes.
-            own_folders: Folders of the caller's own state, which is not part of the workspace.
-        """
-        self.workspace = Path(os.path.realpath(workspace))
-        self.directory = Path(directory) if directory else default_directory(self.workspace)
-        self.limits = limits or Limits()
-        self._repository = Repository(self.workspace, self.directory, own_folders)
+        self.workspace, self.directory, self.limits = workspace, directory, limits
+        self._repository = Repository(workspace, directory, own_folders)
         self._journal = CheckpointJournal(self.directory / "checkpoints.jsonl")
         self._steps = StepLog(self.directory / "steps.sqlite3")
         self._mutex = threading.RLock()
