@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,15 +13,8 @@ from pathlib import Path
 import pytest
 from guest_runtime import SCRIPTED, command
 
-from oh_jupyter.testing import LiveKernel
-
-EDITOR = """
-import os, subprocess, sys
-for line in sys.stdin:
-    exec(line)
-    print("done", flush=True)
-"""
-"""Another program of the person, which stays open."""
+from oh_jupyter.testing import LiveKernel, wait_until
+from tests.other_program import OtherProgram
 
 MARGIN_SECONDS = 0.2
 """How long before and after the person's change the agent changes nothing."""
@@ -59,19 +50,7 @@ class Person:
     def __init__(self, root: Path, dice: random.Random) -> None:
         self.root, self.dice, self.number = root, dice, 0
         self.files: dict[str, str] = {}
-        self.program = subprocess.Popen(
-            [sys.executable, "-c", EDITOR],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=root,
-        )
-
-    def type(self, statement: str) -> None:
-        assert self.program.stdin is not None
-        assert self.program.stdout is not None
-        print(statement, file=self.program.stdin, flush=True)
-        assert self.program.stdout.readline() == "done\n"
+        self.program = OtherProgram(root)
 
     def work(self) -> None:
         """Change one file."""
@@ -81,25 +60,22 @@ class Person:
         if kind in ("write", "program"):
             statement = f"open({name!r}, 'w').write({text!r})"
             program = f"subprocess.run({f'printf {text!r} > {name}'!r}, shell=True, check=True)"
-            self.type(statement if kind == "write" else program)
+            self.program.do(statement if kind == "write" else program)
             self.files[name] = text
         elif name not in self.files or not (self.root / name).exists():
             return
         elif kind == "remove":
-            self.type(f"os.remove({name!r})")
+            self.program.do(f"os.remove({name!r})")
             del self.files[name]
         else:
-            self.type(f"os.rename({name!r}, 'p-{self.number}')")
+            self.program.do(f"os.rename({name!r}, 'p-{self.number}')")
             del self.files[name]
             self.files[f"p-{self.number}"] = (self.root / f"p-{self.number}").read_text()
 
     def work_at(self, marks: list[Path]) -> None:
         """Change a file after each mark, as soon as the agent has set it."""
         for mark in marks:
-            deadline = time.monotonic() + 60
-            while not mark.exists():
-                assert time.monotonic() < deadline, mark
-                time.sleep(0.01)
+            wait_until(mark.exists)
             time.sleep(self.dice.choice((0, 0.05, 0.1)))
             self.work()
 
@@ -150,7 +126,7 @@ def test_a_rewind_leaves_what_the_person_made(kernel: LiveKernel, seed: int) -> 
     assert files(root) == person.files, (lines, kernel.execute("print(plan)"))
     kernel.execute("oh.rewind(oh.checkpoints[-1].id)")
     assert files(root) == before
-    person.program.communicate("")
+    person.program.close()
 
 
 @pytest.mark.thorough
@@ -159,8 +135,7 @@ def test_a_persons_cell_during_the_agents_own_tool_is_the_persons(kernel: LiveKe
     began, go = root.parent / "began", root.parent / "go"
     wait = f"touch {began}; until [ -e {go} ]; do sleep 0.05; done"
     kernel.execute(f"%%oh_agent scripted &\nshell echo agent > a1; {wait}; echo agent > a2")
-    while not began.exists():
-        time.sleep(0.01)
+    wait_until(began.exists)
     kernel.execute("open('mine', 'w').write('mine')\n!cp mine copy; (sleep 60 &) > /dev/null 2>&1")
     go.touch()
     kernel.execute("import time\nwhile not oh.agents.turns[-1].stop_reason: time.sleep(0.05)")

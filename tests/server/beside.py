@@ -6,8 +6,6 @@ import contextlib
 import os
 import random
 import shlex
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,20 +14,8 @@ from typing import Any
 
 import requests
 
-from oh_jupyter.testing import LiveServer
-
-EDITOR = """
-import os, subprocess, sys
-
-def remove_link(path):
-    if os.path.islink(path):
-        os.remove(path)
-
-for line in sys.stdin:
-    exec(line)
-    print("done", flush=True)
-"""
-"""Another program of the person, which stays open."""
+from oh_jupyter.testing import LiveServer, wait_until
+from tests.other_program import OtherProgram
 
 
 @contextlib.contextmanager
@@ -58,16 +44,10 @@ class Session:
         self.server, self.name, self.kernels = server, name, kernels
         self.kernel = kernels[0]
         self.root = server.directory / "root" / name
-        self.editor = subprocess.Popen(
-            [sys.executable, "-c", EDITOR],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=self.root,
-        )
+        self.editor = OtherProgram(self.root)
 
     def close(self) -> None:
-        self.editor.communicate("")
+        self.editor.close()
 
     def ask(self, *path: str, **body: Any) -> Any:
         url = "/".join([self.server.url, "oh_jupyter", "kernels", self.kernel, *path])
@@ -91,10 +71,7 @@ class Session:
 
     def type(self, statement: str) -> None:
         """Change files in the person's other program."""
-        assert self.editor.stdin is not None
-        assert self.editor.stdout is not None
-        print(statement, file=self.editor.stdin, flush=True)
-        assert self.editor.stdout.readline() == "done\n"
+        self.editor.do(statement)
 
     def contents(self, method: str, name: str, **body: Any) -> None:
         """Change files in JupyterLab."""
@@ -264,7 +241,4 @@ class Workplace:
 
     def wait_for_jobs(self) -> None:
         """Wait until the programs in the background have changed their files."""
-        deadline = time.monotonic() + 60
-        while not all(marker.exists() for marker in self._markers):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: all(marker.exists() for marker in self._markers))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from beside import Session, open_session
 
-from oh_jupyter.testing import LiveServer, run_server
+from oh_jupyter.testing import LiveServer, run_server, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +168,4 @@ def test_the_late_work_of_a_job_is_undone_and_what_others_do_meanwhile_is_not(
 
 def _until(path: Path) -> None:
     """Wait until a file exists and is not empty, as its writer has closed it."""
-    deadline = time.monotonic() + 60
-    while not (path.exists() and path.stat().st_size):
-        assert time.monotonic() < deadline, path
-        time.sleep(0.01)
+    wait_until(lambda: path.exists() and path.stat().st_size > 0)

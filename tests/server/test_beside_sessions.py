@@ -42,8 +42,9 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture
-def workplace(servers: Any, seed: int, request: pytest.FixtureRequest) -> Iterator[Workplace]:
-    sandbox = "required" if "boxed" in request.node.name else "off"
+def workplace(
+    servers: Any, seed: int, sandbox: str, request: pytest.FixtureRequest
+) -> Iterator[Workplace]:
     if sandbox == "required" and find_engine() is None:
         pytest.skip("this machine can make no sandbox")
     name = f"work{abs(hash(request.node.name)):x}"
@@ -68,8 +69,9 @@ def check(workplace: Workplace) -> None:
     assert workplace.session.files() == before
 
 
-def think(workplace: Workplace) -> None:
-    """Let the person work between the steps of agents."""
+@pytest.mark.parametrize("sandbox", ["off", "required"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_while_the_agent_thinks(workplace: Workplace) -> None:
     for _ in range(workplace.dice.randrange(3, 9)):
         for _ in range(workplace.dice.randrange(3)):
             workplace.person()
@@ -77,46 +79,25 @@ def think(workplace: Workplace) -> None:
         workplace.agent()
     for _ in range(workplace.dice.randrange(3)):
         workplace.person()
+    check(workplace)
 
 
-def work_together(workplace: Workplace) -> None:
-    """Let the person work during the steps of agents."""
+@names_processes
+@pytest.mark.parametrize("sandbox", ["off", "required"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_during_steps(workplace: Workplace) -> None:
     for _ in range(workplace.dice.randrange(2, 6)):
         workplace.dice.choice(
             (workplace.agent, workplace.during, workplace.during, workplace.person)
         )()
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_while_the_agent_thinks(workplace: Workplace) -> None:
-    think(workplace)
     check(workplace)
 
 
 @names_processes
-@pytest.mark.parametrize("seed", SEEDS)
-def test_during_steps(workplace: Workplace) -> None:
-    work_together(workplace)
-    check(workplace)
-
-
-@names_processes
+@pytest.mark.parametrize("sandbox", ["off"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_beside_programs_in_the_background(workplace: Workplace) -> None:
     for _ in range(workplace.dice.randrange(2, 6)):
         workplace.dice.choice((workplace.start_job, workplace.agent, workplace.person))()
     workplace.wait_for_jobs()
-    check(workplace)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_boxed_while_the_agent_thinks(workplace: Workplace) -> None:
-    think(workplace)
-    check(workplace)
-
-
-@names_processes
-@pytest.mark.parametrize("seed", SEEDS)
-def test_boxed_during_steps(workplace: Workplace) -> None:
-    work_together(workplace)
     check(workplace)
