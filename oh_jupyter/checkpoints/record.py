@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.checkpoints.at_work import AtWork
 from oh_jupyter.checkpoints.attribution import CLOCK_SECONDS, Cause, Running, reported
 from oh_jupyter.checkpoints.git import Git
 from oh_jupyter.checkpoints.journal import Checkpoint, Kind
@@ -20,6 +19,7 @@ from oh_jupyter.checkpoints.snapshot import Limits
 from oh_jupyter.checkpoints.steps import Step, Write
 from oh_jupyter.checkpoints.store import CheckpointStore
 from oh_jupyter.checkpoints.tracker import Difference, Take, Tracker
+from oh_jupyter.checkpoints.work_in_progress import WorkInProgress
 from oh_jupyter.checkpoints.writers import Writers
 from oh_jupyter.writes import moved_to, moves
 
@@ -59,7 +59,7 @@ class CheckpointRecord(CheckpointStore):
         self._tracker = Tracker(self.workspace, self.limits, is_watched=is_watched)
         self._turn = 0
         self._lists_others = False
-        self._at_work = AtWork(self._tracker.descendants)
+        self._work = WorkInProgress(self._tracker.descendants)
         self._last_persons_step = 0
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class CheckpointRecord(CheckpointStore):
         """
         with self._mutex:
             self._tracker.close()
-            self._at_work.clear()
+            self._work.clear()
             self._turn = 0
             super().close()
 
@@ -86,7 +86,7 @@ class CheckpointRecord(CheckpointStore):
     @property
     def is_at_work(self) -> bool:
         """Whether a step, or a process that one has started, may be changing files."""
-        return bool(self._at_work)
+        return bool(self._work)
 
     def begin(
         self,
@@ -125,7 +125,7 @@ class CheckpointRecord(CheckpointStore):
             if kind == "turn":
                 self._enter(entry, in_steps)
                 self._lists_others = lists_others
-                self._at_work.agents = {process: entry.id} if process else {}
+                self._work.agents = {process: entry.id} if process else {}
                 self._tracker.names_writers = self.is_at_work
             return entry
 
@@ -148,7 +148,7 @@ class CheckpointRecord(CheckpointStore):
         self._turn = turn.id
         if not in_steps:
             step = self._steps.begin(turn.id, self._token(), turn.label)
-            self._at_work.begin(Running(step, os.getpid(), is_whole_turn=True))
+            self._work.begin(Running(step, os.getpid(), is_whole_turn=True))
 
     def end(
         self,
@@ -175,12 +175,12 @@ class CheckpointRecord(CheckpointStore):
         with self._locked() as git:
             entry = self.get(id)
             self._record_changes(git, self._taking(git))
-            own = [each for each in self._at_work.steps if each.step.turn == id]
+            own = [each for each in self._work.steps if each.step.turn == id]
             for running in own if with_steps and not is_open else ():
                 self._stop(running)
             if not is_open:
                 self._turn = 0 if self._turn == id else self._turn
-                self._at_work.end_turn(id)
+                self._work.end_turn(id)
             return self._write_end(replace(entry, is_open=is_open), extra or {})
 
     def begin_step(
@@ -217,7 +217,7 @@ class CheckpointRecord(CheckpointStore):
                 step = Step(self._last_persons_step, 0, "", label, time.time(), None)
             else:
                 step = self._steps.begin(turn, self._token(), label)
-            self._at_work.begin(Running(step, root, is_persons, waits=waits))
+            self._work.begin(Running(step, root, is_persons, waits=waits))
             self._tracker.names_writers = True
             return step.id
 
@@ -231,16 +231,16 @@ class CheckpointRecord(CheckpointStore):
             CheckpointError: As for ``begin``.
         """
         with self._mutex:
-            running = self._at_work.find(id)
+            running = self._work.find(id)
             if running is not None and running.waits:
                 if self._git is not None:
                     self._record_changes(self._git, self._take_alone)
-                self._at_work.start(id)
+                self._work.start(id)
 
     def start_next_step(self, root: int) -> None:
         """Start the earliest piece of work of a process that waits; see ``start_step``."""
         with self._mutex:
-            if (first := self._at_work.first_waiting(root)) is not None:
+            if (first := self._work.first_waiting(root)) is not None:
                 self.start_step(first.step.id)
 
     def end_step(
@@ -258,9 +258,9 @@ class CheckpointRecord(CheckpointStore):
             CheckpointError: As for ``begin``.
         """
         with self._mutex:
-            if self._at_work.find(id) is None:
+            if self._work.find(id) is None:
                 return
-            running = self._at_work.ending(id, root, shell)
+            running = self._work.ending(id, root, shell)
             if self._git is not None:
                 names = self._relative_paths(paths)
                 self._record_changes(self._git, self._take_alone, running, names)
@@ -289,7 +289,7 @@ class CheckpointRecord(CheckpointStore):
 
     def needs_look(self, changed: Mapping[str, Writers]) -> bool:
         """Return whether to look now: others change files beside a step, or late work does."""
-        return self._at_work.needs_look(changed)
+        return self._work.needs_look(changed)
 
     def set_notebook(self, path: str) -> None:
         """Name a notebook that people's tabs save; a turn changes it only by edits.
@@ -310,9 +310,9 @@ class CheckpointRecord(CheckpointStore):
 
     def _end_own_turns(self, git: Git) -> None:
         """End the turns that this object began and never ended."""
-        if self._at_work.steps:
+        if self._work.steps:
             self._record_changes(git, self._taking(git))
-            for running in self._at_work.steps:
+            for running in self._work.steps:
                 if running.is_whole_turn:
                     self._stop(running)
         if self._turn:
@@ -352,24 +352,24 @@ class CheckpointRecord(CheckpointStore):
             known = None if ended is None else reported(each, ended, paths)
             if known is None and self._notebook and each.path == self._notebook:
                 known = Cause("others")
-            writes.append(self._write_of(each, known or self._at_work.cause_of(each, ended)))
+            writes.append(self._write_of(each, known or self._work.cause_of(each, ended)))
         if not self._turn:  # others' changes matter only during a turn
             writes = [write for write in writes if write.turn]
         self._steps.add(writes, self._token())
         for write in writes:
             is_removal = write.author == "agent" and write.new is None
             (self._tracker.removed.add if is_removal else self._tracker.removed.discard)(write.path)
-        self._at_work.forget_ended_jobs()
+        self._work.forget_ended_jobs()
         self._tracker.names_writers = self.is_at_work
         return any(write.author != "others" for write in writes)
 
     def _write_of(self, difference: Difference, cause: Cause) -> Write:
-        is_listed = self._lists_others or self._at_work.has_agents_step
+        is_listed = self._lists_others or self._work.has_agents_step
         return cause.write(difference, self._turn if is_listed else 0)
 
     def _stop(self, running: Running) -> None:
         """End a step, and remember the processes that it has started."""
-        self._at_work.stop(running)
+        self._work.stop(running)
         if not running.is_persons:
             self._steps.end(running.step.id)
 

@@ -14,7 +14,7 @@ Descendants = Callable[[int, Iterable[int]], set[int]]
 """Returns the running processes that one has started, except some and theirs."""
 
 
-class AtWork:
+class WorkInProgress:
     """The work of one process of the user's in a workspace.
 
     Attributes:
