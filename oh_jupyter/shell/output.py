@@ -134,16 +134,17 @@ class OutputBuffer:
                 self._truncated = True
 
     def _put_aside(self, data: bytes) -> None:
-        """Move output to the file, or count it as lost."""
+        """Move as much output to the file as it may hold, and count the rest as lost."""
+        stored = b""
         try:
             if self._earlier is None:
                 self._earlier = tempfile.TemporaryFile()  # noqa: SIM115 - until it is taken
-            if self._lost_bytes or self._earlier.tell() + len(data) > MAX_KEPT_BYTES:
-                self._lost_bytes += len(data)
-            else:
-                self._earlier.write(data)
+            if not self._lost_bytes:
+                stored = data[: MAX_KEPT_BYTES - self._earlier.tell()]
+                self._earlier.write(stored)
         except OSError:  # the disk is full
-            self._lost_bytes += len(data)
+            stored = b""
+        self._lost_bytes += len(data) - len(stored)
 
     def _take_earlier(self) -> bytes:
         """Take the output in the file, with a note about the lost rest."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from oh_jupyter.shell.output import MAX_BYTES, MAX_LINES, OutputBuffer
 
 
@@ -67,3 +69,21 @@ def test_line_of_its_own() -> None:
     buffer.append(b"partial")
     buffer.append_line(b"next\n")
     assert buffer.take(final=True).data == b"first\npartial\nnext\n"
+
+
+@pytest.mark.parametrize("chunk_bytes", [10, 700, 5000])
+def test_the_beginning_is_kept_however_the_output_arrives(
+    monkeypatch: pytest.MonkeyPatch, chunk_bytes: int
+) -> None:
+    monkeypatch.setattr("oh_jupyter.shell.output.MAX_KEPT_BYTES", 1000)
+    output = b"".join(b"%d\n" % number for number in range(2 * MAX_LINES))
+    buffer = OutputBuffer()
+    buffer.keep_all()
+    for start in range(0, len(output), chunk_bytes):
+        buffer.append(output[start : start + chunk_bytes])
+    whole = buffer.take(final=True, whole=True).data
+    beginning, _, rest = whole.partition(b"\n[... ")
+    lost, _, end = rest.partition(b" bytes were not kept ...]\n")
+    assert beginning == output[:1000]
+    assert output.endswith(end)
+    assert int(lost) == len(output) - 1000 - len(end)
