@@ -62,6 +62,9 @@ def outside_fault(within: str, workspace_dir: str, paths: Iterable[str]) -> str:
     A relative directory starts at the workspace. Each path is checked as the system resolves it,
     and with its ``..`` removed first, because programs do either.
     """
+    paths = list(paths)
+    if any("\0" in path for path in (within, *paths)):
+        return "A path contains a NUL character; nothing was changed. Use a path without it."
     root = os.path.realpath(os.path.join(workspace_dir, within))
     for path in paths:
         for real in map(os.path.realpath, (path, os.path.normpath(path))):
