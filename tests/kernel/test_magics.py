@@ -168,7 +168,7 @@ def test_a_file_is_made_edited_viewed_and_restored(kernel) -> None:
         ("%oh_edit create --nope x", "Unknown option --nope. Options: --dry-run, --lint"),
         ("%oh_store cat x --nope=5", "Unknown option --nope. Options: none"),
         ("%oh_status --nope", "Unknown option --nope. Options: --help, -h"),
-        ("%oh_status now", "unrecognized arguments: now"),
+        ("%oh_status now", "unrecognized arguments: now. %oh_status --help explains its use"),
         ("%oh_edit create x", "%%oh_edit create x"),
         ("%oh_edit view no-such-file", "ERROR:"),
         ("%%oh_edit insert x\nbody", "--line N"),

@@ -206,7 +206,7 @@ def check_unknown_options(words: Iterable[str], names: Iterable[str]) -> None:
 def _unrecognized(magic: Any, word: str, command: MagicCommand | None, unknown: list[str]) -> str:
     """Return the message for extra arguments, with the option that they may belong to."""
     extra = " ".join(unknown)
-    hint = ""
+    hint = f". %{magic.parser.prog} --help explains its use"
     if command is not None:
         numeric = (each.names[-1] for each in magic.options if each.settings.get("type") is int)
         option = next((name for name in numeric if name in command.options), "")
