@@ -25,11 +25,13 @@ def asked(kernel: Any, kind: str, **args: Any) -> int:
     return recorded(kernel, before)
 
 
-def recorded(kernel: Any, id: int) -> int:
-    """The id of an event, once the log has it."""
-    while not kernel.ask("events", start_id=id, limit=1, wait=30)[1]:
-        pass
-    return id
+def recorded(kernel: Any, start: int) -> int:
+    """The id of the next Action, once the log has it: an earlier one's Observation may precede."""
+    while True:
+        for event in kernel.ask("events", start_id=start, wait=30)[1]:
+            start = event["id"] + 1
+            if "action" in event:
+                return int(event["id"])
 
 
 def observed(kernel: Any, id: int) -> dict[str, Any]:
@@ -85,7 +87,7 @@ def test_what_the_magic_runs_can_be_seen_too(kernel, tmp_path: Path) -> None:
     id = kernel.ask("status")[0]["runtime"]["events"]
     code = f"print('inside'); open({str(tmp_path / 'gate')!r}).read()"
     cell = kernel.start(f"%oh_run --cell {code}")
-    recorded(kernel, id)
+    id = recorded(kernel, id)
     assert settled(kernel, id, "queued")["text"] == "inside"
     (tmp_path / "gate").write_text("")
     assert kernel.finish(cell)["status"] == "ok"
