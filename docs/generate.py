@@ -75,7 +75,8 @@ def settings() -> Iterator[str]:
     from oh_jupyter.config import Settings
 
     yield "# Settings\n\nTraits `c.OhJupyter.<name>` of kernel and server, keys of the table"
-    yield "`[core]` of an OpenHands `config.toml`, and environment variables.\n"
+    yield "`[core]` of an OpenHands `config.toml`, and environment variables. The file in a"
+    yield "notebook's folder loosens nothing until you trust it with `%oh_trust`.\n"
     yield "| setting | default | variables | |\n| --- | --- | --- | --- |"
     for setting in fields(Settings):
         default = "" if setting.default in (MISSING, None) else f"`{setting.default!r}`"

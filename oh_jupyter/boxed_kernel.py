@@ -31,7 +31,7 @@ from oh_jupyter.policy import kernel_network
 from oh_jupyter.sandbox import Box, allowed_environment, find_engine, make_profile
 from oh_jupyter.sandbox.hosts import parse_hosts
 from oh_jupyter.sandbox.listed_hosts import ListedHosts
-from oh_jupyter.sandbox.own_folders import homes, make_folders, own_folders
+from oh_jupyter.sandbox.own_folders import homes, make_folders, own_folders, settings_files
 from oh_jupyter.sandbox.profile import Network
 from oh_jupyter.sandbox.proxy import Proxy
 
@@ -195,6 +195,7 @@ class SandboxProvisioner(LocalProvisioner):
             own_folders=own_folders(settings),
             writable=[*self.writable, str(state), self._sockets],
             hidden=[*settings.sandbox_hidden, *self.hidden],
+            protected=settings_files(),
             network=NETWORKS[self._network],
             max_processes=settings.sandbox_max_processes,
         )

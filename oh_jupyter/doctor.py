@@ -17,7 +17,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from oh_jupyter._version import __version__
-from oh_jupyter.config import Settings
+from oh_jupyter.config import Settings, untrusted_notice
 from oh_jupyter.errors import ConfigError, OhJupyterError
 from oh_jupyter.vulnerabilities import installed_vulnerabilities
 
@@ -251,6 +251,8 @@ def _settings(settings: Settings) -> Iterator[Check]:
 
     for name, fault in setting_faults(settings):
         yield _setting_fault(f"{name}: {fault}")
+    if notice := untrusted_notice():
+        yield Check("settings of the folder", "missing", notice, "oh-jupyter trust")
 
 
 def _setting_fault(fault: str) -> Check:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oh_jupyter.errors import ConfigError, PolicyError
+from oh_jupyter.nearest_name import did_you_mean
 
 VARIABLE = "OH_JUPYTER_POLICY"
 """Environment variable whose entries take precedence over those of other sources."""
@@ -30,8 +31,8 @@ def check_policy(policy: Mapping[str, str], where: str) -> None:
     """Raise ConfigError for an unknown capability or value."""
     for name, value in policy.items():
         if name not in CAPABILITIES:
-            known = ", ".join(CAPABILITIES)
-            raise ConfigError(f"{where} has an unknown capability {name!r}. Capabilities: {known}")
+            known = f"{did_you_mean(name, CAPABILITIES)}Capabilities: {', '.join(CAPABILITIES)}"
+            raise ConfigError(f"{where} has an unknown capability {name!r}. {known}")
         values = CAPABILITIES[name]
         if values is not None and value not in values:
             raise ConfigError(
@@ -56,6 +57,15 @@ def forced_values(policy: Mapping[str, str], plugins: tuple[str, ...]) -> dict[s
     if policy.get("plugins", "on") != "on":
         forced["plugins"] = tuple(name for name in plugins if _allows(policy["plugins"], name))
     return forced
+
+
+def restricting_entries(policy: Mapping[str, str]) -> dict[str, str]:
+    """Return the entries that only restrict, whatever an operator has set."""
+    return {
+        name: value
+        for name, value in policy.items()
+        if value == "off" or (CAPABILITIES.get(name, SWITCHES) is None and value != "on")
+    }
 
 
 def refusal(policy: Mapping[str, str], capability: str, name: str = "") -> str:

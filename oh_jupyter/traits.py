@@ -20,10 +20,11 @@ from traitlets import (
     Unicode,
     validate,
 )
-from traitlets.config import Configurable
+from traitlets.config import Config, Configurable
 
 from oh_jupyter.config import Settings, load_settings
 from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.nearest_name import did_you_mean
 
 
 def _trait(hint: Any, help: str, choices: tuple[str, ...]) -> TraitType[Any, Any]:
@@ -64,7 +65,26 @@ SettingsTraits: type[HasTraits] = type("SettingsTraits", (HasTraits,), _namespac
 """A mixin with one trait for each field of ``Settings``."""
 
 
-class _KernelTraits(SettingsTraits, Configurable):  # type: ignore[valid-type, misc]
+class KnownNames(Configurable):
+    """A Configurable that refuses names in its section that are no settings; traitlets warns."""
+
+    def _load_config(
+        self,
+        cfg: Config,
+        section_names: list[str] | None = None,
+        traits: dict[str, TraitType[Any, Any]] | None = None,
+    ) -> None:
+        section = type(self).__name__
+        known = self.traits(config=True)
+        for name in cfg.get(section, {}):
+            if name not in known and not name[:1].isupper():  # else another section
+                raise TraitError(
+                    f"There is no setting c.{section}.{name}. {did_you_mean(name, known)}".rstrip()
+                )
+        super()._load_config(cfg, section_names, traits)
+
+
+class _KernelTraits(SettingsTraits, KnownNames):  # type: ignore[valid-type, misc]
     """Settings of oh_jupyter in this kernel."""
 
     check: Callable[[str, Any], None] = staticmethod(lambda name, value: None)

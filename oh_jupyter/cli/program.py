@@ -15,6 +15,7 @@ from oh_jupyter.cli.relay import add_mcp
 from oh_jupyter.cli.sandbox import add_sandbox
 from oh_jupyter.cli.setup import add_setup
 from oh_jupyter.cli.tokens import add_token
+from oh_jupyter.cli.trust import add_trust
 from oh_jupyter.connect.command import add_connect
 from oh_jupyter.errors import OhJupyterError
 
@@ -56,6 +57,7 @@ def make_parser(command: Sequence[str] = ()) -> argparse.ArgumentParser:
     add_connect(commands)
     add_token(commands)
     add_sandbox(commands)
+    add_trust(commands)
     add_hub(commands)
     add_evaluate(commands, has_options="evaluate" in command)
     add_kernel_commands(commands)

@@ -22,7 +22,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets import TraitError
 
 from oh_jupyter.background import start_thread
-from oh_jupyter.config import Settings
+from oh_jupyter.config import Settings, untrusted_notice
 from oh_jupyter.errors import ConfigError, OhJupyterError
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.control import ControlChannel
@@ -130,6 +130,8 @@ class LoadedExtension:
         if self._kernel is not None:
             self._control = ControlChannel(self._kernel, self._generation, self._control_handler)
         show_settings(self._traits, self._settings)
+        if notice := untrusted_notice():
+            print(f"{notice}.")
         self._traits.check = self._check_setting  # type: ignore[attr-defined]
         self._traits.observe(self._apply_setting)
         shell.configurables.append(self._traits)  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ from oh_jupyter.runtime.resources import make_shell, shell_user
 from oh_jupyter.sandbox import Box, Engine, allowed_environment, find_engine, make_profile
 from oh_jupyter.sandbox.hints import hint
 from oh_jupyter.sandbox.hosts import parse_hosts
-from oh_jupyter.sandbox.own_folders import homes, make_folders, own_folders
+from oh_jupyter.sandbox.own_folders import homes, make_folders, own_folders, settings_files
 from oh_jupyter.sandbox.profile import hidden_paths, is_protected, protected_files
 
 if TYPE_CHECKING:
@@ -374,6 +374,7 @@ def _profile(settings: Settings, workspace_dir: str, user: str | None) -> object
         own_folders=own_folders(settings),
         writable=settings.sandbox_writable,
         hidden=settings.sandbox_hidden,
+        protected=settings_files(),
         network=cast("Network", settings.sandbox_network) if is_plain else "proxy",
         max_processes=settings.sandbox_max_processes,
     )

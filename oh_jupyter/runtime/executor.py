@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial, singledispatchmethod
 from typing import Any, cast
 
+from oh_jupyter.config import untrusted_notice
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.events import (
     Action,
@@ -342,6 +343,7 @@ class ActionExecutor(RuntimeComponents):
 
     def status(self) -> dict[str, Any]:
         """Return directories, running Actions and started parts as JSON-ready data."""
+        notice = untrusted_notice()
         return {
             "workspace_dir": self.workspace_dir,
             "cwd": self.cwd,
@@ -357,6 +359,7 @@ class ActionExecutor(RuntimeComponents):
             "changes_attributed": self.turns.attribution,
             "browser": self._browsers is not None,
             "memory": memory_usage(self._shell),
+            **({"untrusted_settings": notice} if notice else {}),
         }
 
 

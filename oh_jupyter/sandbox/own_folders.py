@@ -1,10 +1,10 @@
-"""Folders with our state and Jupyter's tokens, which boxes hide, and home directories."""
+"""Folders and files of ours that boxes hide or protect, and home directories."""
 
 from __future__ import annotations
 
 import os
 
-from oh_jupyter.config import Settings, state_home
+from oh_jupyter.config import CONFIG_FILE_VARIABLE, Settings, state_home
 
 
 def homes(user: str | None) -> list[str]:
@@ -26,6 +26,12 @@ def own_folders(settings: Settings) -> list[str]:
         folders.append(os.path.join(root, "sessions"))
     outbox = os.path.expanduser(settings.file_store_web_hook_outbox or "")
     return [*folders, outbox] if os.path.isdir(outbox) else folders
+
+
+def settings_files() -> list[str]:
+    """Return the settings file that the operator names, which boxes cannot change."""
+    named = os.environ.get(CONFIG_FILE_VARIABLE)
+    return [os.path.abspath(os.path.expanduser(named))] if named else []
 
 
 def make_folders(settings: Settings) -> None:

@@ -119,6 +119,7 @@ def make_profile(
     own_folders: Iterable[str] = (),
     writable: Iterable[str] = (),
     hidden: Iterable[str] = (),
+    protected: Iterable[str] = (),
     network: Network = "none",
     max_processes: int = MAX_PROCESSES,
 ) -> Profile:
@@ -130,6 +131,7 @@ def make_profile(
         own_folders: Our state and Jupyter's runtime directory, which are hidden.
         writable: More writable paths of the operator, relative to the workspace.
         hidden: More hidden paths of the operator, relative to the workspace.
+        protected: More paths that are read-only if they exist.
         network: See ``Profile``.
         max_processes: See ``Profile``.
 
@@ -143,6 +145,7 @@ def make_profile(
     directories = [os.path.join(workspace, name) for name in PROTECTED_DIRECTORIES]
     git = directories.pop(0)
     read_only = [os.path.join(home, name) for home in homes for name in HOME_DIRECTORIES]
+    read_only += protected
     if os.path.isdir(git):
         directories.append(os.path.join(git, "hooks"))
         read_only += [os.path.join(git, name) for name in GIT_FILES]

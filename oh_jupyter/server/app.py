@@ -14,11 +14,11 @@ from typing import Any
 
 from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.gateway.gateway_client import GatewayClient
-from traitlets import Bool, Float, Int, Unicode
+from traitlets import Bool, Float, Int, TraitError, Unicode
 
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
-from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings, read_settings
+from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings, read_settings, untrusted_notice
 from oh_jupyter.control_messages import REQUEST_MESSAGE
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.logs import set_up_logging
@@ -33,11 +33,11 @@ from oh_jupyter.server.router import Router
 from oh_jupyter.server.state import Activity, ServerState, state_of
 from oh_jupyter.server.unsaved import UnsavedDocuments
 from oh_jupyter.server_notes import key_note_name
-from oh_jupyter.traits import SettingsTraits, explicit_settings
+from oh_jupyter.traits import KnownNames, SettingsTraits, explicit_settings
 from oh_jupyter.vulnerabilities import installed_vulnerabilities
 
 
-class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
+class OhJupyter(KnownNames, SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
     """The OpenHands action-execution protocol on the kernels of this server."""
 
     name = "oh_jupyter"
@@ -99,6 +99,13 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
 
     _key_note: Path | None = None
 
+    def _load_config(self, *args: Any, **options: Any) -> None:
+        """Load the configuration, or end the server: it would load us without these settings."""
+        try:
+            super()._load_config(*args, **options)
+        except TraitError as error:
+            raise SystemExit(f"oh_jupyter: {error}") from None
+
     def _allows_confirmation(self, settings: Settings) -> bool:
         """Return whether REST may approve; an administrator's policy decides first."""
         policy = settings.policy or {}
@@ -113,6 +120,8 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         settings, faults = read_settings(explicit)
         for fault in faults:  # no kernel starts a runtime with them
             self.log.error("%s", fault)
+        if notice := untrusted_notice():
+            self.log.warning("%s.", notice)
         for hole, installed in installed_vulnerabilities():
             self.log.warning(
                 "%s %s has a known vulnerability (%s). Run: pip install '%s>=%s'",

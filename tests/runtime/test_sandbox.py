@@ -86,6 +86,20 @@ def test_each_agent_has_a_box(make) -> None:
 
 
 @needs_engine
+def test_a_box_does_not_change_the_settings_that_the_operator_names(
+    make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "work" / "conf" / "named.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[core]\nsandbox = "required"\n')
+    monkeypatch.setenv("OH_JUPYTER_CONFIG_FILE", str(settings))
+    runtime = make(sandbox="required")
+    for change in ("echo > {}", "rm {}", "mv {}/.. elsewhere", "ln -f /dev/null {}"):
+        run(runtime, change.format(settings))
+    assert settings.read_text() == '[core]\nsandbox = "required"\n'
+
+
+@needs_engine
 def test_what_stays_inside_needs_no_approval(make) -> None:
     runtime = make(sandbox="auto", confirmation="risky", confirmation_timeout=0.2)
     assert is_boxed(run(runtime, "sudo -n true; chmod 777 .")) is True

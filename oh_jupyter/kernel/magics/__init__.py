@@ -16,6 +16,7 @@ MAGICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "oh_doctor": ("log", "LogMagics", _LINE),
     "oh_replay": ("replay", "ReplayMagics", _LINE),
     "oh_confirm": ("log", "ConfirmMagics", _LINE),
+    "oh_trust": ("trust", "TrustMagics", _LINE),
     "oh_rewind": ("rewind", "RewindMagics", _LINE),
     "oh_agent": ("agent", "AgentMagics", _LINE_AND_CELL),
 }

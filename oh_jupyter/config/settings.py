@@ -1,60 +1,16 @@
-"""The operator's settings as plain data: ``Settings``, and the sources of its values.
-
-In order of precedence: explicit values (traits, arguments), environment variables, the ``[core]``
-table of an OpenHands ``config.toml``, defaults. The traits are in ``oh_jupyter.traits``, so that
-nothing below the kernel needs traitlets.
-"""
+"""The operator's settings as plain data, each with its help, its sources and its range."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
-from typing import Any, get_type_hints
+from dataclasses import dataclass, field, fields
+from typing import Any
 
-from oh_jupyter.control_messages import (
-    DECISION_MESSAGE,
-    EVENT_MESSAGE,
-    KERNEL_INFO_FIELD,
-    RECEIVED_MESSAGE,
-    REPLY_MESSAGE,
-    REQUEST_MESSAGE,
-    SILENT_FIELD,
-    TURN_MESSAGE,
-)
 from oh_jupyter.errors import ConfigError
-from oh_jupyter.policy import check_policy, forced_values
-from oh_jupyter.setting_values import parse_setting
-from oh_jupyter.trace_context import lasting_environment
-
-__all__ = [
-    "DECISION_MESSAGE",
-    "EVENT_MESSAGE",
-    "KERNEL_INFO_FIELD",
-    "OUTPUT_LIMIT",
-    "RECEIVED_MESSAGE",
-    "REPLY_MESSAGE",
-    "REQUEST_MESSAGE",
-    "SESSION_KEY_VARIABLE",
-    "SILENT_FIELD",
-    "TURN_MESSAGE",
-    "Settings",
-    "check_value",
-    "load_settings",
-    "read_settings",
-    "secret_variables",
-    "state_home",
-]
+from oh_jupyter.nearest_name import did_you_mean
+from oh_jupyter.policy import check_policy
 
 OUTPUT_LIMIT = 30_000
 """Characters of a cell's or a shell's output in an Observation."""
-
-BOXED_KERNEL_VARIABLE = "OH_JUPYTER_BOXED_KERNEL"
-"""Environment variable with the network of a kernel that is in a sandbox as a whole."""
-
-SESSION_KEY_VARIABLE = "SESSION_API_KEY"
-"""Environment variable with the key of clients of OpenHands' protocol."""
 
 
 def _setting(
@@ -66,6 +22,7 @@ def _setting(
     minimum: float | None = None,
     above: float | None = None,
     example: str = "",
+    ranking: tuple[Any, ...] | None = None,
 ) -> Any:
     metadata = {
         "help": help,
@@ -75,15 +32,9 @@ def _setting(
         "minimum": minimum,
         "above": above,
         "example": example,
+        "ranking": ranking,
     }
     return field(default=default, repr=not secret, metadata=metadata)
-
-
-def state_home() -> Path:
-    """Return the directory of a user's state, which may not exist yet."""
-    state = os.environ.get("XDG_STATE_HOME", "")
-    home = Path(state) if os.path.isabs(state) else Path(os.path.expanduser("~"), ".local", "state")
-    return home / "oh_jupyter"
 
 
 @dataclass(frozen=True)
@@ -110,6 +61,7 @@ class Settings:
         "Memory limit of all processes of the shell together; they are killed above it.",
         "RUNTIME_MAX_MEMORY_GB",
         above=0,
+        ranking=(),
     )
     shell_kernel_python: bool = _setting(
         True,
@@ -123,7 +75,12 @@ class Settings:
         "OpenHands' agents expect /tmp/oh-server-url.",
         "OH_JUPYTER_SERVER_URL_FILE",
     )
-    enable_browser: bool = _setting(True, "Whether browser actions may start a browser.")
+    enable_browser: bool = _setting(
+        True,
+        "Whether browser actions may start a browser.",
+        "OH_JUPYTER_ENABLE_BROWSER",
+        ranking=(True, False),
+    )
     browser_path: str | None = _setting(
         None,
         "Chromium, Chrome or Edge to use. Default: one that is installed.",
@@ -139,6 +96,7 @@ class Settings:
         (),
         "Origins that the browser must not access.",
         "OH_JUPYTER_BROWSER_BLOCKED_ORIGINS",
+        ranking=(),
     )
     browser_storage_state: str | None = _setting(
         None,
@@ -211,6 +169,7 @@ class Settings:
         "not wait. This is not a sandbox: running code of an agent can do anything.",
         "OH_JUPYTER_CONFIRMATION",
         choices=("never", "risky", "always"),
+        ranking=("never", "risky", "always"),
     )
     confirmation_timeout: float = _setting(
         300.0,
@@ -224,6 +183,7 @@ class Settings:
         "data out or reads credentials after the agent has read text of others in the same turn, "
         "such as a web page, which may contain instructions for it.",
         "OH_JUPYTER_UNTRUSTED_TEXT",
+        ranking=(False, True),
     )
     checkpoints: str = _setting(
         "auto",
@@ -266,6 +226,7 @@ class Settings:
         "kernel's process and are never sandboxed.",
         "OH_JUPYTER_SANDBOX",
         choices=("auto", "required", "off"),
+        ranking=("off", "auto", "required"),
     )
     sandbox_network: str = _setting(
         "none",
@@ -274,6 +235,7 @@ class Settings:
         "wait for a person also in the sandbox.",
         "OH_JUPYTER_SANDBOX_NETWORK",
         choices=("none", "listed", "ask", "host"),
+        ranking=("host", "ask", "listed", "none"),
     )
     sandbox_hosts: tuple[str, ...] = _setting(
         (),
@@ -291,6 +253,7 @@ class Settings:
         (),
         "More paths that are invisible in the sandbox, relative to the workspace.",
         "OH_JUPYTER_SANDBOX_HIDDEN",
+        ranking=(),
     )
     sandbox_max_processes: int = _setting(
         4096,
@@ -298,6 +261,7 @@ class Settings:
         "where the kernel can make a cgroup, which most containers do not allow.",
         "OH_JUPYTER_SANDBOX_MAX_PROCESSES",
         minimum=1,
+        ranking=(),
     )
     policy: dict[str, str] | None = _setting(  # noqa: RUF009
         None,
@@ -335,6 +299,7 @@ class Settings:
         4096.0,
         "Size limit of an upload, and of the contents of a zip file, in MiB.",
         above=0,
+        ranking=(),
     )
     draft_model: str | None = _setting(
         None,
@@ -440,72 +405,12 @@ class Settings:
     )
 
 
-def load_settings(
-    explicit: Mapping[str, Any] | None = None,
-    *,
-    environ: Mapping[str, str] | None = None,
-    config_file: str | os.PathLike[str] | None = None,
-) -> Settings:
-    """Collect the settings from all sources.
-
-    Args:
-        explicit: Values with the highest precedence, by field name.
-        environ: Environment variables; the process's own by default.
-        config_file: An OpenHands TOML file; by default ``$OH_JUPYTER_CONFIG_FILE``, else
-            ``config.toml`` in the working directory if it has a ``[core]`` table.
-
-    Returns:
-        The settings.
-
-    Raises:
-        ConfigError: A value is invalid; the message names its source.
-    """
-    settings, faults = read_settings(explicit, environ=environ, config_file=config_file)
-    if faults:
-        raise faults[0]
-    return settings
-
-
-def read_settings(
-    explicit: Mapping[str, Any] | None = None,
-    *,
-    environ: Mapping[str, str] | None = None,
-    config_file: str | os.PathLike[str] | None = None,
-) -> tuple[Settings, list[ConfigError]]:
-    """Return the settings of ``load_settings`` without invalid values, and the errors of these."""
-    environ = os.environ if environ is None else environ
-    settings = Settings.__dataclass_fields__
-    hints = get_type_hints(Settings)
-    values: dict[str, Any] = {}
-    faults: list[ConfigError] = []
-    sources: list[tuple[str, Any, str]] = []
-    try:
-        sources += _from_toml(config_file, environ)
-    except ConfigError as error:
-        faults.append(error)
-    for name, setting in settings.items():
-        for variable in setting.metadata["variables"]:
-            if environ.get(variable):
-                sources.append((name, environ[variable], f"environment variable {variable}"))
-    for name, value, where in sources:
-        try:
-            parsed = parse_setting(value, hints[name], where, settings[name].metadata["example"])
-            check_value(name, parsed, where)
-        except ConfigError as error:
-            faults.append(error)
-        else:
-            values[name] = parsed
-    for name, value in (explicit or {}).items():
-        if name not in hints:
-            raise ConfigError(f"There is no setting {name!r}. Settings: {', '.join(hints)}")
-        check_value(name, value)
-        if name == "policy" and value is not None:
-            value = {**value, **(values.get("policy") or {})}
-        values[name] = value
-    settings_with_policy = Settings(**values)
-    policy = settings_with_policy.policy or {}
-    forced = forced_values(policy, settings_with_policy.plugins)
-    return replace(settings_with_policy, **forced), faults
+def check_name(name: str, where: str = "") -> None:
+    """Raise ConfigError for a setting that does not exist, with the nearest name."""
+    names = Settings.__dataclass_fields__
+    if name not in names:
+        known = did_you_mean(name, names) or f"Settings: {', '.join(names)}"
+        raise ConfigError(f"{where or 'Settings'}: there is no setting {name!r}. {known}".rstrip())
 
 
 def check_value(name: str, value: Any, where: str = "") -> None:
@@ -531,38 +436,3 @@ def secret_variables() -> set[str]:
     """Return the names of the environment variables of secret settings."""
     secret = (setting.metadata for setting in fields(Settings) if setting.metadata["secret"])
     return {variable for metadata in secret for variable in metadata["variables"]}
-
-
-def environment_without_secrets() -> dict[str, str]:
-    """Return our environment without the operator's secrets; agents' own keys stay."""
-    withheld = {SESSION_KEY_VARIABLE, *secret_variables()}
-    return {name: value for name, value in lasting_environment().items() if name not in withheld}
-
-
-def _from_toml(
-    path: str | os.PathLike[str] | None, environ: Mapping[str, str]
-) -> list[tuple[str, Any, str]]:
-    """Return names, values and sources of our settings; other keys belong to OpenHands."""
-    chosen = path or environ.get("OH_JUPYTER_CONFIG_FILE")
-    source = Path(chosen or "config.toml").expanduser()
-    try:
-        text = source.read_text(encoding="utf-8")
-        import tomllib
-
-        table = tomllib.loads(text)
-    except FileNotFoundError:
-        if chosen:
-            raise ConfigError(f"There is no config file {source}") from None
-        return []
-    except (ValueError, OSError) as error:  # malformed, not UTF-8, or not a file
-        if chosen:
-            raise ConfigError(f"Config file {source} cannot be read: {error}") from error
-        return []
-    core = dict(table.get("core", {}))
-    servers = table.get("mcp", {}).get("stdio_servers")
-    if servers is not None:
-        core["mcp_servers"] = servers
-    hints = get_type_hints(Settings)
-    return [
-        (name, value, f"[core] {name} in {source}") for name, value in core.items() if name in hints
-    ]

@@ -1,0 +1,50 @@
+"""The command ``trust``, for the settings of a folder."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from oh_jupyter.errors import ConfigError
+
+
+def add_trust(commands: Any) -> None:
+    """Add the command to a parser."""
+    trust = commands.add_parser(
+        "trust",
+        help="trust the config.toml of a folder",
+        description="Show the settings of a folder's config.toml that can loosen what limits "
+        "agents, and let them hold. Any change of the file ends the trust.",
+    )
+    trust.add_argument("folder", nargs="?", default=".", help="the folder (default: this one)")
+    trust.add_argument("--show", action="store_true", help="only show the settings")
+    trust.add_argument("--forget", action="store_true", help="end your trust in the file")
+    trust.set_defaults(run=_trust)
+
+
+def _trust(options: argparse.Namespace) -> int:
+    from oh_jupyter.config import (
+        FILE_NAME,
+        distrust,
+        folder_settings,
+        shown_settings,
+        trust,
+        trust_records,
+    )
+
+    file, values = folder_settings(options.folder) or (None, {})
+    if file is None:
+        where = os.path.abspath(options.folder)
+        raise ConfigError(f"There is no readable {FILE_NAME} in {where}. Name its folder.")
+    if options.forget:
+        removed = distrust(file.path, trust_records())
+        print(f"{file.path} is no longer trusted." if removed else f"{file.path} was not trusted.")
+        return 0
+    for name, value in shown_settings(values):
+        print(f"    {name} = {value}")
+    if options.show:
+        return 0
+    trust(file, trust_records())
+    print(f"{file.path} is trusted. Kernels that start now use its settings.")
+    return 0

@@ -1,0 +1,135 @@
+"""Settings in a folder's ``config.toml``, and a person's trust in exactly these contents.
+
+An agent that writes in the folder can write this file. So its settings only tighten limits until a
+person trusts the contents; any change ends that. A record of trust is a file whose
+name is the digest of path and contents, as in direnv.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from oh_jupyter.errors import ConfigError
+from oh_jupyter.visible_text import visible
+
+FILE_NAME = "config.toml"
+
+MAX_BYTES = 1 << 20
+"""Size above which a file is not read."""
+
+
+@dataclass(frozen=True)
+class SettingsFile:
+    """The settings in an OpenHands configuration file.
+
+    Attributes:
+        path: Its real path.
+        digest: Digest of the path and the contents.
+        values: The settings of ``[core]``, as in the file.
+        unknown: Keys of ``[core]`` that are no settings of ours; OpenHands has many.
+    """
+
+    path: str
+    digest: str
+    values: dict[str, Any]
+    unknown: tuple[str, ...] = ()
+
+
+def read_settings_file(path: Path, known: Collection[str]) -> SettingsFile:
+    """Read a file once.
+
+    Args:
+        path: The file.
+        known: Names of all settings.
+
+    Raises:
+        FileNotFoundError: There is none.
+        ConfigError: It cannot be read.
+    """
+    import tomllib
+
+    real = os.path.realpath(path)
+    try:
+        contents = _contents(real)
+        table = tomllib.loads(contents.decode())
+    except FileNotFoundError:
+        raise
+    except (ValueError, OSError) as error:  # malformed, not UTF-8, or not a file
+        raise ConfigError(f"Config file {path} cannot be read: {error}") from error
+    core = table.get("core")
+    values = dict(core) if isinstance(core, dict) else {}
+    mcp = table.get("mcp")
+    if isinstance(mcp, dict) and "stdio_servers" in mcp:
+        values["mcp_servers"] = mcp["stdio_servers"]
+    return SettingsFile(
+        path=real,
+        digest=hashlib.sha256(os.fsencode(real) + b"\0" + contents).hexdigest(),
+        values={name: value for name, value in values.items() if name in known},
+        unknown=tuple(name for name in values if name not in known),
+    )
+
+
+def _contents(path: str) -> bytes:
+    """Return the contents of a regular file of a sensible size."""
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError("it is not a regular file")
+        if status.st_size > MAX_BYTES:
+            raise OSError(f"it has {status.st_size} bytes, and may have {MAX_BYTES}")
+        return file.read(MAX_BYTES)
+
+
+def is_trusted(file: SettingsFile, records: Path) -> bool:
+    """Return whether a person trusts a file with these contents."""
+    return (records / file.digest).is_file()
+
+
+def trust(file: SettingsFile, records: Path) -> None:
+    """Record that a person trusts a file with these contents."""
+    records.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (records / file.digest).write_text(f"{file.path}\n", encoding="utf-8")
+
+
+def shown_settings(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return names and values as a person sees them before trusting them."""
+    return [
+        (name, visible(json.dumps(value, ensure_ascii=False, default=str)))
+        for name, value in values.items()
+    ]
+
+
+def distrust(path: str, records: Path) -> bool:
+    """Remove the records of a file with any contents; return whether there was one."""
+    removed = False
+    for record in list(records.iterdir()) if records.is_dir() else []:
+        if record.read_text(encoding="utf-8").rstrip("\n") == path:
+            record.unlink(missing_ok=True)
+            removed = True
+    return removed
+
+
+def tightens(value: Any, default: Any, ranking: tuple[Any, ...] | None) -> bool:
+    """Return whether a value limits agents at least as much as the default of its setting.
+
+    Args:
+        value: The value, of the setting's type.
+        default: The setting's default.
+        ranking: Its values from the loosest to the tightest; empty for a number that is tighter
+            the lower it is, or a list that is tighter the longer it is; None for a setting that
+            limits nothing.
+    """
+    if ranking is None:
+        return False
+    if ranking and default is None:  # what it stands for depends on the kernel
+        return bool(value != ranking[0])
+    if ranking:
+        return ranking.index(value) >= ranking.index(default)
+    return isinstance(value, tuple) or default is None or bool(value <= default)

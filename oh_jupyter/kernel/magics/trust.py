@@ -1,0 +1,58 @@
+"""``%oh_trust``: a person's trust in the settings of a folder."""
+
+from __future__ import annotations
+
+import os
+
+from IPython.core.error import UsageError
+from IPython.core.magic import line_magic, magics_class
+from IPython.core.magic_arguments import argument
+
+from oh_jupyter.config import (
+    FILE_NAME,
+    distrust,
+    folder_settings,
+    shown_settings,
+    trust,
+    trust_records,
+)
+from oh_jupyter.errors import ConfirmationError
+from oh_jupyter.kernel.display.table import Table
+from oh_jupyter.kernel.magics.base import OhMagics
+from oh_jupyter.kernel.magics.options import magic_options, parse_line
+
+EXAMPLES = "%oh_trust --show\n%oh_trust\n%oh_trust --forget"
+
+
+@magics_class
+class TrustMagics(OhMagics):
+    """Trust in the settings of a folder."""
+
+    @magic_options(examples=EXAMPLES)
+    @argument("--show", action="store_true", help="only show the settings that do not hold yet")
+    @argument("--forget", action="store_true", help="end your trust in the file")
+    @line_magic
+    def oh_trust(self, line: str) -> Table | None:
+        """Trust the ``config.toml`` of the working directory, as it is now.
+
+        Without your trust, its settings only limit agents further, because an agent could have
+        written them. Any change of the file ends the trust.
+        """
+        options = parse_line(self.oh_trust, line)
+        file, values = folder_settings() or (None, {})
+        if file is None:
+            raise UsageError(f"There is no readable {FILE_NAME} in {os.getcwd()}.")
+        if options.show:
+            if not values:
+                print(f"All settings of {file.path} hold.")
+                return None
+            return Table(("setting", "value"), tuple(shown_settings(values)))
+        if self.oh.host.in_agents_cell:
+            raise ConfirmationError("Only a person can trust settings; this is an agent's cell")
+        if options.forget:
+            removed = distrust(file.path, trust_records())
+            print(f"{file.path} is no longer trusted." if removed else "It was not trusted.")
+            return None
+        trust(file, trust_records())
+        print(f"{file.path} is trusted. To apply its settings, run %reload_ext oh_jupyter.")
+        return Table(("setting", "value"), tuple(shown_settings(values)))

@@ -1,0 +1,33 @@
+"""A person's trust in the settings of the notebook's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+def test_the_notebook_says_what_does_not_hold(fresh_kernel: Any, tmp_path: Path) -> None:
+    fresh_kernel.execute(f"%cd -q {tmp_path}")
+    (tmp_path / "config.toml").write_text('[core]\nconfirmation = "never"\nmax_upload_mb = 5\n')
+    shown = fresh_kernel.execute("%reload_ext oh_jupyter")
+    assert "config.toml sets confirmation, which can loosen what limits agents" in shown
+    assert fresh_kernel.execute("oh.settings.max_upload_mb, oh.settings.confirmation") == (
+        "(5.0, None)"
+    )
+    assert "config.toml sets confirmation" in fresh_kernel.execute("%oh_status")
+    assert fresh_kernel.execute("%oh_trust --show").split()[-2:] == ["confirmation", '"never"']
+    code = "get_ipython().run_line_magic('oh_trust', '')"
+    refused = fresh_kernel.act("run_ipython", code=code)["content"]
+    assert "Only a person can trust settings" in refused
+    assert "is trusted" in fresh_kernel.execute("%oh_trust")
+    fresh_kernel.execute("%reload_ext oh_jupyter")
+    assert fresh_kernel.execute("oh.settings.confirmation") == "'never'"
+    assert "no longer trusted" in fresh_kernel.execute("%oh_trust --forget")
+
+
+def test_a_kernel_refuses_a_misspelled_setting(fresh_kernel: Any) -> None:
+    shown = fresh_kernel.execute('%config OhJupyter.sandbx = "required"')
+    assert "There is no setting c.OhJupyter.sandbx. Did you mean sandbox?" in shown
+    fresh_kernel.execute("get_ipython().config.OhJupyter.sandbx = 'required'")
+    shown = fresh_kernel.execute("%reload_ext oh_jupyter")
+    assert "Did you mean sandbox? Nothing was reloaded" in shown.replace("?.", "?")
