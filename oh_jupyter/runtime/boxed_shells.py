@@ -19,16 +19,12 @@ from oh_jupyter.config import (
 from oh_jupyter.errors import SandboxError
 from oh_jupyter.events import (
     Action,
-    BrowseInteractiveAction,
-    BrowseURLAction,
     CmdOutputObservation,
     CmdRunAction,
-    FileEditAction,
-    FileReadAction,
-    FileWriteAction,
+    IPythonRunCellAction,
     Observation,
 )
-from oh_jupyter.runtime.confinement import is_below
+from oh_jupyter.runtime.effects import Effects, is_below, real_paths
 from oh_jupyter.runtime.execution import Execution
 from oh_jupyter.runtime.host_access import HostAccess
 from oh_jupyter.runtime.page_hosts import page_endpoints, page_origins
@@ -149,35 +145,39 @@ class BoxedShells:
             )
         return False
 
-    def questions(self, action: Action) -> list[str]:
+    def questions(self, action: Action, known: Effects) -> list[str]:
         """Return the reasons to ask about a file or a host that commands in a box cannot use.
 
         Raises:
             SandboxError: It opens a page of a host that is not listed, and nobody is asked.
         """
-        if not self.is_on:
+        if not self.is_on or isinstance(action, CmdRunAction | IPythonRunCellAction):
             return []
-        if isinstance(action, BrowseURLAction | BrowseInteractiveAction):
-            return self._page_questions(action)
-        if not isinstance(action, FileReadAction | FileEditAction | FileWriteAction):
-            return []
-        path = os.path.realpath(os.path.join(self._workspace_dir, os.path.expanduser(action.path)))
-        hidden = (os.path.realpath(each) for each in self.hidden())
-        reasons = [
-            f"it uses {each}, which sandboxes hide" for each in hidden if is_below(path, each)
-        ]
-        reads = isinstance(action, FileReadAction) or getattr(action, "command", "") == "view"
-        inside = is_below(path, os.path.realpath(self._workspace_dir))
-        if not reads and inside and is_protected(path):
-            reasons.append("your programs run code from this file, which sandboxes cannot change")
-        return reasons[:1]
+        return [*self._file_questions(known)[:1], *self._page_questions(known)]
 
-    def _page_questions(self, action: Action) -> list[str]:
+    def _file_questions(self, known: Effects) -> list[str]:
+        hidden = [os.path.realpath(each) for each in self.hidden()]
+        workspace = os.path.realpath(self._workspace_dir)
+        reasons = []
+        for path in known.paths:
+            for real in sorted(real_paths(path)):
+                reasons += [
+                    f"it uses {each}, which sandboxes hide"
+                    for each in hidden
+                    if is_below(real, each)
+                ]
+                if path in known.writes and is_below(real, workspace) and is_protected(real):
+                    reasons.append(
+                        "your programs run code from this file, which sandboxes cannot change"
+                    )
+        return reasons
+
+    def _page_questions(self, known: Effects) -> list[str]:
         settings = self._settings()
         if settings.sandbox_network not in ("listed", "ask"):
             return []
         hosts = parse_hosts(settings.sandbox_hosts)
-        opened = page_endpoints(action, self._workspace_dir)
+        opened = page_endpoints(known.addresses, self._workspace_dir)
         unlisted = [each for each in opened if not hosts.lists(each)]
         if unlisted and settings.sandbox_network == "listed":
             raise SandboxError(

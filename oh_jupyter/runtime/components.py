@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from oh_jupyter.background import thread_pool
 from oh_jupyter.config import Settings, check_value
-from oh_jupyter.events import Action, CmdRunAction, Observation
+from oh_jupyter.events import Action, CmdRunAction, EventSource, Observation
 from oh_jupyter.runtime.boxed_shells import BoxedShells
 from oh_jupyter.runtime.confirmation import Confirmations
 from oh_jupyter.runtime.execution import current_execution
@@ -148,13 +148,13 @@ class RuntimeComponents:
 
     @property
     def cwd(self) -> str:
-        """The shell's working directory."""
+        """The shell's working directory; of an Action, as it was when it arrived."""
+        execution = current_execution.get()
+        return execution.cwd or self._cwd_of(execution.principal)
+
+    def _cwd_of(self, principal: EventSource) -> str:
         shell = self._shell
-        if (
-            self.boxes.is_on
-            and current_execution.get().principal != "user"
-            and self.boxes.last is not None
-        ):
+        if self.boxes.is_on and principal != "user" and self.boxes.last is not None:
             shell = self.boxes.last
         return shell.cwd if shell is not None else self.workspace_dir
 

@@ -27,6 +27,7 @@ from oh_jupyter.events.actor import agent_name
 from oh_jupyter.events.question import question_terms
 from oh_jupyter.runtime.approvals import ApprovalRules, Scope
 from oh_jupyter.runtime.cell_risk import Lookup
+from oh_jupyter.runtime.effects import Effects
 from oh_jupyter.runtime.form import FormField, answers
 from oh_jupyter.runtime.progress import ActionProgress
 from oh_jupyter.runtime.risk import risks
@@ -160,27 +161,27 @@ class Confirmations:
         *,
         contained: bool = False,
         more: Sequence[str] = (),
+        effects: Effects | None = None,
+        writable: Sequence[str] = (),
     ) -> list[str]:
         """Return the reasons why an Action must wait, and mark it as awaiting confirmation.
 
-        Nothing that is ``contained`` in a sandbox is risky; ``more`` has further risks.
+        Nothing that is ``contained`` in a sandbox is risky; ``more`` has further risks. ``effects``
+        and ``writable`` are those of ``risks``.
         """
-        reasons = self._reasons(action, principal, contained, more)
+        reasons = []
+        if principal != "user" and self.policy != "never":
+            if not contained:
+                reasons = risks(
+                    action, self._workspace_dir, self.lookup, effects=effects, writable=writable
+                )
+            reasons += [reason for reason in more if reason not in reasons]
+            if self.policy == "always" and not reasons:
+                reasons = ["every action of an agent waits"]
         if self.rules.covers(action.kind, reasons):
             return []
         if hasattr(action, "confirmation_state"):
             action.confirmation_state = ActionConfirmationStatus.AWAITING_CONFIRMATION
-        return reasons
-
-    def _reasons(
-        self, action: Action, principal: EventSource, contained: bool, more: Sequence[str]
-    ) -> list[str]:
-        if principal == "user" or self.policy == "never":
-            return []
-        reasons = [] if contained else risks(action, self._workspace_dir, self.lookup)
-        reasons += [reason for reason in more if reason not in reasons]
-        if self.policy == "always" and not reasons:
-            return ["every action of an agent waits"]
         return reasons
 
     async def decide(

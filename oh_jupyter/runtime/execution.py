@@ -20,11 +20,15 @@ class Execution:
         principal: The actual principal.
         is_boxed: Whether a command belongs in a sandbox.
         is_agents: Whether it is an agent's Action, also if a person approved it.
+        cwd: Directory in which its relative paths begin, "" for the shell's current one. It is
+            decided about these paths, so they stay the same if the shell changes its directory
+            while the Action waits.
     """
 
     principal: EventSource = "agent"
     is_boxed: bool = False
     is_agents: bool = True
+    cwd: str = ""
 
 
 current_execution: ContextVar[Execution] = ContextVar("current_execution", default=Execution())  # noqa: B039

@@ -30,8 +30,9 @@ from oh_jupyter.events.action import progress
 from oh_jupyter.events.fields import check_fields, check_runnable
 from oh_jupyter.policy import check_allowed, check_cells
 from oh_jupyter.runtime.components import RuntimeComponents
-from oh_jupyter.runtime.confinement import changed_paths, confinement_fault, outside_fault
+from oh_jupyter.runtime.confinement import confinement_fault, outside_fault
 from oh_jupyter.runtime.confirmation import WITHDRAWN, dry_run
+from oh_jupyter.runtime.effects import Effects, effects
 from oh_jupyter.runtime.execution import Execution, current_execution, executing
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
 from oh_jupyter.runtime.resources import memory_usage
@@ -111,20 +112,22 @@ class ActionExecutor(RuntimeComponents):
         action.id = None
         is_agents = source == "agent" or principal not in (None, "user")
         is_boxed, questions = False, []
+        cwd = self._cwd_of(principal or source)
+        known = effects(action, cwd)
         try:
             self._check_policy(action, runs_agents_code=is_agents and not only_asks)
             if confined:
-                self._check_confined(action)
-            self._check_within(action)
+                self._check_confined(action, known)
+            self._check_within(action, known)
             is_boxed = not only_asks and await self.boxes.applies(action, is_agents=is_agents)
             if (principal or source) != "user":
-                questions = self._questions(action, principal or source, reasons, is_boxed)
+                questions = self._questions(action, known, principal or source, reasons, is_boxed)
         except OhJupyterError as error:
             execute = _refused(error)
-        execution = Execution(principal or source, is_boxed, is_agents)
+        execution = Execution(principal or source, is_boxed, is_agents, cwd if known.paths else "")
         sandboxed = self.boxes.sandboxed(execution, only_asks=only_asks)
         self.events.add_event(action, source)
-        state = self.running.begin(action)
+        state = self.running.begin(action, cwd)
         edited: list[str] = []
         try:
             with executing(execution, state):
@@ -132,7 +135,7 @@ class ActionExecutor(RuntimeComponents):
                     action, questions, state, sandboxed=sandboxed
                 )
                 if observation is None:
-                    path = self._edited_path(action)
+                    path = _edited_path(action, known)
                     state.on_prepare = partial(self.turns.start, action)
                     await self.turns.before(action, execution.principal, path)
                     state.start()
@@ -164,12 +167,6 @@ class ActionExecutor(RuntimeComponents):
         )
         return observation
 
-    def _edited_path(self, action: Action) -> str:
-        """Return the absolute path that an Action is going to edit, "" for none."""
-        if not isinstance(action, FileEditAction | FileWriteAction) or not may_change_files(action):
-            return ""
-        return os.path.join(self.cwd, action.path)
-
     def _check_policy(self, action: Action, *, runs_agents_code: bool) -> None:
         policy = self.settings.policy
         if policy and isinstance(action, IPythonRunCellAction) and runs_agents_code:
@@ -179,27 +176,43 @@ class ActionExecutor(RuntimeComponents):
         if policy and isinstance(action, BrowseURLAction | BrowseInteractiveAction):
             check_allowed(policy, "browser")
 
-    def _check_confined(self, action: Action) -> None:
-        fault = confinement_fault(action, self.workspace_dir, self.boxes.hidden())
+    def _check_confined(self, action: Action, known: Effects) -> None:
+        fault = confinement_fault(action, known, self.workspace_dir, self.boxes.hidden())
         if fault:
             raise OhJupyterError(fault)
 
-    def _check_within(self, action: Action) -> None:
-        if not isinstance(action, FileEditAction | FileWriteAction) or action.within is None:
+    def _check_within(self, action: Action, known: Effects) -> None:
+        within = getattr(action, "within", None)
+        if within is None or not known.writes:
             return
-        paths = changed_paths(action, self.cwd)
-        if fault := outside_fault(action.within, self.workspace_dir, paths):
+        if fault := outside_fault(within, self.workspace_dir, known.writes):
             raise OhJupyterError(fault)
 
     def _questions(
-        self, action: Action, principal: EventSource, reasons: Sequence[str], is_boxed: bool
+        self,
+        action: Action,
+        known: Effects,
+        principal: EventSource,
+        reasons: Sequence[str],
+        is_boxed: bool,
     ) -> list[str]:
         """Return the reasons why an agent's Action waits for a person."""
-        more = [*reasons, *self.boxes.questions(action)]
+        more = [*reasons, *self.boxes.questions(action, known)]
         if not self.boxes.is_silent(is_boxed=is_boxed):
             more += [*remote_risks(action), *self.untrusted_text.questions(action)]
         contained = self.boxes.contains(is_boxed=is_boxed)
-        return self.confirmations.require(action, principal, contained=contained, more=more)
+        named = [*self.settings.sandbox_writable, *self.settings.agent_directories]
+        writable = [os.path.join(self.workspace_dir, os.path.expanduser(each)) for each in named]
+        return self.confirmations.require(
+            action,
+            principal,
+            contained=contained,
+            more=more,
+            effects=known,
+            writable=[
+                os.path.join(self.workspace_dir, os.path.expanduser(each)) for each in writable
+            ],
+        )
 
     def interrupt_guest(self, guest: str) -> None:
         """Cancel a guest's Actions, and reject new ones until its next prompt."""
@@ -218,7 +231,8 @@ class ActionExecutor(RuntimeComponents):
 
     async def preview(self, action: Action) -> str:
         """Return the visible diff of a waiting edit; "" for other Actions and on failure."""
-        edit = dry_run(action, self.cwd)
+        state = self.running.get(cast(int, action.id))
+        edit = dry_run(action, self.cwd if state is None else state.cwd)
         if edit is None:
             return ""
         observation = await self._observe(edit, None)
@@ -374,6 +388,12 @@ def _note_saves(paths: Iterable[str]) -> None:
                 "recorded: %s",
                 *(path, error),
             )
+
+
+def _edited_path(action: Action, known: Effects) -> str:
+    """Return the absolute path that an Action is going to edit, "" for none."""
+    is_edit = isinstance(action, FileEditAction | FileWriteAction) and may_change_files(action)
+    return known.writes[0] if is_edit and known.writes else ""
 
 
 def _refused(error: OhJupyterError) -> Callable[[], Awaitable[Observation]]:

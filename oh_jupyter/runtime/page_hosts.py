@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from oh_jupyter.errors import HostError
-from oh_jupyter.events import Action, BrowseInteractiveAction, BrowseURLAction
 from oh_jupyter.sandbox.hosts import Endpoint, listed_names, parse_endpoint
 
-_OPENED = re.compile(r"\b(?:goto|new_tab|tab_new)\(\s*(?:url\s*=\s*)?(['\"])(?P<address>.*?)\1")
 
-
-def page_endpoints(action: Action, workspace_dir: str) -> list[Endpoint]:
-    """Return the hosts whose pages an Action of the browser opens by their address.
+def page_endpoints(addresses: Iterable[str], workspace_dir: str) -> list[Endpoint]:
+    """Return the hosts of the addresses that an Action of the browser opens.
 
     An address without a host, such as ``about:blank``, has none. Where a link or a redirect leads
     is not known before the Action.
     """
-    if isinstance(action, BrowseURLAction):
-        addresses = [action.url]
-    elif isinstance(action, BrowseInteractiveAction):
-        addresses = [match["address"] for match in _OPENED.finditer(action.browser_actions)]
-    else:
-        return []
     endpoints = (_endpoint(address.strip(), workspace_dir) for address in addresses)
     return list(dict.fromkeys(each for each in endpoints if each is not None))
 

@@ -22,8 +22,9 @@ MAX_LIVE_LINES = 20
 class ActionProgress(Progress):
     """Progress of the Action that the current task executes on the runtime's loop."""
 
-    def __init__(self, action: Action) -> None:
+    def __init__(self, action: Action, cwd: str = "") -> None:
         self.action = action
+        self.cwd = cwd
         self.task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._received = time.monotonic()
         self._decided: float | None = None
@@ -114,9 +115,9 @@ class RunningActions(dict[int, ActionProgress]):
         self._peek = peek
         self._on_begin: Watchers[[]] = Watchers()
 
-    def begin(self, action: Action) -> ActionProgress:
-        """Record that the current task executes an Action."""
-        state = self[cast(int, action.id)] = ActionProgress(action)
+    def begin(self, action: Action, cwd: str) -> ActionProgress:
+        """Record that the current task executes an Action, whose relative paths begin there."""
+        state = self[cast(int, action.id)] = ActionProgress(action, cwd)
         self._on_begin.tell()
         return state
 

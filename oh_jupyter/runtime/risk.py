@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Iterable
 from functools import partial
-from typing import TypeGuard
 
-from oh_jupyter.config import state_home
 from oh_jupyter.events import (
     Action,
     ActionSecurityRisk,
     CmdRunAction,
-    FileEditAction,
-    FileWriteAction,
     IPythonRunCellAction,
 )
 from oh_jupyter.runtime.cell_risk import Lookup, cell_risks
+from oh_jupyter.runtime.effects import Effects, outside
+from oh_jupyter.runtime.effects import effects as effects_of
 
 _BEGIN = r"(?:^|[\s;&|(!`'\"])"
 
@@ -42,13 +41,6 @@ RULES: tuple[tuple[str, str], ...] = (
 )
 """Reasons to ask about a shell command, each with its regular expression."""
 
-PROTECTED = (
-    "/bin", "/boot", "/dev", "/etc", "/lib", "/proc", "/sbin", "/sys", "/usr", "/var/spool",
-    "~/.ssh", "~/.gnupg", "~/.aws", "~/.config", "~/.ipython", "~/.jupyter",
-    "~/.bashrc", "~/.bash_profile", "~/.profile", "~/.zshrc", "~/.netrc", "~/.gitconfig",
-)  # fmt: skip
-"""Files and directories whose change needs confirmation outside of the workspace."""
-
 _COMPILED = tuple((reason, re.compile(pattern, re.MULTILINE)) for reason, pattern in RULES)
 
 _WORDS = {
@@ -65,13 +57,22 @@ _WORDS = {
 """Words without which a rule cannot match; looking for them takes a hundredth of the time."""
 
 
-def risks(action: Action, workspace_dir: str, lookup: Lookup = lambda name: None) -> list[str]:
+def risks(
+    action: Action,
+    workspace_dir: str,
+    lookup: Lookup = lambda name: None,
+    *,
+    effects: Effects | None = None,
+    writable: Iterable[str] = (),
+) -> list[str]:
     """Return the reasons to ask a person about an Action.
 
     Args:
         action: The Action.
         workspace_dir: Directory in which files may be changed.
         lookup: Returns a variable of the notebook by name, to analyse what a cell does.
+        effects: Its effects, by default with the workspace as the base of relative paths.
+        writable: Further directories in which files may be changed.
 
     Returns:
         The reasons as clauses, such as "it becomes another user".
@@ -84,8 +85,10 @@ def risks(action: Action, workspace_dir: str, lookup: Lookup = lambda name: None
     elif isinstance(action, IPythonRunCellAction):
         commands = partial(command_risks, workspace_dir=workspace_dir)
         reasons += cell_risks(action.code, workspace_dir, commands, lookup)
-    elif _writes(action):
-        reasons += _protected(action.path, workspace_dir)
+    else:
+        known = effects_of(action, workspace_dir) if effects is None else effects
+        roots = [workspace_dir, tempfile.gettempdir(), *writable]
+        reasons += [f"it changes {path}" for path in dict.fromkeys(outside(known.writes, roots))]
     return reasons
 
 
@@ -107,28 +110,8 @@ def remote_risks(action: Action) -> list[str]:
     return [reason for reason in command_risks(action.command, "/") if reason == FORCED_PUSH]
 
 
-def _writes(action: Action) -> TypeGuard[FileWriteAction | FileEditAction]:
-    if not isinstance(action, FileWriteAction | FileEditAction) or "\0" in action.path:
-        return False
-    return getattr(action, "command", None) != "view"
-
-
 def _without_own_paths(text: str, workspace_dir: str) -> str:
     """Return a command with plain paths below the workspace made relative to it."""
     own = re.escape(os.path.abspath(workspace_dir).rstrip("/"))
     # Keep the workspace itself, and paths with a glob, a variable or two dots.
     return re.sub(rf"(?<![^\s\"'=]){own}/(?=[\w.-])(?!\S*(?:\.\.|[$*?\[{{~`]))", "", text)
-
-
-def _protected(path: str, workspace_dir: str) -> list[str]:
-    target = os.path.realpath(os.path.join(workspace_dir, path))
-    if _below(target, workspace_dir) or _below(target, tempfile.gettempdir()):
-        return []
-    # Approvals for the workspace and undo histories are in the state folder.
-    roots = [*PROTECTED, str(state_home())]
-    return [f"it changes {root}" for root in roots if _below(target, os.path.expanduser(root))]
-
-
-def _below(path: str, root: str) -> bool:
-    root = os.path.realpath(root)
-    return path == root or path.startswith(root.rstrip("/") + "/")

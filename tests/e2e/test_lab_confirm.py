@@ -115,7 +115,7 @@ def test_a_write_that_cannot_say_that_it_waits_is_shown_too(notebook) -> None:
     page, ask = notebook
     answer = ask("write", path="/etc/oh-jupyter-test", content="never written")
     card = waiting_cards(page)
-    expect(card).to_contain_text("It waits because it changes /etc.")
+    expect(card).to_contain_text("It waits because it changes /etc/oh-jupyter-test.")
     expect(card).to_contain_text("never written")
     take_pictures(page, "write")
     card.get_by_role("button", name="Reject").dblclick()

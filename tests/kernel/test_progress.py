@@ -113,7 +113,7 @@ def test_edits_that_wait_show_what_they_would_change(kernel) -> None:
         first = kernel.ask("confirmations")[0]["waiting"][0]
         assert first["id"] == id
         assert "+never" in first["diff"].splitlines()
-        assert first["reasons"] == ["it changes /etc"]
+        assert first["reasons"] == [f"it changes {path}"]
         assert 0 < first["seconds_left"] <= 300
         assert first["sandboxed"] is None
         assert "unless you decide" in kernel.execute("%oh_confirm")

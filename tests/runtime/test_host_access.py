@@ -22,6 +22,7 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.runtime import Runtime, host_access, page_hosts
 from oh_jupyter.runtime.confirmation import Decision, PendingAction
+from oh_jupyter.runtime.effects import effects
 from oh_jupyter.runtime.replay import Replayer
 from oh_jupyter.sandbox import find_engine
 from oh_jupyter.testing import wait_until
@@ -375,8 +376,8 @@ def test_status_and_faults(site: Site) -> None:
     ],
 )
 def test_the_hosts_of_pages(code: str, hosts: list[str]) -> None:
-    action = BrowseInteractiveAction(code)
-    assert [str(each) for each in page_hosts.page_endpoints(action, "/nowhere")] == hosts
+    opened = effects(BrowseInteractiveAction(code), "/nowhere").addresses
+    assert [str(each) for each in page_hosts.page_endpoints(opened, "/nowhere")] == hosts
 
 
 def test_an_unlisted_page_is_a_question_or_refused(site: Site) -> None:
