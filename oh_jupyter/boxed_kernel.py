@@ -195,6 +195,7 @@ class SandboxProvisioner(LocalProvisioner):
             own_folders=own_folders(settings),
             writable=[*self.writable, str(state), self._sockets],
             hidden=[*settings.sandbox_hidden, *self.hidden],
+            visible=settings.sandbox_visible,
             protected=settings_files(),
             network=NETWORKS[self._network],
             max_processes=settings.sandbox_max_processes,

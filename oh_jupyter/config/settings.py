@@ -249,6 +249,12 @@ class Settings:
         "protected ones such as .venv.",
         "OH_JUPYTER_SANDBOX_WRITABLE",
     )
+    sandbox_visible: tuple[str, ...] = _setting(
+        (),
+        "More paths that are visible in the sandbox, read-only, relative to the workspace. Of the "
+        "home directory it sees only programs and their caches.",
+        "OH_JUPYTER_SANDBOX_VISIBLE",
+    )
     sandbox_hidden: tuple[str, ...] = _setting(
         (),
         "More paths that are invisible in the sandbox, relative to the workspace.",

@@ -33,7 +33,13 @@ from oh_jupyter.sandbox import Box, Engine, allowed_environment, find_engine, ma
 from oh_jupyter.sandbox.hints import hint
 from oh_jupyter.sandbox.hosts import parse_hosts
 from oh_jupyter.sandbox.own_folders import homes, make_folders, own_folders, settings_files
-from oh_jupyter.sandbox.profile import hidden_paths, is_protected, protected_files
+from oh_jupyter.sandbox.profile import (
+    hidden_paths,
+    is_protected,
+    protected_files,
+    shown_paths,
+)
+from oh_jupyter.sandbox.visibility import Visibility
 
 if TYPE_CHECKING:
     from oh_jupyter.sandbox.profile import Network
@@ -156,16 +162,13 @@ class BoxedShells:
         return [*self._file_questions(known)[:1], *self._page_questions(known)]
 
     def _file_questions(self, known: Effects) -> list[str]:
-        hidden = [os.path.realpath(each) for each in self.hidden()]
+        hides = self.visibility().hides
         workspace = os.path.realpath(self._workspace_dir)
         reasons = []
         for path in known.paths:
             for real in sorted(real_paths(path)):
-                reasons += [
-                    f"it uses {each}, which sandboxes hide"
-                    for each in hidden
-                    if is_below(real, each)
-                ]
+                if hides(real):
+                    reasons.append(f"it uses {real}, which sandboxes hide")
                 if path in known.writes and is_below(real, workspace) and is_protected(real):
                     reasons.append(
                         "your programs run code from this file, which sandboxes cannot change"
@@ -196,11 +199,20 @@ class BoxedShells:
         origins = page_origins(settings.sandbox_hosts) or ("https://nothing.invalid",)
         return replace(settings, browser_allowed_origins=origins)
 
-    def hidden(self) -> list[str]:
-        """Return the paths that boxes hide."""
+    def visibility(self) -> Visibility:
+        """Return which paths boxes see."""
         settings = self._settings()
-        user_homes, own = homes(shell_user(settings)), own_folders(settings)
-        return hidden_paths(self._workspace_dir, user_homes, own, settings.sandbox_hidden)
+        user_homes = homes(shell_user(settings))
+        own = [*own_folders(settings), *settings.sandbox_hidden]
+        return Visibility(
+            hidden=hidden_paths(self._workspace_dir, user_homes, own),
+            homes=user_homes,
+            shown=shown_paths(self._workspace_dir, user_homes, settings.sandbox_visible),
+            roots=[
+                os.path.join(self._workspace_dir, os.path.expanduser(each))
+                for each in ("", *settings.sandbox_writable)
+            ],
+        )
 
     def placeholders(self) -> list[str]:
         """Return the missing files of the workspace that a box makes, which no agent changes."""
@@ -374,6 +386,7 @@ def _profile(settings: Settings, workspace_dir: str, user: str | None) -> object
         own_folders=own_folders(settings),
         writable=settings.sandbox_writable,
         hidden=settings.sandbox_hidden,
+        visible=settings.sandbox_visible,
         protected=settings_files(),
         network=cast("Network", settings.sandbox_network) if is_plain else "proxy",
         max_processes=settings.sandbox_max_processes,

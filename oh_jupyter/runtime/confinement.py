@@ -7,7 +7,7 @@ could read the token of the server, or write a file that runs later.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from urllib.parse import urlsplit
 
 from oh_jupyter.events import (
@@ -18,7 +18,7 @@ from oh_jupyter.events import (
     FileReadAction,
     FileWriteAction,
 )
-from oh_jupyter.runtime.effects import Effects, is_below, outside, real_paths
+from oh_jupyter.runtime.effects import Effects, outside, real_paths
 from oh_jupyter.sandbox.profile import is_protected
 
 WITHOUT_EXECUTE = "The token does not allow running code, so"
@@ -34,7 +34,7 @@ _LIMITED = (
 
 
 def confinement_fault(
-    action: Action, effects: Effects, workspace_dir: str, hidden: Iterable[str]
+    action: Action, effects: Effects, workspace_dir: str, hides: Callable[[str], bool]
 ) -> str:
     """Return why an agent that may not run code cannot do an Action, or ""."""
     if not isinstance(action, _LIMITED):
@@ -43,16 +43,16 @@ def confinement_fault(
         return f"{WITHOUT_EXECUTE} files cannot be uploaded to pages."
     if isinstance(action, BrowseURLAction | BrowseInteractiveAction):
         return _page_fault(effects.addresses)
-    return _file_fault(effects, workspace_dir, [os.path.realpath(each) for each in hidden])
+    return _file_fault(effects, workspace_dir, hides)
 
 
-def _file_fault(effects: Effects, workspace_dir: str, hidden: list[str]) -> str:
+def _file_fault(effects: Effects, workspace_dir: str, hides: Callable[[str], bool]) -> str:
     root = os.path.realpath(workspace_dir)
     for path in outside(effects.paths, [root]):
         return f"{WITHOUT_EXECUTE} only files of the workspace {root} can be used, not {path}."
     for path in effects.paths:
         for real in real_paths(path):
-            if any(is_below(real, each) for each in hidden):
+            if hides(real):
                 own = "credentials and Jupyter's own files"
                 return f"{WITHOUT_EXECUTE} {own} are not allowed: {real}."
             if path in effects.writes and is_protected(real):

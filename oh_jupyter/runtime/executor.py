@@ -177,7 +177,7 @@ class ActionExecutor(RuntimeComponents):
             check_allowed(policy, "browser")
 
     def _check_confined(self, action: Action, known: Effects) -> None:
-        fault = confinement_fault(action, known, self.workspace_dir, self.boxes.hidden())
+        fault = confinement_fault(action, known, self.workspace_dir, self.boxes.visibility().hides)
         if fault:
             raise OhJupyterError(fault)
 

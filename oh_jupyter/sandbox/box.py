@@ -23,6 +23,7 @@ from oh_jupyter.sandbox.mounts import (
     missing_paths,
     resolve,
 )
+from oh_jupyter.sandbox.plain_settings import copy_settings
 from oh_jupyter.sandbox.process_limit import ProcessLimit
 from oh_jupyter.sandbox.profile import Profile
 from oh_jupyter.sandbox.seatbelt import seatbelt_argv
@@ -63,11 +64,18 @@ class Box:
             self.folder = os.path.realpath(tempfile.mkdtemp(prefix="oh_sandbox_"))
             self.temporary_dir = os.path.join(self.folder, "tmp")
             self._proxy_folder = os.path.join(self.folder, "proxy")
+            self._settings_folder = os.path.join(self.folder, "settings")
             os.mkdir(self.temporary_dir, 0o700)
             os.mkdir(self._proxy_folder, 0o700)
+            os.mkdir(self._settings_folder, 0o755)
+            self._empty_file = os.path.join(self._settings_folder, "empty")
+            Path(self._empty_file).touch(mode=0o644)
             relay = shutil.copyfile(RELAY, os.path.join(self._proxy_folder, RELAY.name))
             if user is not None:
-                for each in (self.folder, self.temporary_dir, self._proxy_folder, relay):
+                for each in (
+                    *(self.folder, self.temporary_dir, self._proxy_folder, relay),
+                    *(self._settings_folder, self._empty_file),
+                ):
                     shutil.chown(each, user)
         except OSError as error:
             raise SandboxError(
@@ -118,7 +126,7 @@ class Box:
             )
             return boxed, list(terminals)
         resolver = os.path.realpath(RESOLVER_FILE)
-        sockets = self.profile.sockets
+        sockets = (*self.profile.sockets, *self._copies())
         if self.profile.network == "proxy":
             sockets += ((self._proxy_folder, PROXY_FOLDER),)
             relay = [sys.executable, "-I", "-S", f"{PROXY_FOLDER}/{RELAY.name}"]
@@ -130,6 +138,7 @@ class Box:
             argv,
             cwd=cwd,
             temporary=self.temporary_dir,
+            empty_file=self._empty_file,
             network=self.profile.network,
             devices=dict(zip([REPORT_DEVICE], terminals[1:], strict=False)),
             sockets=sockets,
@@ -138,6 +147,12 @@ class Box:
         )
         # bubblewrap itself shows the terminal of its output at this path.
         return boxed, [CONSOLE, REPORT_DEVICE][: len(terminals)]
+
+    def _copies(self) -> list[tuple[str, str]]:
+        """Return copies of a person's settings, and their paths in the box."""
+        homes = filter(os.path.isdir, self.profile.homes)
+        reached = [home for home in homes if self._can_reach(os.path.join(home, "."))]
+        return copy_settings(reached, self._settings_folder)
 
     def check(self, pid: int) -> None:
         """Limit a started process of the box; raise SandboxError unless it sees the mounts."""

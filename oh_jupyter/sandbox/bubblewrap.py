@@ -40,6 +40,7 @@ def bubblewrap_argv(
     *,
     cwd: str,
     temporary: str,
+    empty_file: str = "/dev/null",
     network: Network = "none",
     devices: Mapping[str, str] | None = None,
     sockets: Iterable[tuple[str, str]] = (),
@@ -54,9 +55,10 @@ def bubblewrap_argv(
         command: The command.
         cwd: Its directory, as the box sees it.
         temporary: The box's own temporary directory outside.
+        empty_file: What the box sees in place of a hidden file.
         network: Its network; a proxy is reached by a socket.
         devices: Terminals outside, by their paths in the box.
-        sockets: Unix sockets, or folders with them, outside and their paths in the box.
+        sockets: Unix sockets, folders with them, and files, outside and their paths in the box.
         nested_namespaces: Whether processes may make user namespaces of their own.
         resolver: The resolved /etc/resolv.conf, if it is needed.
     """
@@ -77,11 +79,11 @@ def bubblewrap_argv(
         elif mount.kind == "private":
             argv += ["--bind", temporary, mount.path]
         elif mount.kind == "hidden_file":
-            argv += ["--ro-bind", "/dev/null", mount.path]
+            argv += ["--ro-bind", empty_file, mount.path]
         else:
-            mode = "0755" if mount.kind == "hidden_directory" else "1777"
-            argv += ["--perms", mode, "--tmpfs", mount.path]
-            if mount.kind == "hidden_directory":
+            is_fixed = mount.kind in ("hidden_directory", "home")
+            argv += ["--perms", "0755" if is_fixed else "1777", "--tmpfs", mount.path]
+            if is_fixed:
                 read_only_at_the_end.append(mount.path)
     if resolver is not None:
         argv += ["--ro-bind", resolver, resolver]

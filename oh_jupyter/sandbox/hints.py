@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 NO_NETWORK = re.compile(
@@ -26,8 +27,17 @@ READ_ONLY_HINT = (
 )
 
 
+HIDDEN_HINT = (
+    "This command ran in a sandbox, which sees only programs, caches and the workspace of the home "
+    "directory. If it needs another file there, ask the user to add it to sandbox_visible."
+)
+
+
 def hint(output: str, network: str) -> str:
     """Return a sentence about the probable reason of a failure, or ""."""
     if network != "host" and NO_NETWORK.search(output):
         return NO_NETWORK_HINT if network == "none" else NO_PROXY_HINT
-    return READ_ONLY_HINT if READ_ONLY.search(output) else ""
+    if READ_ONLY.search(output):
+        return READ_ONLY_HINT
+    is_of_home = os.path.expanduser("~") in output and "No such file or directory" in output
+    return HIDDEN_HINT if is_of_home else ""

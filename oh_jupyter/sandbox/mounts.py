@@ -17,15 +17,26 @@ from typing import Literal
 from oh_jupyter.sandbox.profile import Profile
 
 Kind = Literal[
-    "writable", "read_only", "visible", "hidden_directory", "hidden_file", "private", "empty"
+    "writable",
+    "read_only",
+    "visible",
+    "hidden_directory",
+    "hidden_file",
+    "home",
+    "private",
+    "empty",
 ]
 """Kind of a mount.
 
-``private`` is the box's own temporary directory, ``empty`` a writable one in memory.
+``home`` is an empty directory that is there, ``private`` the box's own temporary directory,
+``empty`` a writable one in memory.
 """
 
-FOREIGN = ("hidden_directory", "hidden_file", "private", "empty")
+FOREIGN = ("hidden_directory", "hidden_file", "home", "private", "empty")
 """Kinds of mounts below which nothing of the machine is visible."""
+
+HOMES = ("/home", "/root", "/Users")
+"""Directories with the homes of other people."""
 
 SOCKET_TABLE = "/proc/net/unix"
 
@@ -82,8 +93,10 @@ def resolve(
     """
     plan: dict[str, Kind] = {"/tmp": "private", "/var/tmp": "empty", "/run": "hidden_directory"}
     plan = {os.path.realpath(path): kind for path, kind in plan.items()}
-    for path in profile.visible:
-        plan.setdefault(os.path.realpath(path), "visible")
+    visible = [os.path.realpath(path) for path in profile.visible]
+    for path in visible:
+        if os.path.lexists(path) and reachable(path):
+            plan.setdefault(path, "visible")
     roots = [os.path.realpath(path) for path in profile.writable if os.path.exists(path)]
     if not nested:
         roots = [
@@ -102,12 +115,20 @@ def resolve(
             continue
         plan[real] = "read_only"
         _pin_parents(plan, real, roots)
-    for path in (*profile.hidden, *_sockets(roots)):
+    homes = [os.path.realpath(home) for home in profile.homes]
+    own = [path for home in homes for path in _dot_entries(home) if is_within_any(home, roots)]
+    others = [path for path in HOMES if not any(is_within(root, path) for root in roots)]
+    for path in (*own, *others, *profile.hidden, *_sockets(roots)):
         real = os.path.realpath(path)
         if os.path.lexists(real) and real not in roots and reachable(real):
             plan[real] = "hidden_directory" if os.path.isdir(real) else "hidden_file"
+            if path in own and real in visible:
+                plan[real] = "read_only"
             if is_within_any(real, roots):
                 _pin_parents(plan, real, roots)
+    for home in homes:
+        if os.path.isdir(home) and home != "/" and not is_within_any(home, roots):
+            plan[home] = "home"
     return _without_redundant(plan)
 
 
@@ -165,6 +186,15 @@ def _pin_parents(plan: dict[str, Kind], path: str, roots: list[str]) -> None:
         parent = os.path.dirname(parent)
 
 
+def _dot_entries(home: str) -> list[str]:
+    """Return the entries of a home that a person's programs keep there for themselves."""
+    try:
+        with os.scandir(home) as entries:
+            return [entry.path for entry in entries if entry.name.startswith(".")]
+    except OSError:
+        return []
+
+
 def _sockets(roots: list[str]) -> list[str]:
     """Return the Unix sockets of other programs; a read-only mount does not stop a connection."""
     try:
@@ -190,7 +220,7 @@ def _without_redundant(plan: dict[str, Kind]) -> list[Mount]:
         kind = plan[path]
         above = next((each for each in reversed(mounts) if is_within(path, each.path)), None)
         is_foreign = above is not None and above.kind in FOREIGN
-        if is_foreign != (kind == "visible") and kind != "writable":
+        if is_foreign != (kind == "visible") and kind not in ("writable", "home"):
             continue
         if kind == "read_only" and (above is None or above.kind == "read_only"):
             continue

@@ -5,12 +5,17 @@ Paths may be missing or lead through links; `mounts` resolves them when a box st
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote, urlsplit
 
 Network = Literal["none", "proxy", "host"]
 """Network of a box: none, a proxy that decides about each host, or the machine's."""
@@ -45,8 +50,23 @@ PLACEHOLDERS: Mapping[str, str] = {
 HOME_ONLY = frozenset(PLACEHOLDERS) - {".mcp.json"}
 """Files that have an effect only in a home directory."""
 
-HOME_DIRECTORIES = (".config/fish", ".config/git", ".ipython", ".jupyter", ".local/bin", "bin")
-"""Directories of a home from which a person's programs run code; protected if they exist."""
+HOME_DIRECTORIES = (".config", ".ipython", ".jupyter", ".local", ".ssh")
+"""Directories of a home from which a person's programs run code, also if missing."""
+
+SHOWN = (
+    *(".local/bin", ".local/lib", ".local/pipx", ".local/share/pipx", ".local/share/uv", "bin"),
+    *(".local/share/fonts", ".fonts", ".terminfo", ".inputrc", ".hushlogin"),
+    *(".pyenv", ".conda", "miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba"),
+    *(".nvm", ".volta", ".bun", ".deno", ".local/share/pnpm", ".local/share/mise", ".asdf"),
+    *(".cargo/bin", ".cargo/registry", ".cargo/git", ".rustup", "go/bin", "go/pkg", ".rbenv"),
+    *(".gem", ".sdkman", ".m2/repository", ".gradle/caches", ".juliaup", ".julia", ".opam"),
+    *(".ghcup", ".stack", ".cabal", ".nix-profile", "R", "nltk_data", ".keras"),
+    *(".npm/_cacache", ".yarn", ".cache/pip", ".cache/uv", ".cache/yarn", ".cache/node"),
+    *(".cache/go-build", ".cache/pre-commit", ".cache/pypoetry", ".cache/ms-playwright"),
+    *(".cache/matplotlib", ".cache/fontconfig", ".cache/torch", ".cache/huggingface/hub"),
+    *(".config/matplotlib", ".config/fontconfig"),
+)
+"""What a box sees of a home, read-only: what programs need to run. Anything else is invisible."""
 
 SECRETS = (
     ".ssh", ".aws", ".azure", ".config/gcloud", ".config/gh", ".config/hub", ".kube", ".docker",
@@ -60,7 +80,7 @@ SECRETS = (
     ".jupyter/jupyter_server_config.json", ".jupyter/jupyter_server_config.py",
     ".ipython/profile_default/history.sqlite",
 )  # fmt: skip
-"""Credentials, tokens and histories below a home directory."""
+"""Credentials, tokens and histories, which stay invisible below what is shown of a home."""
 
 SYSTEM_SECRETS = (
     "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers",
@@ -92,8 +112,9 @@ class Profile:
             that stands for a missing one.
         read_only: Paths in writable ones that are read-only if they exist.
         nested: Paths that were found deeper in writable ones, read-only as well.
-        hidden: Invisible paths.
-        visible: Directories that stay visible, read-only, below hidden ones: the kernel's Python.
+        homes: Home directories; what is in them is invisible, apart from ``visible`` paths.
+        hidden: More invisible paths.
+        visible: Paths that stay visible, read-only, below hidden ones.
         network: See ``Network``.
         sockets: Paths of Unix sockets outside, by the paths at which the box sees them.
         max_processes: Maximum number of processes and threads of the box; see ``ProcessLimit``.
@@ -105,6 +126,7 @@ class Profile:
     files: tuple[tuple[str, str], ...] = ()
     read_only: tuple[str, ...] = ()
     nested: tuple[str, ...] = ()
+    homes: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     visible: tuple[str, ...] = ()
     network: Network = "none"
@@ -119,6 +141,7 @@ def make_profile(
     own_folders: Iterable[str] = (),
     writable: Iterable[str] = (),
     hidden: Iterable[str] = (),
+    visible: Iterable[str] = (),
     protected: Iterable[str] = (),
     network: Network = "none",
     max_processes: int = MAX_PROCESSES,
@@ -127,10 +150,11 @@ def make_profile(
 
     Args:
         workspace: The writable directory.
-        homes: Home directories with secrets: the shell user's and the kernel's.
+        homes: Home directories: the shell user's, the kernel's, and those of others.
         own_folders: Our state and Jupyter's runtime directory, which are hidden.
         writable: More writable paths of the operator, relative to the workspace.
         hidden: More hidden paths of the operator, relative to the workspace.
+        visible: More visible paths of the operator, relative to the workspace.
         protected: More paths that are read-only if they exist.
         network: See ``Profile``.
         max_processes: See ``Profile``.
@@ -144,13 +168,18 @@ def make_profile(
     roots = (workspace, *lifted)
     directories = [os.path.join(workspace, name) for name in PROTECTED_DIRECTORIES]
     git = directories.pop(0)
-    read_only = [os.path.join(home, name) for home in homes for name in HOME_DIRECTORIES]
-    read_only += protected
+    read_only = list(protected)
     if os.path.isdir(git):
         directories.append(os.path.join(git, "hooks"))
         read_only += [os.path.join(git, name) for name in GIT_FILES]
     else:
         directories.append(git)
+    directories += [
+        os.path.join(home, name)
+        for home in homes
+        for name in HOME_DIRECTORIES
+        if _is_in_any(home, roots)
+    ]
     nested = []
     for root in roots:
         for directory in _interesting(root):
@@ -166,8 +195,9 @@ def make_profile(
         files=tuple(protected_files(workspace, homes)),
         read_only=tuple(read_only),
         nested=tuple(nested),
-        hidden=tuple(hidden_paths(workspace, homes, own_folders, hidden)),
-        visible=(sys.prefix, sys.base_prefix),
+        homes=tuple(homes),
+        hidden=tuple(hidden_paths(workspace, homes, [*own_folders, *hidden])),
+        visible=tuple(shown_paths(workspace, homes, visible)),
         network=network,
         max_processes=max_processes,
     )
@@ -180,16 +210,53 @@ def protected_files(workspace: str, homes: Iterable[str]) -> list[tuple[str, str
     return [(path, PLACEHOLDERS[os.path.basename(path)]) for path in paths]
 
 
-def hidden_paths(
-    workspace: str, homes: Iterable[str], own_folders: Iterable[str], more: Iterable[str]
-) -> list[str]:
-    """Return the hidden paths; see ``make_profile``."""
+def hidden_paths(workspace: str, homes: Iterable[str], more: Iterable[str]) -> list[str]:
+    """Return the hidden paths; ``more`` are relative to the workspace."""
     return [
         *(os.path.join(home, name) for home in homes for name in SECRETS),
         *SYSTEM_SECRETS,
-        *own_folders,
         *(_absolute(path, workspace) for path in more),
     ]
+
+
+def shown_paths(workspace: str, homes: Sequence[str], more: Iterable[str]) -> list[str]:
+    """Return what a box sees of the homes, read-only; see ``make_profile``."""
+    paths = [sys.prefix, sys.base_prefix, *(_absolute(path, workspace) for path in more)]
+    paths += [os.environ[name] for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if os.environ.get(name)]
+    paths += [os.path.join(home, name) for home in homes for name in SHOWN]
+    named = (*os.environ.get("PATH", "").split(os.pathsep), *sys.path, *_editable_sources())
+    for path in named:
+        paths += _program_directories(path, homes)
+    return list(dict.fromkeys(path for path in paths if os.path.exists(path)))
+
+
+@cache
+def _editable_sources() -> tuple[str, ...]:
+    """Return the directories of packages that are installed in the kernel's Python as links."""
+    sources = []
+    for packages in sys.path:
+        for record in Path(packages).glob("*.dist-info/direct_url.json"):
+            with suppress(OSError, ValueError, KeyError):
+                origin = json.loads(record.read_bytes())
+                if origin["dir_info"]["editable"]:
+                    sources.append(unquote(urlsplit(origin["url"]).path))
+    return tuple(sources)
+
+
+def _program_directories(path: str, homes: Sequence[str]) -> list[str]:
+    """Return a directory of programs in a home, with the prefix that it belongs to."""
+    home = next((each for each in homes if path.startswith(each.rstrip("/") + "/")), None)
+    if home is None or not os.path.isabs(path):
+        return []
+    prefix = os.path.dirname(os.path.normpath(path))
+    name = os.path.relpath(prefix, home)
+    is_own = name != "." and not (name.startswith(".") and os.sep not in name)
+    return [path, prefix] if os.path.basename(path) == "bin" and is_own else [path]
+
+
+def _is_in_any(path: str, roots: Iterable[str]) -> bool:
+    real = os.path.realpath(path)
+    return any(os.path.commonpath([real, each]) == each for each in map(os.path.realpath, roots))
 
 
 def is_protected(path: str) -> bool:

@@ -100,7 +100,7 @@ ATTEMPTS = [
     does("change the mode of a file outside", "chmod 600 @OUT@/file"),
     does("change the times of a file outside", "touch @OUT@/file"),
     does("truncate a file outside", ": >@OUT@/file"),
-    does("remove a file outside", "rm -f @OUT@/file"),
+    does("remove a file outside", "rm @OUT@/file"),
     does("replace the workspace", "cd .. && mv work moved"),
     python("open a file by its handle", OPEN_BY_HANDLE, "root"),
     does("make a device", "mknod d c 1 5 && head -c 1 d >/dev/null", "root"),

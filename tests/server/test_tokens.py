@@ -191,6 +191,13 @@ async def test_an_mcp_client_sees_and_uses_the_tools_of_its_scopes(
             assert text_of(refused).startswith(f"{name}: The token allows read; this needs")
 
 
+def patch_of(*names: str) -> dict[str, str]:
+    """The fields of an edit that adds files."""
+    added = "".join(f"*** Add File: {name}\n+x\n" for name in names)
+    content = f"*** Begin Patch\n{added}*** End Patch\n"
+    return {"path": "", "command": "apply_patch", "content": content}
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "args", "message"),
@@ -200,7 +207,9 @@ async def test_an_mcp_client_sees_and_uses_the_tools_of_its_scopes(
         ("read", {"path": "runtime/jpserver-1.json"}, "Jupyter's own files"),
         ("write", {"path": "../up.txt", "content": "x"}, "only files of the workspace"),
         ("write", {"path": ".git/hooks/pre-commit", "content": "x"}, "files that run code"),
-        ("edit", {"path": "x", "command": "apply_patch"}, "patches"),
+        ("edit", patch_of("../up.txt"), "only files of the workspace"),
+        ("edit", patch_of("inside.txt", ".git/hooks/x"), "files that run code"),
+        ("edit", patch_of("link"), "only files of the workspace"),
         ("browse", {"url": "file:///etc/passwd"}, "only pages of the web"),
         ("browse", {"url": "/etc/passwd"}, "only pages of the web"),
         ("browse_interactive", {"browser_actions": "goto('\\x66ile:///x')"}, "only pages of the"),

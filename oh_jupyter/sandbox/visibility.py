@@ -1,0 +1,46 @@
+"""The paths that a box sees, for what other programs would read or change on an agent's behalf."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oh_jupyter.sandbox.mounts import is_within_any
+
+
+@dataclass(frozen=True)
+class Visibility:
+    """The rules by which `mounts` hides paths, without the cost of mounts.
+
+    Attributes:
+        hidden: Invisible paths.
+        homes: Home directories, of which only shown paths and writable directories are visible.
+        shown: Visible paths in homes.
+        roots: Writable directories.
+    """
+
+    hidden: Sequence[str]
+    homes: Sequence[str]
+    shown: Sequence[str]
+    roots: Sequence[str]
+
+    def hides(self, path: str) -> bool:
+        """Return whether a box cannot see a real path."""
+        if is_within_any(path, _real(self.hidden)):
+            return True
+        homes = _real(self.homes)
+        if not is_within_any(path, homes) or is_within_any(path, _real(self.shown)):
+            return False
+        roots = _real(self.roots)
+        root = max((each for each in roots if is_within_any(path, [each])), key=len, default="")
+        if not root:
+            return True
+        # In a writable home, only its dot files are hidden.
+        home = max((each for each in homes if is_within_any(path, [each])), key=len)
+        name = os.path.relpath(path, home)
+        return is_within_any(home, [root]) and name.startswith(".") and name != "."
+
+
+def _real(paths: Sequence[str]) -> list[str]:
+    return [os.path.realpath(path) for path in paths]
