@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial, singledispatchmethod
 from typing import Any, cast
 
-from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.errors import NotApprovedError, OhJupyterError
 from oh_jupyter.events import (
     Action,
     BrowseInteractiveAction,
@@ -23,6 +23,7 @@ from oh_jupyter.events import (
     FileWriteAction,
     IPythonRunCellAction,
     MCPAction,
+    MCPObservation,
     Observation,
 )
 from oh_jupyter.events.action import progress
@@ -34,7 +35,7 @@ from oh_jupyter.runtime.confirmation import WITHDRAWN, dry_run
 from oh_jupyter.runtime.execution import Execution, current_execution, executing
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
 from oh_jupyter.runtime.resources import memory_usage
-from oh_jupyter.runtime.risk import remote_risks
+from oh_jupyter.runtime.risk import remote_risks, risks
 from oh_jupyter.runtime.turn_titles import may_change_files
 from oh_jupyter.visible_text import visible
 from oh_jupyter.writes import note_save
@@ -47,6 +48,12 @@ BROWSER_HELD = (
     "Nothing was done. Ask them to hand it back, or do something else and try again later."
 )
 BROWSE_TIMEOUT_SECONDS = 120.0
+
+MAX_NAMED_FILES = 10
+"""Maximum number of files that a question about a request names."""
+
+MAX_JUDGED_ACTIONS = 2000
+"""Maximum number of files that are looked at one by one; a person is asked about more."""
 
 
 class ActionExecutor(RuntimeComponents):
@@ -199,6 +206,62 @@ class ActionExecutor(RuntimeComponents):
             more += [*remote_risks(action), *self.untrusted_text.questions(action)]
         contained = self.boxes.contains(is_boxed=is_boxed)
         return self.confirmations.require(action, principal, contained=contained, more=more)
+
+    async def questions_like(
+        self, actions: Sequence[FileReadAction | FileWriteAction], *, confined: bool
+    ) -> list[str]:
+        """Return the reasons why an agent's request waits that does the same as these Actions.
+
+        Raises:
+            NotApprovedError: The agent may not run code, and may not do one of them.
+        """
+        if confined:
+            hidden = self.boxes.hidden()
+            for action in actions:
+                if fault := confinement_fault(action, self.workspace_dir, hidden):
+                    raise NotApprovedError(fault)
+        if self.confirmations.policy == "never":
+            return []
+        if len(actions) > MAX_JUDGED_ACTIONS:
+            return [f"it uses {len(actions)} files, too many to look at each"]
+        reasons = await self.in_thread(self._file_questions, actions)
+        if not self.boxes.is_silent(is_boxed=False):
+            for action in actions:
+                reasons += self.untrusted_text.questions(action)
+        return list(dict.fromkeys(reasons))
+
+    def _file_questions(self, actions: Sequence[FileReadAction | FileWriteAction]) -> list[str]:
+        """Return the reasons to ask about files, after the paths that they are about."""
+        uses, reasons, contained = [], [], self.boxes.contains(is_boxed=False)
+        for action in actions:
+            own = self.boxes.questions(action)
+            own += [] if contained else risks(action, self.workspace_dir)
+            reasons += own
+            if own:
+                uses.append(use_of(action))
+        more = [f"it uses {len(uses)} such files"] if len(uses) > MAX_NAMED_FILES else []
+        return [*uses[:MAX_NAMED_FILES], *more, *reasons]
+
+    async def check_approved(self, action: MCPAction, reasons: Sequence[str]) -> None:
+        """Ask a person about an agent's request that is no Action, if there are reasons.
+
+        The question is recorded as an Action; without one, nothing is.
+
+        Raises:
+            NotApprovedError: The person rejected it, or did not answer in time.
+        """
+        policy = self.confirmations.policy
+        if policy == "never" or not (reasons or policy == "always"):
+            return
+
+        async def approved() -> Observation:
+            return MCPObservation("The person allows it.", name=action.name)
+
+        observation = await self.run_action(
+            action, "agent", principal="agent", execute=approved, only_asks=True, reasons=reasons
+        )
+        if not isinstance(observation, MCPObservation):
+            raise NotApprovedError(observation.content)
 
     def interrupt_guest(self, guest: str) -> None:
         """Cancel a guest's Actions, and reject new ones until its next prompt."""
@@ -358,6 +421,12 @@ class ActionExecutor(RuntimeComponents):
             "browser": self._browsers is not None,
             "memory": memory_usage(self._shell),
         }
+
+
+def use_of(action: FileReadAction | FileWriteAction) -> str:
+    """Return the clause of a question that names a file."""
+    verb = "reads" if isinstance(action, FileReadAction) else "writes"
+    return f"it {verb} {action.path}"
 
 
 def _note_saves(paths: Iterable[str]) -> None:

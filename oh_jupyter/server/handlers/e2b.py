@@ -182,6 +182,8 @@ _SANDBOX = r"/e2b/sandboxes/(?P<sandbox_id>[\w-]{1,100})"
 async def kill_sandbox(handler: E2BHandler, sandbox_id: str, kernel_id: str | None = None) -> None:
     """Shut down a sandbox's contexts and interrupt its cells; the notebook's kernel stays."""
     await handler.check_address(kernel_id)
+    if handler.only_notebook:
+        raise web.HTTPError(403, "The token allows only its notebook, and ends no kernels")
     for cell in handler.state.sandboxes.pop(sandbox_id, Box()).cells:
         cell.cancel()
     contexts = handler.contexts.items()
@@ -218,6 +220,8 @@ async def create_context(handler: E2BHandler, kernel_id: str | None = None) -> N
         raise WireError(f"'cwd' must be an existing directory, not {cwd!r}", "cwd")
     if handler.only_notebook or not await handler.allowed("execute", "kernels"):
         raise web.HTTPError(403, "This token may not start kernels")
+    if cwd and handler.by_whom:
+        await handler.ask_kernel(await handler.link(kernel_id), "ask_workspace", {"path": cwd})
     context_id = await handler.state.router.start_kernel(cwd)
     context = handler.state.contexts[context_id] = Context(cwd, handler.sandbox)
     handler.finish_json(context.described(context_id))
@@ -238,6 +242,7 @@ async def remove_context(
     """Shut down a context that a client made."""
     await handler.check_address(kernel_id)
     handler.own_context(context_id)
+    await handler.check_kernel(context_id)
     await _shut_down(handler, context_id)
     handler.finish_empty()
 
@@ -249,6 +254,7 @@ async def restart_context(
     """Restart a context that a client made; its variables are lost."""
     await handler.check_address(kernel_id)
     handler.own_context(context_id)
+    await handler.check_kernel(context_id)
     await ensure_async(handler.kernel_manager.restart_kernel(context_id))
     handler.finish_empty()
 

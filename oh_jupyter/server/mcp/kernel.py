@@ -80,7 +80,8 @@ class ServerKernel(Kernel):
     ) -> Reply:
         """Send a request to the runtime over the link, see ``Kernel``."""
         link = await self._link()
-        return await link.request(operation, fields, body, load=load, cancellable=cancellable)
+        content = {**(fields or {}), "by_agent": True}
+        return await link.request(operation, content, body, load=load, cancellable=cancellable)
 
     async def request(
         self,
