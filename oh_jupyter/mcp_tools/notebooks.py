@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 
-from oh_jupyter.errors import KernelNotFoundError
+from oh_jupyter.errors import KernelNotFoundError, NotApprovedError
 from oh_jupyter.mcp_tools.cells import (
     Cell,
     Reference,
@@ -193,6 +193,11 @@ class Notebooks(ABC):
             NotApprovedError: A person did not allow it.
         """
         if (file := self.file_to_judge(path)) is not None:
+            if kernel.is_boxed:
+                raise NotApprovedError(
+                    f"{path} leads to {file}, and this kernel's sandbox has no say over files "
+                    "elsewhere; nothing was done. Use a notebook that no link leads to"
+                )
             fields = {
                 "path": file,
                 "writes": writes,

@@ -448,6 +448,26 @@ async def test_a_confined_token_uses_no_notebook_behind_a_link(
 
 
 @pytest.mark.thorough
+async def test_a_sandboxed_kernel_decides_about_nothing_outside(
+    mcp_connect: Any, send: Send, token: Any, secret: Path, workspace: Path, jp_serverapp: Any
+) -> None:
+    nodes = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (secret.parent / "book.ipynb").write_text(json.dumps(nodes))
+    (workspace / "book.ipynb").symlink_to(secret.parent / "book.ipynb")
+    kernels = jp_serverapp.kernel_manager
+    for kernel_id in kernels.list_kernel_ids():
+        metadata = kernels.get_kernel(kernel_id).kernel_spec.metadata
+        metadata["kernel_provisioner"] = {"provisioner_name": "oh-jupyter-sandbox"}
+    headers = token("read", "edit", "execute")
+    async with mcp_connect(headers=headers) as session:
+        result = await session.call_tool("read_cells", {"notebook": "book.ipynb"})
+        assert result.is_error
+        assert "this kernel's sandbox has no say over files elsewhere" in text_of(result)
+    status, body = await send("POST", "e2b/contexts", {"cwd": str(Path.home())}, headers)
+    assert (status, b"no say over other directories" in body) == (403, True)
+
+
+@pytest.mark.thorough
 async def test_a_rewind_by_a_token_is_an_agents(
     send: Send, decided: Any, token: Any, workspace: Path
 ) -> None:

@@ -17,7 +17,12 @@ from jupyter_core.utils import ensure_async
 from tornado import web
 from tornado.iostream import StreamClosedError
 
-from oh_jupyter.errors import KernelNotFoundError, OhJupyterError, WireError
+from oh_jupyter.errors import (
+    KernelNotFoundError,
+    NotApprovedError,
+    OhJupyterError,
+    WireError,
+)
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.execute_action import note_activity
 from oh_jupyter.server.handlers.routes import EXECUTE_ACTIONS, READ_ACTIONS, RouteTable
@@ -221,10 +226,18 @@ async def create_context(handler: E2BHandler, kernel_id: str | None = None) -> N
     if handler.only_notebook or not await handler.allowed("execute", "kernels"):
         raise web.HTTPError(403, "This token may not start kernels")
     if cwd and handler.by_whom:
-        await handler.ask_kernel(await handler.link(kernel_id), "ask_workspace", {"path": cwd})
+        await _check_workspace(handler, kernel_id, cwd)
     context_id = await handler.state.router.start_kernel(cwd)
     context = handler.state.contexts[context_id] = Context(cwd, handler.sandbox)
     handler.finish_json(context.described(context_id))
+
+
+async def _check_workspace(handler: E2BHandler, kernel_id: str | None, cwd: str) -> None:
+    """Ask a person before an agent's context may change a directory elsewhere."""
+    link = await handler.link(kernel_id)
+    if handler.state.router.is_boxed(link.kernel_id):
+        raise NotApprovedError("A sandboxed kernel has no say over other directories: omit cwd")
+    await handler.ask_kernel(link, "ask_workspace", {"path": cwd})
 
 
 def _check_language(language: object) -> None:
