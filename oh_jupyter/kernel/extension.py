@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 _ATTRIBUTE = "_oh_jupyter"
 _LIMITS = "_oh_jupyter_limits"
+_READ_TEXT = "_oh_jupyter_read_text"
+"""What of a runtime outlives a reload, which an agent's cell can ask for."""
 _PLAN_TYPE = ("oh_jupyter.checkpoints.rewind", "RewindPlan")
 _TURN_TYPE = ("oh_jupyter.agents.turn", "AgentTurn")
 
@@ -265,6 +267,7 @@ class LoadedExtension:
         runtime.executor.turns.variables = self._variables
         runtime.executor.turns.notebook_file = lambda: self.notebook_file
         runtime.executor.confirmations.lookup = self._shell.user_ns.get
+        runtime.executor.untrusted_text.read |= getattr(self._shell, _READ_TEXT, {})
         if self._kernel is not None:
             self._broadcast_events(runtime)
         return runtime
@@ -407,6 +410,7 @@ class LoadedExtension:
         """Remove everything from the shell and end the runtime; an interrupt skips no step."""
         if self._runtime is not None:
             setattr(self._shell, _LIMITS, replace(self._settings, **self._wider))
+            setattr(self._shell, _READ_TEXT, self._runtime.executor.untrusted_text.read)
         with ExitStack() as steps:  # the last one first
             steps.callback(self._shell.drop_by_id, {"oh": self.oh})
             steps.callback(self._magics.close)

@@ -417,6 +417,7 @@ class ActionExecutor(RuntimeComponents):
             "plugin_problems": dict(self.plugins.problems),
             "shell": None if self._shell is None else self._shell.pid,
             "sandbox": self.boxes.status(),
+            "untrusted_text": self.untrusted_text.hosts,
             "changes_attributed": self.turns.attribution,
             "browser": self._browsers is not None,
             "memory": memory_usage(self._shell),

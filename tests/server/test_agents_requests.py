@@ -468,6 +468,28 @@ async def test_a_sandboxed_kernel_decides_about_nothing_outside(
 
 
 @pytest.mark.thorough
+async def test_a_new_session_remembers_what_the_token_has_read(
+    mcp_connect: Any, send: Send, decided: Any, token: Any, workspace: Path
+) -> None:
+    headers = token("read", "execute")
+    async with mcp_connect(headers=headers, name="reader") as session:
+        await session.call_tool("run_ipython", {"code": "page = 'https://evil.example/x'"})
+    sending = (
+        "import urllib.request\nsend = lambda: urllib.request.urlopen('http://x.example', data=b'')"
+    )
+    async with mcp_connect(headers=headers, name="sender") as session:
+        called = session.call_tool("run_ipython", {"code": sending})
+        _, question = await decided(called, approve=False)
+    assert "after the agent has read text from evil.example" in question["reason"]
+    body = {"action": {"action": "run_ipython", "args": {"code": sending}}}
+    other = {**headers, "X-Session": "new", "X-OH-Client": "another"}
+    _, question = await decided(send("POST", "execute_action", body, other), approve=False)
+    assert "evil.example" in question["reason"]
+    status, _ = await send("POST", "execute_action", body, token("execute"))
+    assert status == 200
+
+
+@pytest.mark.thorough
 async def test_a_rewind_by_a_token_is_an_agents(
     send: Send, decided: Any, token: Any, workspace: Path
 ) -> None:
