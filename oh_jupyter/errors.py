@@ -337,6 +337,10 @@ class PolicyError(OhJupyterError):
     """An administrator's policy does not allow a capability, or forces a setting."""
 
 
+class NotApprovedError(OhJupyterError):
+    """An agent's request had to wait for a person, who rejected it or did not answer."""
+
+
 class PluginError(OhJupyterError):
     """A plugin is unknown, or failed to start."""
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from oh_jupyter.kernel.display.observations import Diff
     from oh_jupyter.kernel.own_server import OwnServer
     from oh_jupyter.runtime import ActionExecutor, Runtime
+    from oh_jupyter.runtime.approvals import Scope
     from oh_jupyter.runtime.replay import ReplayStep
     from oh_jupyter.storage import FileStore
 
@@ -62,6 +63,9 @@ class KernelHost(Protocol):
     @property
     def in_agents_cell(self) -> bool:
         """Whether the running cell is an agent's."""
+
+    def approves(self, id: int, scope: Scope) -> bool:
+        """Return whether a person's running cell itself says that it approves an Action."""
 
     @property
     def formatters(self) -> Any:

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from oh_jupyter.runtime.approvals import ApprovalRule, Scope
     from oh_jupyter.runtime.confirmation import PendingAction
 
+NO_GESTURE = (
+    "Only a person can approve actions, by a cell of their own that says so itself; nothing was "
+    "approved. Write %oh_confirm {id} with the number as a line of a cell, or use the panel"
+)
+"""Why a call approves nothing; "itself" excludes callbacks, threads, loops and variables."""
+
 VARIABLES_STAY = "The kernel's variables stay as they are."
 
 
@@ -380,18 +386,19 @@ class Oh(ActionMethods):
 
         Raises:
             AnswerError: A value does not fit the form, or a required one is missing.
-            ConfirmationError: No such Action waits, the caller is an agent's cell, or the approval
-                cannot be saved for the workspace.
+            ConfirmationError: No such Action waits, the text of your running cell does not say
+                ``%oh_confirm`` or ``oh.confirm`` with this id, or the approval cannot be saved for
+                the workspace.
         """
         from oh_jupyter.runtime.confirmation import Decision
 
-        if approve and self.host.in_agents_cell:
-            raise ConfirmationError("Only a person can approve actions; this is an agent's cell")
         confirmations = self._executor.confirmations
+        chosen = next(iter(confirmations.waiting), -1) if id is None else id
+        scope: Scope = "workspace" if for_workspace else "session" if for_session else "once"
+        if approve and not self.host.approves(chosen, scope):
+            raise ConfirmationError(NO_GESTURE.format(id=chosen))
 
         async def decide() -> None:
-            chosen = next(iter(confirmations.waiting), -1) if id is None else id
-            scope: Scope = "workspace" if for_workspace else "session" if for_session else "once"
             decision = Decision(approve, "the notebook", why, scope, values or {})
             confirmations.resolve(chosen, decision)
 

@@ -27,6 +27,7 @@ from oh_jupyter.errors import ConfigError, OhJupyterError
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.control import ControlChannel
 from oh_jupyter.kernel.magics.lazy import LazyMagics
+from oh_jupyter.kernel.widening import is_wider, narrowed
 from oh_jupyter.policy import check_change
 from oh_jupyter.traits import KernelTraits, settings_from_traits, show_settings
 
@@ -41,8 +42,12 @@ if TYPE_CHECKING:
     from oh_jupyter.kernel.control.handler import ControlHandler
     from oh_jupyter.kernel.own_server import OwnServer
     from oh_jupyter.runtime import Runtime
+    from oh_jupyter.runtime.approvals import Scope
 
 _ATTRIBUTE = "_oh_jupyter"
+_LIMITS = "_oh_jupyter_limits"
+_READ_TEXT = "_oh_jupyter_read_text"
+"""What of a runtime outlives a reload, which an agent's cell can ask for."""
 _PLAN_TYPE = ("oh_jupyter.checkpoints.rewind", "RewindPlan")
 _TURN_TYPE = ("oh_jupyter.agents.turn", "AgentTurn")
 
@@ -115,6 +120,8 @@ class LoadedExtension:
         self._traits, settings = _read_settings(shell)
         workspace = os.path.expanduser(settings.workspace_dir or os.getcwd())
         self._settings = replace(settings, workspace_dir=os.path.abspath(workspace))
+        self._wider: dict[str, Any] = {}
+        self._keep_limits(getattr(shell, _LIMITS, None))
         self._starting = threading.RLock()
         self._runtime: Runtime | None = None
         self._handler: ControlHandler | None = None
@@ -143,6 +150,21 @@ class LoadedExtension:
         self._reload_extension = manager.reload_extension
         manager.reload_extension = self._reload
         atexit.register(self._close_runtime)
+
+    def _keep_limits(self, limits: Settings | None) -> None:
+        """Keep the limits of agents from before a reload.
+
+        The variables, the configuration and the directory that settings come from may have been
+        changed by an agent's cell.
+        """
+        if limits is None:
+            return
+        self._settings, wider = narrowed(self._settings, limits)
+        for name in wider:
+            print(
+                f"OhJupyter.{name} stays {getattr(limits, name)!r}, because it limits agents. To "
+                f"widen it, write %config OhJupyter.{name} = ... in a cell of yours, then reload."
+            )
 
     def _reload(self, module: str) -> Any:
         """Reload an extension; oh_jupyter only with valid settings, and after an agent's cell."""
@@ -182,12 +204,30 @@ class LoadedExtension:
         for fault, error in setting_faults(replace(self._settings, **{name: value})):
             if fault == name:
                 raise error
+        self._check_wider(name, value)
         if self._runtime is not None and name not in _LIVE_SETTINGS:
             raise ConfigError(
                 f"OhJupyter.{name} was read when the runtime started. To apply {value!r}, run "
                 "%reload_ext oh_jupyter, which ends the shell and the browser; to make it "
                 "permanent, set it in ipython_config.py"
             )
+
+    def _check_wider(self, name: str, value: Any) -> None:
+        """Raise ConfigError if a setting would allow agents more, and no person's cell says so.
+
+        Before the runtime has started, there is no agent.
+        """
+        if self._runtime is None or self._kernel is None:
+            return
+        if not is_wider(name, getattr(self._settings, name), value):
+            return
+        if self.in_agents_cell or not self._cells.gestures.set(name, value):
+            raise ConfigError(
+                f"OhJupyter.{name} limits agents, so only a cell of yours that says so itself can "
+                f"widen it; nothing was changed. Write %config OhJupyter.{name} = {value!r} as a "
+                "line of a cell"
+            )
+        self._wider[name] = value
 
     def _apply_setting(self, change: Any) -> None:
         """Apply a setting to the current or the future runtime."""
@@ -225,9 +265,11 @@ class LoadedExtension:
         self._cells = cells
         self._variables = CellVariables(self._shell, runtime.executor, cells.is_executing)
         cells.around = self._variables.around
+        cells.waiting = lambda: runtime.executor.confirmations.waiting
         runtime.executor.turns.variables = self._variables
         runtime.executor.turns.notebook_file = lambda: self.notebook_file
         runtime.executor.confirmations.lookup = self._shell.user_ns.get
+        runtime.executor.untrusted_text.read |= getattr(self._shell, _READ_TEXT, {})
         if self._kernel is not None:
             self._broadcast_events(runtime)
         return runtime
@@ -266,6 +308,14 @@ class LoadedExtension:
     def in_agents_cell(self) -> bool:
         """Whether the running cell is an agent's."""
         return self._cells is not None and bool(self._cells.is_agents)
+
+    def approves(self, id: int, scope: Scope) -> bool:
+        """Return whether a person's running cell itself says that it approves an Action."""
+        if self.in_agents_cell:
+            return False
+        if self._kernel is None:  # IPython has no requests, and runs agents' cells during waits
+            return True
+        return self._cells is not None and bool(self._cells.gestures.approve(id, scope))
 
     @property
     def inspector(self) -> Inspector:
@@ -360,6 +410,9 @@ class LoadedExtension:
 
     def close(self) -> None:
         """Remove everything from the shell and end the runtime; an interrupt skips no step."""
+        if self._runtime is not None:
+            setattr(self._shell, _LIMITS, replace(self._settings, **self._wider))
+            setattr(self._shell, _READ_TEXT, self._runtime.executor.untrusted_text.read)
         with ExitStack() as steps:  # the last one first
             steps.callback(self._shell.drop_by_id, {"oh": self.oh})
             steps.callback(self._magics.close)

@@ -98,6 +98,11 @@ class Kernel(ABC):
         return ""
 
     @property
+    def is_boxed(self) -> bool:
+        """Whether the whole kernel is in a sandbox, and so decides about nothing outside."""
+        return False
+
+    @property
     def is_there(self) -> bool:
         """Whether a request need not start it."""
         return True

@@ -191,6 +191,7 @@ class KernelCommands:
         if not await caller.allowed("write", "contents"):
             return failure("You may not write the files of this server.")
         notebook = await self._notebooks.find(arguments.get("notebook"), self._kernel.kernel_id)
+        await self._notebooks.check_file(self._kernel, notebook.path, writes=True)
         document = await self._notebooks.document(notebook)
         self._notebooks.announce_edit()
         kernel = self._kernel.other(notebook.kernel_id) if notebook.kernel_id else self._kernel
@@ -217,6 +218,7 @@ class KernelCommands:
         known = [each for each in await self._notebooks.open_ones() if each.path == path]
         if known and known[0].kernel_id:
             return result(text(f"{path} is open already, with the kernel {known[0].kernel_id}."))
+        await self._notebooks.check_file(self._kernel, path, writes=True)
         async with self._editing(self._kernel, path):
             return result(text(await self._notebooks.start(path, arguments.get("kernel_name"))))
 

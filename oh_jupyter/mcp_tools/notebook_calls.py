@@ -83,9 +83,14 @@ class NotebookTools:
     notebooks: Notebooks
     kernel: Kernel
 
-    async def find(self, name: str | None) -> tuple[OpenNotebook, Document]:
-        """Return the notebook with the end of a path, or None for the default."""
+    async def find(self, name: str | None, *, writes: bool) -> tuple[OpenNotebook, Document]:
+        """Return the notebook with the end of a path, or None for the default.
+
+        Raises:
+            NotApprovedError: It leads to a file that a person did not allow to read or write.
+        """
         notebook = await self.notebooks.find(name, self.kernel.kernel_id)
+        await self.notebooks.check_file(self.kernel, notebook.path, writes=writes)
         return notebook, await self.notebooks.document(notebook)
 
     async def announce(self, call: NotebookCall) -> None:
@@ -154,7 +159,9 @@ def on_notebook(
                 return failure(f"You may not {action} the files of this server.")
             if edit_mode is not None:
                 arguments = await with_content(self.kernel, arguments, "source", "new_str")
-            notebook, document = await self.find(arguments.get("notebook"))
+            notebook, document = await self.find(
+                arguments.get("notebook"), writes=action == "write"
+            )
             call = NotebookCall(notebook, document, arguments, caller, self.notebooks.seen)
             if action == "write":
                 self.notebooks.announce_edit()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 
-from oh_jupyter.errors import KernelNotFoundError
+from oh_jupyter.errors import KernelNotFoundError, NotApprovedError
 from oh_jupyter.mcp_tools.cells import (
     Cell,
     Reference,
@@ -18,6 +19,7 @@ from oh_jupyter.mcp_tools.cells import (
     same_cell,
     without_id,
 )
+from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.run_queue import RunQueue
 from oh_jupyter.mcp_tools.running_cells import RunningCells
 
@@ -169,6 +171,39 @@ class Notebooks(ABC):
     @abstractmethod
     def file_of(self, path: str) -> str:
         """Return the absolute path of a notebook on this machine; else its path below the root."""
+
+    @property
+    @abstractmethod
+    def root(self) -> str:
+        """Directory of the notebooks on this machine, or "" if they are elsewhere."""
+
+    def file_to_judge(self, path: str) -> str | None:
+        """Return the real path of a notebook behind a link, or outside of the root; else None."""
+        if not self.root:
+            return None
+        root = os.path.realpath(self.root)
+        plain, real = os.path.join(root, path.strip("/")), os.path.realpath(self.file_of(path))
+        is_plain = real == os.path.normpath(plain) and real.startswith(root.rstrip("/") + "/")
+        return None if is_plain else real
+
+    async def check_file(self, kernel: Kernel, path: str, *, writes: bool) -> None:
+        """Have the agent's kernel judge a notebook like an Action on the file that it leads to.
+
+        Raises:
+            NotApprovedError: A person did not allow it.
+        """
+        if (file := self.file_to_judge(path)) is not None:
+            if kernel.is_boxed:
+                raise NotApprovedError(
+                    f"{path} leads to {file}, and this kernel's sandbox has no say over files "
+                    "elsewhere; nothing was done. Use a notebook that no link leads to"
+                )
+            fields = {
+                "path": file,
+                "writes": writes,
+                "tool": "edit_cell" if writes else "read_cells",
+            }
+            await kernel.request("ask_file", fields)
 
     @abstractmethod
     async def start(self, path: str, kernel_name: str | None) -> str:

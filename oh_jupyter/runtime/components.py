@@ -138,7 +138,7 @@ class RuntimeComponents:
         self.settings = settings
         self.confirmations.policy = settings.confirmation or "risky"
         self.confirmations.timeout_seconds = settings.confirmation_timeout
-        self.untrusted_text.is_on = settings.untrusted_text
+        self.untrusted_text.turn(is_on=settings.untrusted_text)
         self.turns.configure(settings.checkpoints == "auto", settings.checkpoint_pause)
 
     async def in_thread(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:

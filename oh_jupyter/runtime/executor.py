@@ -11,7 +11,7 @@ from functools import partial, singledispatchmethod
 from typing import Any, cast
 
 from oh_jupyter.config import untrusted_notice
-from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.errors import NotApprovedError, OhJupyterError
 from oh_jupyter.events import (
     Action,
     BrowseInteractiveAction,
@@ -24,6 +24,7 @@ from oh_jupyter.events import (
     FileWriteAction,
     IPythonRunCellAction,
     MCPAction,
+    MCPObservation,
     Observation,
 )
 from oh_jupyter.events.action import progress
@@ -36,7 +37,7 @@ from oh_jupyter.runtime.effects import Effects, effects
 from oh_jupyter.runtime.execution import Execution, current_execution, executing
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
 from oh_jupyter.runtime.resources import memory_usage
-from oh_jupyter.runtime.risk import remote_risks
+from oh_jupyter.runtime.risk import remote_risks, risks
 from oh_jupyter.runtime.turn_titles import may_change_files
 from oh_jupyter.visible_text import visible
 from oh_jupyter.writes import note_save
@@ -49,6 +50,12 @@ BROWSER_HELD = (
     "Nothing was done. Ask them to hand it back, or do something else and try again later."
 )
 BROWSE_TIMEOUT_SECONDS = 120.0
+
+MAX_NAMED_FILES = 10
+"""Maximum number of files that a question about a request names."""
+
+MAX_JUDGED_ACTIONS = 2000
+"""Maximum number of files that are looked at one by one; a person is asked about more."""
 
 
 class ActionExecutor(RuntimeComponents):
@@ -201,18 +208,78 @@ class ActionExecutor(RuntimeComponents):
         if not self.boxes.is_silent(is_boxed=is_boxed):
             more += [*remote_risks(action), *self.untrusted_text.questions(action)]
         contained = self.boxes.contains(is_boxed=is_boxed)
-        named = [*self.settings.sandbox_writable, *self.settings.agent_directories]
-        writable = [os.path.join(self.workspace_dir, os.path.expanduser(each)) for each in named]
         return self.confirmations.require(
             action,
             principal,
             contained=contained,
             more=more,
             effects=known,
-            writable=[
-                os.path.join(self.workspace_dir, os.path.expanduser(each)) for each in writable
-            ],
+            writable=self._writable(),
         )
+
+    def _writable(self) -> list[str]:
+        """Return the directories beside the workspace in which agents may change files."""
+        named = [*self.settings.sandbox_writable, *self.settings.agent_directories]
+        return [os.path.join(self.workspace_dir, os.path.expanduser(each)) for each in named]
+
+    async def questions_like(
+        self, actions: Sequence[FileReadAction | FileWriteAction], *, confined: bool
+    ) -> list[str]:
+        """Return the reasons why an agent's request waits that does the same as these Actions.
+
+        Raises:
+            NotApprovedError: The agent may not run code, and may not do one of them.
+        """
+        if confined:
+            hides = self.boxes.visibility().hides
+            for action in actions:
+                known = effects(action, self.cwd)
+                if fault := confinement_fault(action, known, self.workspace_dir, hides):
+                    raise NotApprovedError(fault)
+        if self.confirmations.policy == "never":
+            return []
+        if len(actions) > MAX_JUDGED_ACTIONS:
+            return [f"it uses {len(actions)} files, too many to look at each"]
+        reasons = await self.in_thread(self._file_questions, actions)
+        if not self.boxes.is_silent(is_boxed=False):
+            for action in actions:
+                reasons += self.untrusted_text.questions(action)
+        return list(dict.fromkeys(reasons))
+
+    def _file_questions(self, actions: Sequence[FileReadAction | FileWriteAction]) -> list[str]:
+        """Return the reasons to ask about files, after the paths that they are about."""
+        uses, reasons, contained = [], [], self.boxes.contains(is_boxed=False)
+        for action in actions:
+            known = effects(action, self.cwd)
+            own = self.boxes.questions(action, known)
+            if not contained:
+                own += risks(action, self.workspace_dir, effects=known, writable=self._writable())
+            reasons += own
+            if own:
+                uses.append(use_of(action))
+        more = [f"it uses {len(uses)} such files"] if len(uses) > MAX_NAMED_FILES else []
+        return [*uses[:MAX_NAMED_FILES], *more, *reasons]
+
+    async def check_approved(self, action: MCPAction, reasons: Sequence[str]) -> None:
+        """Ask a person about an agent's request that is no Action, if there are reasons.
+
+        The question is recorded as an Action; without one, nothing is.
+
+        Raises:
+            NotApprovedError: The person rejected it, or did not answer in time.
+        """
+        policy = self.confirmations.policy
+        if policy == "never" or not (reasons or policy == "always"):
+            return
+
+        async def approved() -> Observation:
+            return MCPObservation("The person allows it.", name=action.name)
+
+        observation = await self.run_action(
+            action, "agent", principal="agent", execute=approved, only_asks=True, reasons=reasons
+        )
+        if not isinstance(observation, MCPObservation):
+            raise NotApprovedError(observation.content)
 
     def interrupt_guest(self, guest: str) -> None:
         """Cancel a guest's Actions, and reject new ones until its next prompt."""
@@ -370,11 +437,18 @@ class ActionExecutor(RuntimeComponents):
             "plugin_problems": dict(self.plugins.problems),
             "shell": None if self._shell is None else self._shell.pid,
             "sandbox": self.boxes.status(),
+            "untrusted_text": self.untrusted_text.hosts,
             "changes_attributed": self.turns.attribution,
             "browser": self._browsers is not None,
             "memory": memory_usage(self._shell),
             **({"untrusted_settings": notice} if notice else {}),
         }
+
+
+def use_of(action: FileReadAction | FileWriteAction) -> str:
+    """Return the clause of a question that names a file."""
+    verb = "reads" if isinstance(action, FileReadAction) else "writes"
+    return f"it {verb} {action.path}"
 
 
 def _note_saves(paths: Iterable[str]) -> None:

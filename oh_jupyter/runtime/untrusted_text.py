@@ -2,13 +2,19 @@
 
 A page or a downloaded file can contain instructions for the agent. Untrusted text, private data and
 a way out, all in one turn, can leak the data; so the last of the three waits for a person.
+
+What was read is remembered for the credential of the agent, which the server knows. Sessions, names
+of clients and conversations are an agent's own choice, and would let it forget.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from oh_jupyter.events import (
@@ -18,11 +24,11 @@ from oh_jupyter.events import (
     CmdRunAction,
     FileReadAction,
     IPythonRunCellAction,
+    MCPAction,
     Observation,
 )
-from oh_jupyter.events.actor import agent_name, session_of
 from oh_jupyter.runtime.cell_risk import CREDENTIALS
-from oh_jupyter.runtime.turns import SESSION_PAUSE_SECONDS
+from oh_jupyter.runtime.turns import SESSION_PAUSE_SECONDS as PAUSE_SECONDS
 
 MAX_HOSTS = 3
 """Maximum number of hosts that a question names."""
@@ -46,25 +52,50 @@ _SENDING = re.compile(
 _UPLOADING = re.compile(r"\bupload_file\(")
 
 
+ANY_AGENT = ""
+"""Principal of agents without a credential of their own, such as an agent's cell that browses."""
+
+
+@dataclass
+class ReadText:
+    """The hosts whose text a principal has read, and the monotonic time of its last Action."""
+
+    hosts: list[str] = field(default_factory=list)
+    last_time: float = -math.inf
+
+
 class UntrustedText:
-    """The hosts whose text each agent has read lately.
+    """The hosts whose text agents have read lately, by principal.
 
     Attributes:
         is_on: Whether it asks.
+        read: What each principal has read; a runtime passes it on to its successor.
     """
 
     def __init__(self, *, is_on: bool) -> None:
         """Know of no host yet."""
         self.is_on = is_on
-        self._hosts: dict[str, list[str]] = {}
-        self._last_times: dict[str, float] = {}
+        self.read: dict[str, ReadText] = {}
+
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts whose text any agent has read lately."""
+        now = time.monotonic()
+        lately = [each for each in self.read.values() if now - each.last_time <= PAUSE_SECONDS]
+        return _unique(host for each in lately for host in each.hosts)
+
+    def turn(self, *, is_on: bool) -> None:
+        """Turn it on, or off, which forgets what was read."""
+        self.is_on = is_on
+        if not is_on:
+            self.read.clear()
 
     def note(self, action: Action, observation: Observation) -> None:
         """Record which hosts an Action of an agent has read."""
-        hosts = self._hosts_read_by(action)
+        hosts = self._of(_principal(action)).hosts
         if isinstance(action, BrowseURLAction | BrowseInteractiveAction):
             text = " ".join((_text(action), str(getattr(observation, "url", ""))))
-        elif isinstance(action, CmdRunAction | IPythonRunCellAction):
+        elif isinstance(action, CmdRunAction | IPythonRunCellAction | MCPAction):
             text = _text(action)
         else:
             return
@@ -72,7 +103,7 @@ class UntrustedText:
 
     def questions(self, action: Action) -> list[str]:
         """Return the reasons to ask a person about an agent's Action."""
-        hosts = self._hosts_read_by(action)
+        hosts = self._hosts_known_to(_principal(action))
         if not self.is_on or not hosts:
             return []
         text = _text(action)
@@ -84,15 +115,31 @@ class UntrustedText:
             reasons.append(f"it reads credentials {after}")
         return reasons
 
-    def _hosts_read_by(self, action: Action) -> list[str]:
-        """Return the hosts of an Action's agent; a long pause forgets them."""
-        actor = action.actor or {}
-        agent = str(actor.get("guest") or session_of(action.actor) or agent_name(actor))
-        now = time.monotonic()
-        if now - self._last_times.get(agent, -math.inf) > SESSION_PAUSE_SECONDS:
-            self._hosts[agent] = []
-        self._last_times[agent] = now
-        return self._hosts[agent]
+    def _of(self, principal: str) -> ReadText:
+        """Return what a principal that acts now has read; a long pause forgets it."""
+        read, now = self.read.setdefault(principal, ReadText()), time.monotonic()
+        if now - read.last_time > PAUSE_SECONDS:
+            read.hosts = []
+        read.last_time = now
+        return read
+
+    def _hosts_known_to(self, principal: str) -> list[str]:
+        """Return the hosts whose text may guide a principal.
+
+        That of an agent without a credential may be any agent's, such as one that acts by a cell.
+        """
+        own = self._of(principal).hosts
+        others = self.hosts if principal == ANY_AGENT else self._of(ANY_AGENT).hosts
+        return _unique([*own, *others])
+
+
+def _principal(action: Action) -> str:
+    """Return the credential of an Action's agent, as the server has checked it."""
+    return str((action.actor or {}).get("user") or ANY_AGENT)
+
+
+def _unique(hosts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(hosts))
 
 
 def _text(action: Action) -> str:
@@ -101,6 +148,8 @@ def _text(action: Action) -> str:
         return action.command
     if isinstance(action, IPythonRunCellAction):
         return action.code
+    if isinstance(action, MCPAction):
+        return json.dumps(action.arguments, default=str)
     if isinstance(action, BrowseURLAction):
         return action.url
     if isinstance(action, BrowseInteractiveAction):

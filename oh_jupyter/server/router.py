@@ -20,6 +20,9 @@ from oh_jupyter.server.limits import RequestLimits
 from oh_jupyter.server.links import GatewayLink, KernelLink, ZmqLink
 from oh_jupyter.server.links.kernel_link import loading_cell
 
+BOXED_PROVISIONER = "oh-jupyter-sandbox"
+"""Name of the provisioner of sandboxed kernels in their kernelspec."""
+
 KERNEL_EVENTS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 
 logger = logging.getLogger(__name__)
@@ -111,6 +114,18 @@ class Router:
         died = partial(self._died, kernel_id, manager)
         load = loading_cell(settings, self._confirmation)
         return GatewayLink(kernel_id, manager, load, died)
+
+    def is_boxed(self, kernel_id: str | None) -> bool:
+        """Return whether a kernel, None for the default one, is in a sandbox as a whole.
+
+        Its agents can change what its runtime answers, so it decides about nothing outside.
+        """
+        kernel_id = kernel_id or self._default.id
+        if kernel_id is None or kernel_id not in self._kernels:
+            return False
+        spec = getattr(self._kernels.get_kernel(kernel_id), "kernel_spec", None)
+        provisioner = (getattr(spec, "metadata", None) or {}).get("kernel_provisioner") or {}
+        return bool(provisioner.get("provisioner_name") == BOXED_PROVISIONER)
 
     async def start_kernel(self, cwd: str) -> str:
         """Start a kernel like the default one in a directory, "" for its own; return its id."""

@@ -79,14 +79,25 @@ def copy(
         FileNotFoundError: If the source path does not exist.
         StorePathError: If a directory would be copied into itself.
     """
+    return copy_pairs(source, target, pairs_to_copy(source, path, target, target_path), progress)
+
+
+def pairs_to_copy(source: FileStore, path: str, target: FileStore, target_path: str) -> list[Pair]:
+    """Return the files that ``copy`` would copy; it raises the same errors."""
     files = _files_below(source, path)
-    pairs = _pairs(path, files, target_path)
     if source is target and "" not in files:
         prefix = path_key(path) + "/" if path_key(path) else ""
         if (path_key(target_path) + "/").startswith(prefix):
             raise StorePathError(
                 f"{path!r} cannot be copied into itself; choose another target path."
             )
+    return _pairs(path, files, target_path)
+
+
+def copy_pairs(
+    source: FileStore, target: FileStore, pairs: Iterable[Pair], progress: Progress | None = None
+) -> Transfer:
+    """Copy exactly these files; a missing one raises FileNotFoundError."""
     return _copy_pairs(source, target, pairs, progress, Transfer())
 
 

@@ -16,6 +16,7 @@ from oh_jupyter.events import (
     CmdRunAction,
     FileReadAction,
     IPythonRunCellAction,
+    MCPAction,
     NullObservation,
 )
 from oh_jupyter.runtime import untrusted_text
@@ -111,10 +112,48 @@ def test_credentials_wait_after_a_page(action: Action) -> None:
 def test_agents_do_not_answer_for_one_another() -> None:
     first, second = PAGE, CmdRunAction(SENDING[0].command)
     first = BrowseURLAction(PAGE.url)
-    first.actor, second.actor = {"session": "a"}, {"session": "b"}
+    first.actor, second.actor = {"user": "token (a)"}, {"user": "token (b)"}
     assert asked(second, first) == []
-    second.actor = {"session": "a"}
+    second.actor = {"user": "token (a)"}
     assert asked(second, first)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"session": "new"},
+        {"client": "another"},
+        {"guest": "another-12345678"},
+        {"persona": "x::Y", "chat": "new"},
+    ],
+)
+@pytest.mark.parametrize("user", [{}, {"user": "token (a)"}])
+def test_a_new_session_or_name_forgets_nothing(user: dict[str, str], other: dict[str, str]) -> None:
+    first, second = BrowseURLAction(PAGE.url), CmdRunAction(SENDING[0].command)
+    first.actor, second.actor = {**user, "session": "old", "client": "one"}, {**user, **other}
+    assert asked(second, first)
+
+
+def test_what_an_agents_cell_does_counts_for_every_agent() -> None:
+    inside, outside = BrowseURLAction(PAGE.url), CmdRunAction(SENDING[0].command)
+    outside.actor = {"user": "token (a)"}
+    assert asked(outside, inside)
+    inside, outside = CmdRunAction(SENDING[0].command), BrowseURLAction(PAGE.url)
+    outside.actor = {"user": "token (a)"}
+    assert asked(inside, outside)
+
+
+def test_a_page_that_an_mcp_tool_fetches_counts() -> None:
+    assert asked(SENDING[0], MCPAction("fetch", {"url": "https://evil.example/page"}))
+
+
+def test_turning_it_off_forgets_what_was_read() -> None:
+    policy = UntrustedText(is_on=True)
+    policy.note(PAGE, NullObservation(""))
+    assert policy.hosts == ["evil.example"]
+    policy.turn(is_on=False)
+    policy.turn(is_on=True)
+    assert policy.questions(SENDING[0]) == []
 
 
 def test_a_long_pause_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,7 +162,8 @@ class CellQuestions:
 
     def _input(self, prompt: str) -> str:
         if self._kernel is not None:
-            return str(self._kernel.raw_input(prompt))
+            # Not the attribute of this kernel, which an agent's cell could have replaced.
+            return str(type(self._kernel).raw_input(self._kernel, prompt))
         if not sys.stdin.isatty():
             raise EOFError
         return input(prompt)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -32,6 +32,7 @@ from oh_jupyter.kernel.cells.agent_outputs import (
     silenced_by_itself,
     without_output_history,
 )
+from oh_jupyter.kernel.cells.gestures import Gestures
 from oh_jupyter.kernel.cells.inline import next_number, run_inline
 from oh_jupyter.kernel.cells.live_output import followed
 from oh_jupyter.kernel.cells.main_thread import (
@@ -94,6 +95,9 @@ class ShellCells:
         self._client: KernelClient | None = None
         self.around: Callable[[str], AbstractContextManager[None]] = lambda code: nullcontext()
         """Returns a context for an agent's cell on the main thread."""
+        self.gestures = Gestures()
+        self.waiting: Callable[[], Iterable[int]] = tuple
+        """Returns the ids of the Actions that wait for a person."""
         self._guard = _ExecutionGuard(self._kernel, self) if self._kernel is not None else None
         self._inline_agents = 0
         self._inline: list[OutputCollector] = []
@@ -243,14 +247,24 @@ class _ExecutionGuard:
         self.vscode_cell = current if is_from_vscode(current) else None
         self._cancelled: set[str] = set()
         self.is_agents = False
+        self._first = str((current.get("header") or {}).get("msg_id") or "")
+        self._note_gestures(current)
         kernel.shell_handlers["execute_request"] = self._guarded
 
     @property
     def is_executing(self) -> bool:
         return bool(self._executing)
 
+    def _note_gestures(self, request: Mapping[str, Any]) -> None:
+        """Note what the text of a person's request says, until the request ends."""
+        header, content = request.get("header") or {}, request.get("content") or {}
+        if "code" in content and header.get("username") != AGENT_USERNAME:
+            waiting = list(self._cells.waiting())
+            self._cells.gestures.begin(header["msg_id"], str(content["code"]), waiting)
+
     async def _guarded(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         msg_id = parent["header"]["msg_id"]
+        self._cells.gestures.end(self._first)  # it was running when the runtime started
         with self._lock:
             cancelled = msg_id in self._cancelled
             self._cancelled.discard(msg_id)
@@ -270,6 +284,7 @@ class _ExecutionGuard:
             self.running = running
             if not ours:
                 self.vscode_cell = parent if is_from_vscode(parent) else None
+        self._note_gestures(parent)
         shell = self._kernel.shell
         shell.execution_count = max(shell.execution_count, next_number(shell))
         try:
@@ -291,6 +306,7 @@ class _ExecutionGuard:
                     stack.enter_context(followed(running.output.add_stream))
                 await self._execute(stream, ident, parent)
         finally:
+            self._cells.gestures.end(msg_id)
             if ours:  # otherwise another cell runs in a subshell
                 self.is_agents = False
             self.running = None

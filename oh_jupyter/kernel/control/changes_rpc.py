@@ -7,6 +7,7 @@ token may be an agent.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from oh_jupyter.checkpoints import Checkpoint, RewindPlan
 from oh_jupyter.control_messages import Reply
 from oh_jupyter.editor import ChangedFile, FileEditor
 from oh_jupyter.errors import CheckpointError, WireError
-from oh_jupyter.events import Observation
+from oh_jupyter.events import EventSource, Observation
 from oh_jupyter.events.actor import turn_owner
 from oh_jupyter.events.json import encode_json
+from oh_jupyter.kernel.control.agent_requests import check_approved, is_judged
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.runtime.rewind import Scope
 from oh_jupyter.runtime.session_changes import has_edits, rewound_files, session_changes
@@ -143,20 +145,31 @@ async def _rewind(request: Request) -> Reply:
     parts = {name: request.flag(name, default=path is None) for name in ("files", "variables")}
     if source not in ("agent", "user"):
         raise WireError("'source' must be 'agent' or 'user'", "source")
-    plan = await rewind(
-        executor,
-        await executor.turns.checkpoint_id(id),
-        source,
-        Scope(
-            path,
-            files=parts["files"] or path is not None,
-            variables=parts["variables"],
-            everything=everything,
-            as_person=source == "user",
-        ),
-        preview=preview,
+    principal: EventSource = "user" if source == "user" and not request.is_agents else "agent"
+    checkpoint = await executor.turns.checkpoint_id(id)
+    scope = Scope(
+        path,
+        files=parts["files"] or path is not None,
+        variables=parts["variables"],
+        everything=everything,
+        as_person=principal == "user",
     )
+    if not preview:
+        await _check_rewind(request, checkpoint, scope)
+    plan = await rewind(executor, checkpoint, principal, scope, preview=preview)
     return Reply(body=encode_json(_plan_fields(plan)))
+
+
+async def _check_rewind(request: Request, checkpoint: int, scope: Scope) -> None:
+    """Ask a person before an agent's rewind writes files that its edits could not."""
+    executor = request.runtime.executor
+    if not is_judged(request):
+        return
+    plan = await rewind(executor, checkpoint, "agent", scope, preview=True)
+    paths = [os.path.join(executor.workspace_dir, change.path) for change in plan.changes]
+    reasons = ["it overwrites what others changed since"] if scope.everything else []
+    arguments = {"checkpoint": checkpoint}
+    await check_approved(request, "rewind", arguments, writes=paths, reasons=reasons)
 
 
 @operation("rewind_change")
@@ -233,6 +246,8 @@ async def _own_rewind(request: Request) -> Reply:
         by_owner=is_own,
         owner=turn_owner(request.fields.get("actor")),
     )
+    if not preview:
+        await _check_rewind(request, first, scope)
     plan = await rewind(executor, first, "agent", scope, preview=preview)
     return Reply({"id": first, "text": str(plan)})
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
-from pathlib import Path
 
 from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import InspectionError, WireError
@@ -17,10 +17,12 @@ from oh_jupyter.events import (
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.cells.inspection import in_time
 from oh_jupyter.kernel.cells.tables import TableQuery, table_page
+from oh_jupyter.kernel.control.agent_requests import reasons_to_ask
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.kernel.control.store_rpc import path_in_workspace
 from oh_jupyter.kernel.saving import SAVE_SECONDS, encoded
 from oh_jupyter.mcp_tools.results import clipped
+from oh_jupyter.storage import LocalFileStore
 
 RESTART_CODE = "get_ipython().kernel.do_shutdown(restart=True)"
 """What a restart appears as in the log."""
@@ -113,16 +115,14 @@ async def _save_variable(request: Request) -> Reply:
     async def save() -> Observation:
         value = request.oh.host.inspector.value(name)
         contents = await in_time(lambda: encoded(value, path), SAVE_SECONDS)
-        target = Path(executor.workspace_dir, path)
-
-        def write() -> None:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(contents)
-
-        await executor.in_thread(write)
+        # It follows no links, which may have appeared since the path was checked.
+        await executor.in_thread(LocalFileStore(executor.workspace_dir).write, path, contents)
         return MCPObservation(f"Saved {name} to {path} ({len(contents)} bytes).", action.name)
 
-    observation = await executor.run_action(action, "agent", principal="agent", execute=save)
+    reasons = await reasons_to_ask(request, writes=[os.path.join(executor.workspace_dir, path)])
+    observation = await executor.run_action(
+        action, "agent", principal="agent", execute=save, reasons=reasons
+    )
     return Reply(body=request.runtime.events.encoded(observation))
 
 

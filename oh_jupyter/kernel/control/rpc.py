@@ -40,6 +40,11 @@ class Request:
             raise WireError(f"{name!r} must be true or false", name)
         return value
 
+    @property
+    def is_agents(self) -> bool:
+        """Whether an agent makes the request, as opposed to a person's frontend or token."""
+        return self.fields.get("by_agent") is True
+
     def json(self, name: str = "body") -> Any:
         """Return the parsed body; raise WireError for field ``name`` if there is none."""
         if not self.buffers:

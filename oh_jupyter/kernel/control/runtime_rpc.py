@@ -17,6 +17,7 @@ from oh_jupyter.events import Action, FileEditAction, FileEditObservation, Obser
 from oh_jupyter.events.fields import mapping
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.wire import action_from_wire, to_wire
+from oh_jupyter.kernel.control.agent_requests import check_approved
 from oh_jupyter.kernel.control.broadcast import clipped
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.policy import restrictions
@@ -24,6 +25,9 @@ from oh_jupyter.runtime import list_directory
 from oh_jupyter.runtime.approvals import Scope
 from oh_jupyter.runtime.confirmation import Decision, PendingAction
 from oh_jupyter.runtime.mcp import McpTool, parse_servers
+
+OPENS_VSCODE = "it gets the key to VS Code, whose terminal asks nobody"
+"""Why a person must allow an agent's request for VS Code."""
 
 _actions_by_key: WeakValueDictionary[str, Action] = WeakValueDictionary()
 """Actions in progress, by the keys of their requests."""
@@ -324,6 +328,8 @@ async def _end_resource(request: Request) -> Reply:
 async def _list_files(request: Request) -> Reply:
     executor = request.runtime.executor
     path = request.fields.get("path")
+    folder = os.path.realpath(os.path.join(executor.workspace_dir, path or ""))
+    await check_approved(request, "list_files", {}, reads=[folder])
     return Reply({"names": await executor.in_thread(list_directory, path, executor.workspace_dir)})
 
 
@@ -371,7 +377,9 @@ async def _vscode(request: Request) -> Reply:
 
     plugins = request.runtime.executor.plugins
     plugin = await plugins.find(VSCodePlugin.name)
-    if not isinstance(plugin, VSCodePlugin):
+    if isinstance(plugin, VSCodePlugin):
+        await check_approved(request, "vscode", {}, reasons=[OPENS_VSCODE])
+    else:
         problem = plugins.problems.get(VSCodePlugin.name)
         return Reply({"token": None, "url": None, "problem": problem})
     return Reply({"token": plugin.vscode_connection_token, "url": plugin.url(), "problem": None})
@@ -419,6 +427,15 @@ async def _tools_changed(request: Request) -> Reply:
 
 @operation("update_mcp_server")
 async def _update_mcp_server(request: Request) -> Reply:
-    """Run exactly the MCP servers of the body; return the errors of those that fail."""
+    """Run exactly the MCP servers of the body; return the errors of those that fail.
+
+    A person must allow the programs that an agent starts, unless the kernel's own box holds them.
+    """
     servers = parse_servers(request.json())
+    executor = request.runtime.executor
+    started = [] if executor.boxes.contains(is_boxed=False) else executor.mcp.unknown(servers)
+    if started:
+        lines = [server.command_line for server in started]
+        reasons = [f"it starts the program {line}" for line in lines]
+        await check_approved(request, "update_mcp_server", {"programs": lines}, reasons=reasons)
     return Reply({"router_error_log": await request.runtime.executor.mcp.sync(servers)})

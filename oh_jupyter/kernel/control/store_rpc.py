@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,11 +12,18 @@ from oh_jupyter.errors import StorePathError, TransferError, TransferNotFoundErr
 from oh_jupyter.events import MCPAction, MCPObservation, Observation
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.cells.inspection import in_time
+from oh_jupyter.kernel.control.agent_requests import (
+    check_approved,
+    check_store_use,
+    files_of_store,
+    reasons_to_ask,
+)
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.kernel.saving import SAVE_SECONDS, encoded
 from oh_jupyter.storage import LocalFileStore, copy
 from oh_jupyter.storage.base import FileInfo
 from oh_jupyter.storage.paths import path_key
+from oh_jupyter.storage.transfer import Pair, copy_pairs, pairs_to_copy
 
 if TYPE_CHECKING:
     from oh_jupyter.runtime import ActionExecutor
@@ -36,6 +43,7 @@ RESEND_SECONDS = 10.0
 async def _list_store(request: Request) -> Reply:
     """Return all paths in a directory, or with ``details`` information on the first ones."""
     path, store = request.text("path"), request.runtime.file_store
+    await check_store_use(request, "list_store", reads=(path,))
     has_details = request.fields.get("details") is True
 
     def listed() -> dict[str, Any]:
@@ -56,6 +64,7 @@ async def _list_store(request: Request) -> Reply:
 @operation("store_info")
 async def _store_info(request: Request) -> Reply:
     path, runtime = request.text("path"), request.runtime
+    await check_store_use(request, "store_info", reads=(path,))
     try:
         info = await runtime.executor.in_thread(runtime.file_store.info, path)
     except FileNotFoundError:
@@ -80,6 +89,7 @@ async def _rename_in_store(request: Request) -> Reply:
     source, target, store = request.text("path"), request.text("to"), request.runtime.file_store
     _check_not_root(source)
     _check_not_root(target)
+    await check_store_use(request, "rename_in_store", writes=(source, target))
     if path_key(target).startswith(path_key(source) + "/"):
         raise StorePathError(f"{source!r} cannot be moved into itself; choose another target")
 
@@ -102,6 +112,8 @@ async def _rename_in_store(request: Request) -> Reply:
 async def _delete_from_store(request: Request) -> Reply:
     path, runtime = request.text("path"), request.runtime
     _check_not_root(path)
+    reasons = [f"it deletes {path} from the store"]
+    await check_approved(request, "delete_from_store", {"path": path}, reasons=reasons)
     try:
         await runtime.executor.in_thread(runtime.file_store.delete, path)
     except FileNotFoundError:
@@ -126,11 +138,19 @@ async def _copy_with_store(request: Request) -> Reply:
     name = path_in_workspace(file, executor)
     workspace = LocalFileStore(executor.workspace_dir)
 
+    ends = (executor.file_store, path, workspace, name)
+    source, start, target, end = ends if direction == "get" else (*ends[2:], *ends[:2])
+    try:
+        # The files that are judged are those that are copied.
+        pairs = await executor.in_thread(pairs_to_copy, source, start, target, end)
+    except FileNotFoundError:
+        pairs = None
+
     def copied() -> str:
-        ends = (executor.file_store, path, workspace, name)
-        source, start, target, end = ends if direction == "get" else (*ends[2:], *ends[:2])
         try:
-            count = len(copy(source, start, target, end).copied)
+            if pairs is None:
+                raise FileNotFoundError(start)
+            count = len(copy_pairs(source, target, pairs).copied)
         except FileNotFoundError:
             raise TransferNotFoundError(f"There is no {start!r} to copy") from None
         return f"Copied {count} {'file' if count == 1 else 'files'} to {end}."
@@ -139,7 +159,21 @@ async def _copy_with_store(request: Request) -> Reply:
         return MCPObservation(await executor.in_thread(copied), name="store")
 
     action = MCPAction("store", {"command": direction, "path": path, "file": name})
-    return await _observed(request, action, execute)
+    reasons = await _reasons_to_copy(request, direction, pairs or [])
+    return await _observed(request, action, execute, *reasons)
+
+
+async def _reasons_to_copy(request: Request, direction: str, pairs: Sequence[Pair]) -> list[str]:
+    """Return why a person must allow an agent's copy between the store and the workspace."""
+    executor = request.runtime.executor
+    sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    if direction == "put":
+        files = [os.path.join(executor.workspace_dir, path) for path in sources]
+        stored = files_of_store(executor, *targets)
+        return await reasons_to_ask(request, reads=files, writes=stored)
+    files = [os.path.join(executor.workspace_dir, path) for path in targets]
+    stored = files_of_store(executor, *sources)
+    return await reasons_to_ask(request, reads=stored, writes=files)
 
 
 async def _put_variable(request: Request, name: str, path: str) -> Reply:

@@ -52,6 +52,17 @@ class OwnNotebooks(Notebooks):
         """Return the file of a notebook."""
         return NotebookFile(notebook.path, Path(self.file_of(notebook.path)))
 
+    @property
+    def root(self) -> str:
+        """The workspace."""
+        return self._workspace
+
+    def file_to_judge(self, path: str) -> str | None:
+        """Return the real path, see ``Notebooks``; the notebook that a person has open is plain."""
+        own = notebook_file(self._variables, self._workspace)
+        is_own = bool(own) and os.path.realpath(own) == os.path.realpath(self.file_of(path))
+        return None if is_own else super().file_to_judge(path)
+
     def file_of(self, path: str) -> str:
         """Return the absolute path of a notebook."""
         return os.path.abspath(os.path.join(self._workspace, path))

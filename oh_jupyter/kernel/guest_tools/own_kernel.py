@@ -46,7 +46,8 @@ class OwnKernel(Kernel):
     ) -> Reply:
         """Call an operation, see ``Kernel``."""
         actor = current_actor.get()
-        content: dict[str, Any] = {**(fields or {}), "actor": dict(actor) if actor else None}
+        by_whom = {"actor": dict(actor) if actor else None, "by_agent": True}
+        content: dict[str, Any] = {**(fields or {}), **by_whom}
         request = Request(self._oh.host.runtime, content, [] if body is None else [body], self._oh)
         # In a task of its own: an Action is cancelled once, and then ends in its own time.
         task = run_in_background(_answered(operation, request))

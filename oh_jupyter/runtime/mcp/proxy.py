@@ -47,6 +47,11 @@ class McpProxy:
         self._connections: dict[str, McpConnection] = {}
         self._syncing = asyncio.Lock()
 
+    def unknown(self, servers: Sequence[McpServer]) -> list[McpServer]:
+        """Return those of these servers that are not configured, and do not run already."""
+        known = [*self._configured, *(each.server for each in self._connections.values())]
+        return [server for server in servers if server not in known]
+
     async def sync(self, servers: Sequence[McpServer]) -> str:
         """Run exactly these servers; return a line for each that does not start, or ""."""
         async with self._syncing:

@@ -29,6 +29,12 @@ class McpServer:
     args: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict, repr=False)
 
+    @property
+    def command_line(self) -> str:
+        """The command line with the names of its variables, as a person reads it."""
+        line = shlex.join([self.command, *self.args])
+        return f"{line} (with the variables {', '.join(self.env)})" if self.env else line
+
 
 def parse_servers(data: Any) -> list[McpServer]:
     """Parse a list of servers from JSON or TOML data; raise WireError if it is invalid."""

@@ -12,7 +12,7 @@ import os
 import stat
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -21,6 +21,11 @@ from oh_jupyter.runtime.file_system import kind_name, virtual_devices
 
 PIECE_BYTES = 1024 * 1024
 """Size of a read, and approximate size of a sent piece."""
+
+DESCRIPTORS = "/proc/self/fd"
+"""Directory of Linux, in which a path leads to an open file whatever becomes of its name."""
+
+NOT_APPROVED = "a person would have to approve reading it"
 
 MAX_NAMED_LEFT_OUT = 200
 MAX_NAME_CHARS = 200
@@ -62,33 +67,88 @@ def file_pieces(source: Path) -> Iterator[bytes]:
             yield piece
 
 
-def zipped(source: Path) -> Iterator[bytes]:
+def zipped(
+    source: Path, may_send: Callable[[str], bool] = lambda path: True, name: str | None = None
+) -> Iterator[bytes]:
     """Yield a file, or a directory's contents, as a zip file in pieces of about ``PIECE_BYTES``.
 
     Members are named relative to the directory; empty directories are members too. Links to files
     are followed. Links to directories are omitted because they may form cycles, and so are sockets,
     pipes, devices, unreadable files and virtual files (``/proc``): the zip file's comment, which
-    ``unzip`` prints, lists them.
+    ``unzip`` prints, lists them. ``may_send`` decides about the real path of each open file;
+    ``name`` names a single file.
     """
     sink = _Sink()
     left_out = _LeftOut()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
-        for path, name in _members(source, left_out):
-            if name.endswith("/"):
-                archive.writestr(_entry(path, name), b"")
+        for path, member_name in _members(source, left_out, name or source.name):
+            if member_name.endswith("/"):
+                archive.writestr(_entry(path, member_name), b"")
                 continue
             try:
                 opened = _open_regular(path)
             except OSError as error:
-                left_out.add(name, error.strerror or "it cannot be read")
+                left_out.add(member_name, error.strerror or "it cannot be read")
                 continue
-            with opened, archive.open(_entry(path, name), "w", force_zip64=True) as member:
+            if not may_send(path_of(opened.fileno(), path)):
+                opened.close()
+                left_out.add(member_name, NOT_APPROVED)
+                continue
+            entry = _entry(path, member_name)
+            with opened, archive.open(entry, "w", force_zip64=True) as member:
                 while piece := opened.read(PIECE_BYTES):
                     member.write(piece)
                     if sink.size >= PIECE_BYTES:
                         yield sink.take()
         archive.comment = left_out.text().encode()
     yield sink.take()
+
+
+def path_of(descriptor: int, path: Path) -> str:
+    """Return the real path of an open file, without a race where the system knows it."""
+    try:
+        return os.readlink(f"{DESCRIPTORS}/{descriptor}")
+    except OSError:  # exists on Linux only
+        return os.path.realpath(path)
+
+
+class HeldSource:
+    """A file or directory that stays open while a person is asked about it.
+
+    Attributes:
+        name: Its name.
+        real: Its real path.
+        contents: A path that leads to it whatever becomes of its name.
+        size: Its size in bytes.
+    """
+
+    def __init__(self, path: str, *, is_file: bool) -> None:
+        """Open it; raise TransferError if it cannot be downloaded."""
+        self._descriptor = -1
+        source = check_file(path) if is_file else check_source(path)
+        self._descriptor = os.open(source, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        self.name = source.name or "root"
+        self.real = path_of(self._descriptor, source)
+        self.size = os.fstat(self._descriptor).st_size
+        is_linux = os.path.isdir(DESCRIPTORS)
+        self.contents = Path(f"{DESCRIPTORS}/{self._descriptor}" if is_linux else self.real)
+
+    def pieces(self, make: Callable[[Path], Iterator[bytes]]) -> Iterator[bytes]:
+        """Yield what ``make`` makes of the contents; close it at the end."""
+        try:
+            yield from make(self.contents)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close it; may be called repeatedly."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        """Close it: a transfer may end before its first piece."""
+        self.close()
 
 
 def _open_regular(path: Path) -> IO[bytes]:
@@ -123,10 +183,10 @@ class _LeftOut:
         return "\n".join(["Left out:", *lines])
 
 
-def _members(source: Path, left_out: _LeftOut) -> Iterator[tuple[Path, str]]:
+def _members(source: Path, left_out: _LeftOut, own_name: str) -> Iterator[tuple[Path, str]]:
     """Yield paths and member names, sorted; names of directories end with a slash."""
     if source.is_file():
-        yield source, source.name
+        yield source, own_name
         return
     virtual = virtual_devices()
 

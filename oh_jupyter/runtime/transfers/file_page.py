@@ -35,32 +35,33 @@ POLICY = (
 """Content security policy of the pages: no script but ``DRAW``, and nothing from elsewhere."""
 
 
-def page_pieces(source: Path) -> Iterator[bytes]:
-    """Yield the page of a file in pieces."""
+def page_pieces(source: Path, contents: Path | None = None) -> Iterator[bytes]:
+    """Yield the page of a file in pieces; ``contents`` is another path that leads to it."""
     name = html.escape(source.name)
     head = f"<!doctype html><title>File Viewer - {name}</title><style>{STYLE}</style>"
     yield f"{head}<main>".encode()
-    yield from _pdf_sections(source) if source.suffix.lower() == ".pdf" else _picture(source)
+    show = _pdf_sections if source.suffix.lower() == ".pdf" else _picture
+    yield from show(source, contents or source)
     yield b"</main>"
 
 
-def _picture(source: Path) -> Iterator[bytes]:
+def _picture(source: Path, contents: Path) -> Iterator[bytes]:
     kind = mimetypes.guess_type(source.name)[0]
     yield f'<img alt="{html.escape(source.name)}" src="data:{kind};base64,'.encode()
     rest = b""
-    for piece in file_pieces(source):
+    for piece in file_pieces(contents):
         whole = rest + piece
         rest = whole[len(whole) - len(whole) % 3 :]
         yield base64.b64encode(whole[: len(whole) - len(rest)])
     yield base64.b64encode(rest) + b'">'
 
 
-def _pdf_sections(source: Path) -> Iterator[bytes]:
+def _pdf_sections(source: Path, contents: Path) -> Iterator[bytes]:
     """Yield the pages of a PDF file with their texts, or why they cannot be shown."""
     from oh_jupyter.browser.worker.pdf_view import pdf_pages
 
     try:
-        pages, count = pdf_pages(source)
+        pages, count = pdf_pages(contents)
     except Exception as error:  # the renderer may raise anything for a damaged file
         reason = f"{source.name} cannot be shown: {error}"
         yield f"<p>{html.escape(reason)}</p>".encode()

@@ -10,13 +10,15 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Any, Protocol
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import TransferError, TransferNotFoundError
 from oh_jupyter.runtime.file_system import unwritable
 from oh_jupyter.runtime.transfers.downloads import PIECE_BYTES, check_source, zipped
-from oh_jupyter.runtime.transfers.uploads import Upload
+from oh_jupyter.runtime.transfers.held_upload import Approve, HeldUpload
+from oh_jupyter.runtime.transfers.uploads import Upload, UploadTarget
 
 IDLE_SECONDS = 600.0
 """Time after which an idle transfer is ended."""
@@ -58,21 +60,32 @@ class Transfers:
         self._transfers: dict[str, _Transfer] = {}
 
     async def upload(
-        self, destination: str, filename: str, *, recursive: bool, exact: bool = False
+        self,
+        destination: str,
+        filename: str,
+        *,
+        recursive: bool,
+        exact: bool = False,
+        approve: Approve | None = None,
     ) -> str:
-        """Start an ``Upload`` to the machine; return its id."""
+        """Start an ``Upload`` to the machine; return its id.
 
-        def make() -> Upload:
-            return Upload(
-                destination,
-                filename,
-                recursive=recursive,
-                max_bytes=self._max_upload_bytes,
-                owner=self._owner,
-                exact=exact,
-            )
+        With ``approve`` nothing is changed before that is awaited with all paths.
+        """
+        target = UploadTarget.parse(destination, filename, recursive=recursive, exact=exact)
 
-        return await self.begin(make)
+        make = partial(
+            Upload,
+            recursive=recursive,
+            max_bytes=self._max_upload_bytes,
+            owner=self._owner,
+            exact=exact,
+            follows=approve is None,
+        )
+        if approve is None:
+            return await self.begin(lambda: make(destination, target.name))
+        limits = (self._max_upload_bytes, self._owner)
+        return await self.begin(lambda: HeldUpload(target, make, *limits, approve))
 
     async def download(self, path: str) -> tuple[str, str]:
         """Start a download as a zip file; return its id and the name of the source."""
@@ -105,6 +118,9 @@ class Transfers:
         """Put an upload in place; an OhJupyterError means that nothing was changed."""
         sink = self._find(key)
         try:
+            if isinstance(sink, HeldUpload):
+                self._stop_timer(key)  # a person may take longer
+                await sink.approve(await self._in_thread(sink.paths))
             await self._in_thread(sink.finish)
         finally:
             await self.end(key)
@@ -132,10 +148,14 @@ class Transfers:
         self._postpone_end(key)
         return self._transfers[key].transfer
 
+    def _stop_timer(self, key: str) -> None:
+        timer = self._transfers[key].timer
+        if timer is not None:
+            timer.cancel()
+
     def _postpone_end(self, key: str) -> None:
+        self._stop_timer(key)
         entry = self._transfers[key]
-        if entry.timer is not None:
-            entry.timer.cancel()
         loop = asyncio.get_running_loop()
         entry.timer = loop.call_later(IDLE_SECONDS, lambda: run_in_background(self.end(key)))
 

@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from oh_jupyter.errors import TransferError, TransferTooLargeError
 from oh_jupyter.runtime.file_system import check_replaceable
@@ -83,16 +84,29 @@ class _Budget:
                 )
 
 
-def _unpack_member(
-    opened: zipfile.ZipFile, member: zipfile.ZipInfo, staging: Path, budget: _Budget
-) -> None:
+def member_names(archive: Path | IO[bytes], name: str) -> list[PurePosixPath]:
+    """Return the relative paths that a zip file unpacks to; raise TransferError if it is bad."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            return [_relative_name(member) for member in opened.infolist()]
+    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+        raise TransferError(f"{name} cannot be unpacked: {error}") from None
+
+
+def _relative_name(member: zipfile.ZipInfo) -> PurePosixPath:
     name = PurePosixPath(member.filename.replace("\\", "/"))
     if name.is_absolute() or ".." in name.parts or not name.parts or "\0" in member.filename:
         raise TransferError(
             f"The member {member.filename!r} would be written outside of the destination; "
             "nothing was unpacked"
         )
-    target = staging.joinpath(*name.parts)
+    return name
+
+
+def _unpack_member(
+    opened: zipfile.ZipFile, member: zipfile.ZipInfo, staging: Path, budget: _Budget
+) -> None:
+    target = staging.joinpath(*_relative_name(member).parts)
     try:
         if member.is_dir():
             target.mkdir(parents=True, exist_ok=True)

@@ -8,12 +8,44 @@ from __future__ import annotations
 import os
 import secrets
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from oh_jupyter.errors import TransferError, TransferTooLargeError
 from oh_jupyter.runtime.file_system import check_replaceable, unwritable
 from oh_jupyter.runtime.transfers.unpacking import unpack
+
+
+@dataclass(frozen=True)
+class UploadTarget:
+    """The place of an uploaded file.
+
+    Attributes:
+        directory: The directory.
+        name: The name of the file.
+        is_zipped: Whether it is a zip file to unpack.
+    """
+
+    directory: Path
+    name: str
+    is_zipped: bool
+
+    @classmethod
+    def parse(
+        cls, destination: str, filename: str, *, recursive: bool, exact: bool
+    ) -> UploadTarget:
+        """Return the target of a request, or raise TransferError; see ``Upload``."""
+        if not os.path.isabs(destination):
+            raise TransferError("Destination must be an absolute path")
+        # Some clients send a path; its last part names the file.
+        name = os.path.basename(filename.replace("\\", "/"))
+        if name in ("", ".", "..") or "\0" in name or "\0" in destination:
+            raise TransferError(f"{filename!r} is not a valid file name")
+        is_zipped = name.lower().endswith(".zip") and not exact
+        if recursive and not is_zipped:
+            raise TransferError("Recursive uploads must be zip files")
+        return cls(Path(destination), name, is_zipped)
 
 
 class Upload:
@@ -28,26 +60,20 @@ class Upload:
         max_bytes: int,
         owner: tuple[int, int] | None = None,
         exact: bool = False,
+        follows: bool = True,
     ) -> None:
         """Create the destination and start; raise TransferError if it is not writable.
 
-        ``exact`` stores a zip file as a file.
+        ``exact`` stores a zip file as a file; without ``follows``, a link is replaced itself.
         """
-        if not os.path.isabs(destination):
-            raise TransferError("Destination must be an absolute path")
-        # Some clients send a path; its last part names the file.
-        self.name = os.path.basename(filename.replace("\\", "/"))
-        if self.name in ("", ".", "..") or "\0" in self.name or "\0" in destination:
-            raise TransferError(f"{filename!r} is not a valid file name")
-        self._zipped = self.name.lower().endswith(".zip") and not exact
-        if recursive and not self._zipped:
-            raise TransferError("Recursive uploads must be zip files")
-        self._directory = Path(destination)
+        target = UploadTarget.parse(destination, filename, recursive=recursive, exact=exact)
+        self.name, self._zipped, self._directory = target.name, target.is_zipped, target.directory
         self._max_bytes = max_bytes
         self._owner = owner
+        self._follows = follows
         self._size = 0
         try:
-            self._make_directory()
+            make_directory(self._directory, owner)
             if not self._zipped:
                 check_replaceable(self._directory / self.name)
             self._part = self._directory / f".oh_upload_{secrets.token_hex(8)}"
@@ -83,8 +109,9 @@ class Upload:
                 # With a directory descriptor, this call follows the link in /proc.
                 os.link(self._contents, self._part, src_dir_fd=self._sink.fileno())
             self._sink.close()
-            # An upload to a link replaces its target.
-            target = Path(os.path.realpath(self._directory / self.name))
+            target = self._directory / self.name
+            if self._follows:  # an upload to a link replaces its target
+                target = Path(os.path.realpath(target))
             check_replaceable(target)
             if target.exists():
                 self._part.chmod(target.stat().st_mode & 0o7777)
@@ -102,15 +129,18 @@ class Upload:
         with suppress(OSError):
             self._part.unlink(missing_ok=True)
 
-    def _make_directory(self) -> None:
-        missing = [p for p in (self._directory, *self._directory.parents) if not p.exists()]
-        self._directory.mkdir(parents=True, exist_ok=True)
-        for directory in missing:
-            self._own(directory)
-
     def _own(self, path: Path) -> None:
         if self._owner is not None:
             os.chown(path, *self._owner)
+
+
+def make_directory(path: Path, owner: tuple[int, int] | None) -> None:
+    """Create a directory and its missing parents, which belong to the owner."""
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for directory in missing:
+        if owner is not None:
+            os.chown(directory, *owner)
 
 
 def _unnamed_file(directory: Path) -> IO[bytes] | None:

@@ -34,6 +34,7 @@ from oh_jupyter.errors import (
     KernelNotFoundError,
     KernelTimeoutError,
     LimitExceededError,
+    NotApprovedError,
     NotRunnableError,
     OhJupyterError,
     PolicyError,
@@ -51,10 +52,10 @@ from oh_jupyter.events.scopes import missing_scope
 from oh_jupyter.mcp_tools.notebooks import OpenNotebook
 from oh_jupyter.server.handlers.token_access import authorizer_of, identity_of, refusal
 from oh_jupyter.server.http_errors import reason_of
-from oh_jupyter.server.links import KernelLink, KernelTransfer
+from oh_jupyter.server.links import KernelLink, KernelTransfer, Reply
 from oh_jupyter.server.open_notebooks import open_notebooks
 from oh_jupyter.server.state import ServerState, state_of
-from oh_jupyter.server.tokens import PREFIX, ScopedToken
+from oh_jupyter.server.tokens import PREFIX, ScopedToken, confines
 
 T = TypeVar("T")
 
@@ -81,6 +82,7 @@ NOT_AUTHENTICATED = (
 
 _STATUS: Mapping[type[BaseException], int] = {
     UnknownTypeError: 400,
+    NotApprovedError: 403,
     NotRunnableError: 400,
     StorePathError: 400,
     TransferError: 400,
@@ -204,6 +206,16 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     def _has_own_credential(self) -> bool:
         """Whether a credential of this extension admitted the request."""
         return self.by_session_key or self.by_address_key or self.scoped is not None
+
+    @property
+    def by_whom(self) -> dict[str, Any]:
+        """Fields of a request to the kernel that name its agent; {} for a person.
+
+        The credentials of this extension are for agents, Jupyter's own ones are a person's.
+        """
+        if not self._has_own_credential:
+            return {}
+        return {"by_agent": True, "actor": self.actor, "confined": confines(self.scopes)}
 
     def check_xsrf_cookie(self) -> None:
         """Check it unless the request has a key; JupyterHub's check knows only its own tokens."""
@@ -346,6 +358,24 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             return await self.state.router.default()
         return self.state.router.link(kernel_id)
 
+    async def ask_kernel(
+        self,
+        link: KernelLink,
+        operation: str,
+        fields: Mapping[str, Any] | None = None,
+        body: bytes | None = None,
+        *,
+        load: bool = True,
+    ) -> Reply:
+        """Send a kernel a request of the caller; return its reply.
+
+        An agent's request may wait for a person; it is withdrawn when the client disconnects.
+        """
+        is_agents = self._has_own_credential
+        content = {**(fields or {}), **self.by_whom}
+        asked = link.request(operation, content, body, load=load, cancellable=is_agents)
+        return await (self.while_connected(asked) if is_agents else asked)
+
     async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of work that is cancelled when the client disconnects."""
         task = self._work = asyncio.get_running_loop().create_task(work)
@@ -422,6 +452,8 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
 
     def _detail(self, error: BaseException | None, status_code: int) -> str:
         """Return the sentence that describes an error to the client."""
+        if isinstance(error, OhJupyterError):
+            return str(error)
         if status_code == 403 and self.scoped is not None:
             reason = reason_of(error) if isinstance(error, web.HTTPError) else ""
             return refusal(self.scoped, reason)
@@ -429,8 +461,6 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             return "Invalid API Key"
         if status_code == 403 and self._is_unauthenticated and not self.request.cookies:
             return NOT_AUTHENTICATED  # with cookies, it may be the XSRF token that is missing
-        if isinstance(error, OhJupyterError):
-            return str(error)
         if isinstance(error, web.HTTPError):
             return reason_of(error)
         if error is not None:

@@ -17,7 +17,12 @@ from jupyter_core.utils import ensure_async
 from tornado import web
 from tornado.iostream import StreamClosedError
 
-from oh_jupyter.errors import KernelNotFoundError, OhJupyterError, WireError
+from oh_jupyter.errors import (
+    KernelNotFoundError,
+    NotApprovedError,
+    OhJupyterError,
+    WireError,
+)
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.execute_action import note_activity
 from oh_jupyter.server.handlers.routes import EXECUTE_ACTIONS, READ_ACTIONS, RouteTable
@@ -182,6 +187,8 @@ _SANDBOX = r"/e2b/sandboxes/(?P<sandbox_id>[\w-]{1,100})"
 async def kill_sandbox(handler: E2BHandler, sandbox_id: str, kernel_id: str | None = None) -> None:
     """Shut down a sandbox's contexts and interrupt its cells; the notebook's kernel stays."""
     await handler.check_address(kernel_id)
+    if handler.only_notebook:
+        raise web.HTTPError(403, "The token allows only its notebook, and ends no kernels")
     for cell in handler.state.sandboxes.pop(sandbox_id, Box()).cells:
         cell.cancel()
     contexts = handler.contexts.items()
@@ -218,9 +225,19 @@ async def create_context(handler: E2BHandler, kernel_id: str | None = None) -> N
         raise WireError(f"'cwd' must be an existing directory, not {cwd!r}", "cwd")
     if handler.only_notebook or not await handler.allowed("execute", "kernels"):
         raise web.HTTPError(403, "This token may not start kernels")
+    if cwd and handler.by_whom:
+        await _check_workspace(handler, kernel_id, cwd)
     context_id = await handler.state.router.start_kernel(cwd)
     context = handler.state.contexts[context_id] = Context(cwd, handler.sandbox)
     handler.finish_json(context.described(context_id))
+
+
+async def _check_workspace(handler: E2BHandler, kernel_id: str | None, cwd: str) -> None:
+    """Ask a person before an agent's context may change a directory elsewhere."""
+    link = await handler.link(kernel_id)
+    if handler.state.router.is_boxed(link.kernel_id):
+        raise NotApprovedError("A sandboxed kernel has no say over other directories: omit cwd")
+    await handler.ask_kernel(link, "ask_workspace", {"path": cwd})
 
 
 def _check_language(language: object) -> None:
@@ -238,6 +255,7 @@ async def remove_context(
     """Shut down a context that a client made."""
     await handler.check_address(kernel_id)
     handler.own_context(context_id)
+    await handler.check_kernel(context_id)
     await _shut_down(handler, context_id)
     handler.finish_empty()
 
@@ -249,6 +267,7 @@ async def restart_context(
     """Restart a context that a client made; its variables are lost."""
     await handler.check_address(kernel_id)
     handler.own_context(context_id)
+    await handler.check_kernel(context_id)
     await ensure_async(handler.kernel_manager.restart_kernel(context_id))
     handler.finish_empty()
 

@@ -29,6 +29,7 @@ from oh_jupyter.server.handlers.routes import (
     send_nothing,
 )
 from oh_jupyter.server.links import KernelTransfer
+from oh_jupyter.storage.paths import path_key
 
 PIECE_BYTES = 1024 * 1024  # bytes sent to the kernel in one message
 FORM_OVERHEAD_BYTES = 64 * 1024  # upper bound for the bytes of a form beside the file
@@ -93,7 +94,8 @@ class StreamedUploadHandler(OhHandler):
         """Start the upload in the kernel by an operation."""
         link = await self.link(self.path_kwargs.get("kernel_id"))
         self.state.activity.touch()
-        self._transfer = KernelTransfer(link, await link.request(operation, fields))
+        reply = await link.request(operation, {**fields, **self.by_whom})
+        self._transfer = KernelTransfer(link, reply)
         if self.client_has_left:  # during the request, when there was nothing to discard
             await self.discard()
 
@@ -105,7 +107,8 @@ class StreamedUploadHandler(OhHandler):
             if self._transfer is None:  # the file is empty
                 await self.start()
             await self._send_pending()
-            await self._active_transfer().request("finish")
+            finished = self._active_transfer().request("finish", cancellable=True)
+            await (self.while_connected(finished) if self.by_whom else finished)
             self._transfer = None
         except Exception:
             await self.discard()
@@ -246,7 +249,7 @@ async def start_download(
     """Start a download in the kernel."""
     link = await handler.link(kernel_id)
     handler.state.activity.touch()
-    return KernelTransfer(link, await link.request(operation, {"path": path}))
+    return KernelTransfer(link, await handler.ask_kernel(link, operation, {"path": path}))
 
 
 @routes.add("GET /download_files", EXECUTE_ACTIONS, "downloadFiles")
@@ -332,7 +335,9 @@ class StoreHandler(StreamedUploadHandler):
 
     async def start(self) -> None:
         """Name the file."""
-        await self.begin("upload_to_store", path=self.path_kwargs.get("path") or "")
+        path = self.path_kwargs.get("path") or ""
+        check_not_log(self, path)
+        await self.begin("upload_to_store", path=path)
 
 
 _STORE = "/store/(?P<path>.*)"
@@ -348,14 +353,14 @@ async def read_store(handler: StoreHandler, path: str = "", kernel_id: str | Non
     directory, details = {"path": path.rstrip("/")}, handler.flag("details")
     if handler.flag("info"):
         # Open tabs poll for changes of their file, which must not start a runtime.
-        reply = await link.request("store_info", directory, load=False)
+        reply = await handler.ask_kernel(link, "store_info", directory, load=False)
         handler.finish_json(reply.fields["info"])
     elif details or handler.flag("list") or path == "" or path.endswith("/"):
-        reply = await link.request("list_store", {**directory, "details": details})
+        reply = await handler.ask_kernel(link, "list_store", {**directory, "details": details})
         names = [name for name in ("entries", "details", "total") if name in reply.fields]
         handler.finish_json({"path": path, **{name: reply.fields[name] for name in names}})
     else:
-        reply = await link.request("download_from_store", {"path": path})
+        reply = await handler.ask_kernel(link, "download_from_store", {"path": path})
         handler.set_header("Content-Type", BINARY)
         await handler.send_pieces(KernelTransfer(link, reply))
 
@@ -367,7 +372,14 @@ async def write_store(handler: StoreHandler, path: str = "", kernel_id: str | No
     handler.finish_empty()
 
 
+def check_not_log(handler: OhHandler, path: str) -> None:
+    """Raise 403 if a scoped token would change the event log of a session."""
+    if handler.scoped is not None and path_key(path).split("/")[0] == "sessions":
+        raise web.HTTPError(403, "The token allows no change of the sessions' event logs")
+
+
 def _entry(handler: OhHandler, path: str = "") -> dict[str, Any]:
+    check_not_log(handler, path)
     return {"path": path.rstrip("/")}
 
 
@@ -375,6 +387,8 @@ def _rename(handler: OhHandler, path: str = "") -> dict[str, Any]:
     target = handler.path_argument("to")
     if target is None:
         raise WireError("Name the new path: ?to=new/path", "to")
+    check_not_log(handler, path)
+    check_not_log(handler, target)
     return {"path": path.rstrip("/"), "to": target}
 
 

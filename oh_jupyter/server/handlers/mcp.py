@@ -69,7 +69,7 @@ async def update_mcp_server(handler: OhHandler, kernel_id: str | None = None) ->
     if not isinstance(handler.json_body(), list):
         raise web.HTTPError(400, "Request must be a list of MCP tools to sync")
     link = await handler.link(kernel_id)
-    reply = await link.request("update_mcp_server", body=handler.body)
+    reply = await handler.ask_kernel(link, "update_mcp_server", body=handler.body)
     await handler.state.mcp.tools_changed(kernel_id)
     handler.finish_json(
         {

@@ -100,7 +100,7 @@ class RouteTable:
         ) -> None:
             content = fields(handler, **groups)
             link = await handler.link(kernel_id)
-            reply(handler, await link.request(operation, content, load=load))
+            reply(handler, await handler.ask_kernel(link, operation, content, load=load))
 
         self.routes.append(Route(address, permission, name, respond))
 

@@ -142,7 +142,8 @@ async def _vscode_fields(handler: OhHandler, kernel_id: str | None) -> dict[str,
         return {}
     link = await handler.link(kernel_id)
     try:
-        return (await link.request("vscode", load=kernel_id is None and wanted)).fields
+        load = kernel_id is None and wanted
+        return (await handler.ask_kernel(link, "vscode", load=load)).fields
     except ExtensionMissingError:
         return {}
 

@@ -24,6 +24,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import KernelError, WireError
 from oh_jupyter.server.handlers.base import OhHandler, is_session_key
+from oh_jupyter.server.handlers.execute_action import note_activity
 from oh_jupyter.server.handlers.files import BINARY, FormUploadHandler, start_download
 from oh_jupyter.server.handlers.routes import EXECUTE_ACTIONS, READ_EVENTS, RouteTable
 from oh_jupyter.server.state import state_of
@@ -72,7 +73,7 @@ async def _start_command(handler: OhHandler, kernel_id: str | None) -> dict[str,
     if not 0 <= timeout <= MAX_COMMAND_SECONDS:
         raise WireError(f"'timeout' must be 0 to {MAX_COMMAND_SECONDS} seconds", "timeout")
     link = await handler.link(kernel_id)
-    handler.state.activity.touch()
+    note_activity(handler)
     # The SDK sends whole seconds, and 0 for less than one.
     return _log(handler, kernel_id).start(link, command, cwd, timeout or 1)
 
@@ -218,6 +219,7 @@ async def _git_diff(handler: OhHandler, kernel_id: str | None, path: str, base: 
 
 async def _git_output(handler: OhHandler, kernel_id: str | None, folder: str, script: str) -> str:
     link = await handler.link(kernel_id)
+    note_activity(handler)
     command = f"git rev-parse --git-dir > /dev/null || exit; {script}"
     command = f"export GIT_OPTIONAL_LOCKS=0 GIT_PAGER=cat; {command}"
     code, output, error = await handler.while_connected(

@@ -129,9 +129,10 @@ class KernelLink(ABC):
         the request, and a KernelError if the kernel cannot be reached or has died.
         """
         fields = dict(fields or {})
-        if operation in ACTOR_OPERATIONS and (actor := current_actor.get()):
+        names_actor = operation in ACTOR_OPERATIONS or fields.get("by_agent") is True
+        if names_actor and (actor := current_actor.get()):
             fields["actor"] = dict(actor)
-        if operation in ACTOR_OPERATIONS and is_confined.get():
+        if names_actor and is_confined.get():
             fields["confined"] = True
         if cancellable:
             fields.setdefault("key", uuid.uuid4().hex)
@@ -427,13 +428,16 @@ class KernelTransfer:
     link: KernelLink
     started: Reply
 
-    async def request(self, operation: str, body: bytes | None = None) -> Reply:
+    async def request(
+        self, operation: str, body: bytes | None = None, *, cancellable: bool = False
+    ) -> Reply:
         """Request the next step, or raise KernelDiedError if the runtime is gone."""
         return await self.link.request(
             operation,
             {"id": self.started.fields["id"]},
             body,
             load=False,
+            cancellable=cancellable,
             generation=self.started.fields["generation"],
         )
 

@@ -47,6 +47,11 @@ class ServerKernel(Kernel):
         self.has_listeners: Callable[[], bool] = lambda: False
 
     @property
+    def is_boxed(self) -> bool:
+        """Whether the whole kernel is in a sandbox, as its kernelspec says."""
+        return self._router.is_boxed(self.kernel_id)
+
+    @property
     def is_there(self) -> bool:
         """Whether a request need not start it."""
         return self.kernel_id is not None or self._router.default_kernel_id is not None
@@ -80,7 +85,8 @@ class ServerKernel(Kernel):
     ) -> Reply:
         """Send a request to the runtime over the link, see ``Kernel``."""
         link = await self._link()
-        return await link.request(operation, fields, body, load=load, cancellable=cancellable)
+        content = {**(fields or {}), "by_agent": True}
+        return await link.request(operation, content, body, load=load, cancellable=cancellable)
 
     async def request(
         self,

@@ -84,9 +84,7 @@ class ServerNotebooks(Notebooks):
 
     async def open_ones(self) -> list[OpenNotebook]:
         """Return the notebooks that have a session."""
-        server = self._serverapp
-        root = getattr(server.contents_manager, "root_dir", "")
-        return await open_notebooks(server.session_manager, self._router, root)
+        return await open_notebooks(self._serverapp.session_manager, self._router, self.root)
 
     async def start(self, path: str, kernel_name: str | None) -> str:
         """Open or create a notebook with a kernel, see ``Notebooks``."""
@@ -126,10 +124,14 @@ class ServerNotebooks(Notebooks):
         model = {"type": "notebook", "format": "json", "content": notebook}
         await ensure_async(contents.save(model, path))
 
+    @property
+    def root(self) -> str:
+        """Root of the contents manager on this machine, or ""."""
+        return str(getattr(self._serverapp.contents_manager, "root_dir", ""))
+
     def file_of(self, path: str) -> str:
         """Return the absolute path of a notebook on this machine; else its path below the root."""
-        root = getattr(self._serverapp.contents_manager, "root_dir", "")
-        return str(Path(root, path)) if root else path
+        return str(Path(self.root, path)) if self.root else path
 
     def announce_edit(self) -> None:
         """Report to the tabs that an agent will edit a document."""
