@@ -23,6 +23,8 @@ BASE = {
     "ansi",
     "background",
     "control_messages",
+    "import_guard",
+    "installed",
     "output_text",
     "loopback",
     "plural",
@@ -30,7 +32,7 @@ BASE = {
     "trace_context",
     "visible_text",
 }
-LOW = BASE | {"events", "config", "process", "locks", "edit_lock", "writes", "policy"}
+LOW = BASE | {"documents", "events", "config", "process", "locks", "edit_lock", "writes", "policy"}
 MAY_IMPORT = {
     "errors": set(),
     "_version": set(),
@@ -45,6 +47,8 @@ MAY_IMPORT = {
     "plural": set(),
     "background": set(),
     "control_messages": set(),
+    "import_guard": {"installed"},
+    "installed": set(),
     "schema": set(),
     "trace_context": set(),
     "visible_text": set(),
@@ -54,6 +58,7 @@ MAY_IMPORT = {
     "config": BASE | {"policy", "setting_values"},
     "writes": BASE | {"config", "locks"},
     "process": BASE,
+    "documents": BASE | {"process"},
     "mcp_sdk": BASE,
     "mcp_tools": BASE | {"events", "mcp_sdk"},
     "storage": LOW,
@@ -374,6 +379,8 @@ def test_the_package_itself_imports_next_to_nothing() -> None:
     assert {name for name in loaded if name.startswith("oh_jupyter")} == {
         "oh_jupyter",
         "oh_jupyter._version",
+        "oh_jupyter.import_guard",
+        "oh_jupyter.installed",
     }
 
 
