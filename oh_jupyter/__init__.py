@@ -2,19 +2,22 @@
 
 ``%load_ext oh_jupyter`` brings the magics and the object ``oh``; JupyterLab and the
 Jupyter server find their extensions by the functions below. Importing the package
-imports nothing else: each part is loaded where it is first needed.
+imports only the guard of later imports: each part is loaded where it is first needed.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from oh_jupyter import import_guard
 from oh_jupyter._version import __version__
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 __all__ = ["__version__", "load_ipython_extension", "unload_ipython_extension"]
+
+import_guard.install()
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

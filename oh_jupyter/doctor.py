@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from oh_jupyter._version import __version__
 from oh_jupyter.config import Settings, untrusted_notice
 from oh_jupyter.errors import ConfigError, OhJupyterError
+from oh_jupyter.installed import find_program
 from oh_jupyter.vulnerabilities import installed_vulnerabilities
 
 PROGRAM_SECONDS = 20.0
@@ -124,7 +125,7 @@ def _kernel(settings: Settings) -> Iterator[Check]:
     except NoSuchKernel:
         yield Check("kernel", "wrong", "there is no kernel 'python3'", command)
         return
-    program = shutil.which(spec.argv[0]) or spec.argv[0]
+    program = find_program(spec.argv[0]) or spec.argv[0]
     major, minor = sys.version_info[:2]
     if spec.argv[0] in ("python", f"python{major}", f"python{major}.{minor}"):
         program = sys.executable  # as in jupyter_client
@@ -329,7 +330,7 @@ def _directories(settings: Settings) -> Iterator[Check]:
 
 def _version(program: str) -> str | None:
     """Return the version of a program, or None if it is not on the PATH."""
-    path = shutil.which(program)
+    path = find_program(program)
     if path is None:
         return None
     done = subprocess.run(

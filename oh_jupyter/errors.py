@@ -28,6 +28,7 @@
     │   └── FileChangedError            somebody else changed the file in between
     ├── CheckpointError                 the workspace cannot be kept, or not brought back
     ├── ChildStartError                 a child process could not be started
+    ├── DocumentError                   a document could not be read as text
     ├── ShellError                      the shell session could not start or answer
     │   └── SandboxError                no sandbox can be made for it here
     │       └── HostError               a sandbox may not, or cannot, reach a host
@@ -93,6 +94,7 @@ __all__ = [
     "ConfigError",
     "ConfirmationError",
     "DiskFullError",
+    "DocumentError",
     "DraftError",
     "EditorError",
     "EditorParameterInvalidError",
@@ -274,6 +276,10 @@ class CheckpointError(OhJupyterError):
 
 class ChildStartError(OhJupyterError, OSError):
     """A child process could not be started: no such program, directory or user."""
+
+
+class DocumentError(OhJupyterError):
+    """A document could not be read as text."""
 
 
 class ShellError(OhJupyterError):

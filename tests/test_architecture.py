@@ -23,6 +23,8 @@ BASE = {
     "ansi",
     "background",
     "control_messages",
+    "import_guard",
+    "installed",
     "output_text",
     "loopback",
     "nearest_name",
@@ -31,7 +33,7 @@ BASE = {
     "trace_context",
     "visible_text",
 }
-LOW = BASE | {"events", "config", "process", "locks", "edit_lock", "writes", "policy"}
+LOW = BASE | {"documents", "events", "config", "process", "locks", "edit_lock", "writes", "policy"}
 MAY_IMPORT = {
     "errors": set(),
     "_version": set(),
@@ -47,6 +49,8 @@ MAY_IMPORT = {
     "plural": set(),
     "background": set(),
     "control_messages": set(),
+    "import_guard": {"installed"},
+    "installed": set(),
     "schema": set(),
     "trace_context": set(),
     "visible_text": set(),
@@ -55,6 +59,7 @@ MAY_IMPORT = {
     "config": BASE | {"policy"},
     "writes": BASE | {"config", "locks"},
     "process": BASE,
+    "documents": BASE | {"process"},
     "mcp_sdk": BASE,
     "mcp_tools": BASE | {"events", "mcp_sdk"},
     "storage": LOW,
@@ -375,6 +380,8 @@ def test_the_package_itself_imports_next_to_nothing() -> None:
     assert {name for name in loaded if name.startswith("oh_jupyter")} == {
         "oh_jupyter",
         "oh_jupyter._version",
+        "oh_jupyter.import_guard",
+        "oh_jupyter.installed",
     }
 
 

@@ -15,6 +15,7 @@ import { reviewPlugin } from './plugins/review.js';
 import { rewindPlugin } from './plugins/rewind.js';
 import { storePlugin } from './plugins/store.js';
 import { runningPlugin } from './plugins/running.js';
+import { trustPlugin } from './plugins/trust.js';
 
 export * from './tokens.js';
 
@@ -26,6 +27,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   confirmPlugin,
   documentsPlugin,
   picturesPlugin,
+  trustPlugin,
   reviewPlugin,
   rewindPlugin,
   browserPlugin,

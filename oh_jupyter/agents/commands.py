@@ -5,8 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 import shlex
-import shutil
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
@@ -14,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from oh_jupyter.errors import AgentError, AgentNotFoundError
+from oh_jupyter.installed import find_program, python_command
 
 MIN_RESEMBLANCE = 0.8
 """Ratio of difflib above which a word counts as a misspelled name."""
@@ -61,7 +60,7 @@ class AgentCommand:
             AgentNotFoundError: The program is not installed.
         """
         program, *rest = self.command
-        path = shutil.which(program)
+        path = find_program(program)
         if path is not None:
             return (path, *rest)
         hint = f" Install it: {self.installation}" if self.installation else ""
@@ -72,7 +71,7 @@ class AgentCommand:
     @property
     def is_installed(self) -> bool:
         """Whether its program is on the PATH."""
-        return shutil.which(self.command[0]) is not None
+        return find_program(self.command[0]) is not None
 
 
 # Claude Code's tools that act on files and processes, of the releases 2.0 and 2.1.
@@ -104,7 +103,7 @@ def _codex_tools(command: Sequence[str]) -> tuple[str, ...]:
 
 
 _SDK_AGENT = AgentCommand(
-    "openhands", (sys.executable, "-m", "oh_jupyter.openhands"), needs_tools=True
+    "openhands", tuple(python_command("oh_jupyter.openhands")), needs_tools=True
 )
 """OpenHands' SDK with our tools only, if it is installed beside the kernel."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 
 import acp
 
 from oh_jupyter.ansi import strip_ansi
+from oh_jupyter.installed import find_program
 
 MAX_CHARS = 2000
 NODE_SECONDS = 5.0
@@ -78,7 +78,7 @@ def _node_version(text: str) -> str:
     match = _NODE_VERSION.search(text)
     if match is not None:
         return match[1]
-    node = shutil.which("node")
+    node = find_program("node")
     if node is None:
         return "not on the PATH"
     result = subprocess.run(

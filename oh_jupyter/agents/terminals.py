@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ from oh_jupyter.agents.children import END_GRACE_SECONDS, THREAD_NAME, InThread,
 from oh_jupyter.background import start_thread
 from oh_jupyter.config import OUTPUT_LIMIT
 from oh_jupyter.events import CmdOutputMetadata, CmdOutputObservation, CmdRunAction, Observation
+from oh_jupyter.installed import find_program
 from oh_jupyter.process import PIPE, Child
 from oh_jupyter.sandbox.profile import allowed_environment
 
@@ -39,7 +39,7 @@ def command_line(command: str, arguments: Sequence[str]) -> tuple[str, list[str]
         return shlex.join([command, *arguments]), [command, *arguments]
     if os.name == "nt":
         return command, ["powershell", "-NoProfile", "-Command", command]
-    return command, [shutil.which("bash") or "/bin/sh", "-c", command]
+    return command, [find_program("bash") or "/bin/sh", "-c", command]
 
 
 class AgentTerminal:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from oh_jupyter.browser.executable import install_command, printed_version
 from oh_jupyter.errors import BrowserDriverError, BrowserError
+from oh_jupyter.installed import find_program
 
 NODE_VARIABLE = "PLAYWRIGHT_NODEJS_PATH"
 """Environment variable that names Playwright's Node.js."""
@@ -63,6 +63,6 @@ def _candidates() -> Iterator[str]:
     # Some distributions package Playwright without a Node.js.
     if bundled.exists():
         yield str(bundled)
-    on_path = shutil.which("node")
+    on_path = find_program("node")
     if on_path:
         yield on_path

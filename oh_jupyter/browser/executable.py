@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from oh_jupyter.errors import BrowserError, BrowserNotFoundError
+from oh_jupyter.installed import find_program
 
 EXECUTABLE_VARIABLE = "OH_JUPYTER_BROWSER"
 """Environment variable that names the browser's executable."""
@@ -44,7 +44,7 @@ def find_executable(explicit: str | os.PathLike[str] | None = None) -> str:
     from_variable = os.environ.get(EXECUTABLE_VARIABLE)
     for value, origin in ((explicit, "executable_path"), (from_variable, EXECUTABLE_VARIABLE)):
         if value:
-            executable = shutil.which(os.fspath(value))
+            executable = find_program(os.fspath(value))
             if executable is None:
                 raise BrowserNotFoundError(
                     f"{origin} names {os.fspath(value)!r}, which is not an executable file. "
@@ -87,7 +87,7 @@ def printed_version(program: str) -> str:
 def install_command() -> str:
     """Return the command that installs a browser from a terminal of this environment."""
     program = "oh-jupyter"
-    if shutil.which(program) is None:
+    if find_program(program) is None:
         beside = Path(sys.executable).with_name(program)
         program = str(beside) if beside.exists() else f"{sys.executable} -m oh_jupyter.cli"
     return f"{program} install-browser"
@@ -120,7 +120,7 @@ def _playwright_browser() -> Path | None:
 
 def _system_browsers() -> Iterator[Path]:
     for name in EXECUTABLE_NAMES:
-        executable = shutil.which(name)
+        executable = find_program(name)
         if executable:
             yield Path(executable)
     if sys.platform == "darwin":

@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import subprocess
-import sys
 import tempfile
 
 from oh_jupyter.browser.driver import MIN_NODE, NODE_VARIABLE, driver_failures, find_node
 from oh_jupyter.browser.executable import EXECUTABLE_VARIABLE, find_executable, printed_version
 from oh_jupyter.errors import BrowserDriverError, BrowserError, BrowserNotFoundError
+from oh_jupyter.installed import find_program, python_command, python_environment
 
 CONNECT_TIMEOUT_MS = 10_000
 """Connection timeout of each of Playwright's download hosts; its default is 30 s."""
@@ -114,8 +113,9 @@ def _provide_browser() -> bool:
 def _download_with_playwright() -> str:
     """Run Playwright's installation; return the reason of a failure, or ""."""
     print("No browser found; running: playwright install chromium", flush=True)
-    command = [sys.executable, "-m", "playwright", "install", "chromium"]
-    environment = {"PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT": str(CONNECT_TIMEOUT_MS)} | os.environ
+    command = python_command("playwright", "install", "chromium")
+    environment = python_environment()
+    environment.setdefault("PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT", str(CONNECT_TIMEOUT_MS))
     with contextlib.suppress(BrowserDriverError):  # else Playwright says what is missing
         environment[NODE_VARIABLE] = find_node()
     with (
@@ -150,7 +150,7 @@ def _install_system_browser() -> str:
 
 def _package_manager() -> str:
     """Return the name of the system's package manager, or ""."""
-    return next(filter(shutil.which, INSTALLERS), "")
+    return next(filter(find_program, INSTALLERS), "")
 
 
 def _shown(manager: str, *packages: str) -> str:
@@ -169,8 +169,9 @@ def _install(manager: str, *packages: str) -> str:
     print(f"Installing the system's package: {shown}", flush=True)
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     for command in (*before, (*last, *packages)):
+        program = find_program(command[0]) or command[0]
         result = subprocess.run(
-            command,
+            [program, *command[1:]],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -203,7 +204,7 @@ def _first_error(output: str) -> str:
 
 def _advice() -> str:
     """Return advice for a person on how to install a browser."""
-    commands = [text for name, text in INSTALL_BY_HAND.items() if shutil.which(name)]
+    commands = [text for name, text in INSTALL_BY_HAND.items() if find_program(name)]
     if not commands:
         return f"Install Chromium, or set {EXECUTABLE_VARIABLE} to an executable."
     return f"Run `{commands[0]}`, or set {EXECUTABLE_VARIABLE} to an executable."

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import IO, Any
 
 from oh_jupyter.background import start_thread, start_timer
@@ -20,6 +18,7 @@ from oh_jupyter.browser.channel.tempdir import TempDir
 from oh_jupyter.browser.driver import NODE_VARIABLE, find_node
 from oh_jupyter.browser.executable import find_executable
 from oh_jupyter.errors import BrowserError, BrowserTimeoutError, ChildStartError
+from oh_jupyter.installed import python_command, python_environment
 from oh_jupyter.process import PIPE, Child, spawn
 
 
@@ -35,18 +34,12 @@ class WorkerProcess:
     """One worker process and its pending requests."""
 
     def __init__(self, module: str, tempdir: TempDir, node: str) -> None:
-        package_root = str(Path(__file__).resolve().parents[2])
-        search = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(search),
-            "TMPDIR": str(tempdir.recreate_temporary()),
-            NODE_VARIABLE: node,
-        }
+        temporary = str(tempdir.recreate_temporary())
+        environment = python_environment(TMPDIR=temporary, **{NODE_VARIABLE: node})
         # Unlike a pipe, a file needs no reader.
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._child: Child = spawn(
-            [sys.executable, "-m", module],
+            python_command(module),
             env=environment, stdin=PIPE, stdout=PIPE, stderr=self._errors,
             remove_when_orphaned=tempdir.path,
         )  # fmt: skip

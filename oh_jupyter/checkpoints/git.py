@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +13,7 @@ from typing import IO
 
 from oh_jupyter.config import state_home
 from oh_jupyter.errors import CheckpointError
+from oh_jupyter.installed import find_program
 
 TIMEOUT_SECONDS = 120.0
 
@@ -68,7 +68,7 @@ class Git:
 
     def __init__(self, directory: Path, work_tree: Path, own: Iterable[str] = ()) -> None:
         """Open or create the repository; ``own`` are other folders with the product's state."""
-        program = shutil.which("git")
+        program = find_program("git")
         if program is None:
             raise CheckpointError(
                 "Checkpoints need git, and there is none on the PATH; install it (Debian: "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import IO
 
 from oh_jupyter.background import start_thread, threads_have_ended
 from oh_jupyter.errors import ServerError
+from oh_jupyter.installed import python_command
 from oh_jupyter.process import PIPE, spawn
 
 _ADDRESS = re.compile(r"(http://[^\s/]+:\d+)/\S*")
@@ -50,7 +50,7 @@ class StartedServer:
         }
         self._child = spawn(
             [
-                *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
+                *python_command("jupyter_server", "--no-browser", "--allow-root"),
                 *("--ServerApp.port=0", f"--ServerApp.ip={host}", f"--ServerApp.root_dir={root}"),
                 *(f"--ServerApp.jpserver_extensions={extensions}", *options),
             ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from oh_jupyter.connect.clients import CLIENTS, NAME, Client, Target
 from oh_jupyter.connect.entries import notebook_of, remove_entry, set_entry, show_entry
 from oh_jupyter.errors import ConfigError, ServerError, ServerNotFoundError
 from oh_jupyter.events.scopes import SCOPES
+from oh_jupyter.installed import find_program
 from oh_jupyter.loopback import is_local
 from oh_jupyter.server.running import (
     NOT_RUNNING,
@@ -199,7 +199,7 @@ def _revoke(client: Client, but: str = "") -> None:
 def _program() -> str:
     """Return the absolute path of our program: clients do not know this environment."""
     beside = Path(sys.executable).with_name("oh-jupyter")
-    program = str(beside) if beside.exists() else shutil.which("oh-jupyter")
+    program = str(beside) if beside.exists() else find_program("oh-jupyter")
     if program is None:
         raise ConfigError("oh-jupyter is not on the PATH. Install it: pip install oh_jupyter")
     return program

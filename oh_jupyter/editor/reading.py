@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import io
 import os
-import re
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
+from oh_jupyter.documents.process import read_document
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.paths import DOCUMENT_SUFFIXES, check_regular
 from oh_jupyter.editor.messages import (
@@ -38,33 +36,10 @@ from oh_jupyter.editor.text.views import (
     two_integers,
     view_lines,
 )
-from oh_jupyter.errors import EditorError
-from oh_jupyter.plural import plural
-
-_CONVERTERS = {
-    ".docx": "DocxConverter",
-    ".pdf": "PdfConverter",
-    ".pptx": "PptxConverter",
-    ".xlsx": "XlsxConverter",
-}
+from oh_jupyter.errors import DocumentError, EditorError
 
 _AUDIO_SUFFIXES = frozenset((".mp3", ".wav", ".m4a", ".flac"))
 
-# The names of exiftool, which the OpenHands editor shows.
-_AUDIO_FIELDS = {
-    "Title": "title",
-    "Artist": "artist",
-    "Band": "albumartist",
-    "Album": "album",
-    "Genre": "genre",
-    "Track": "track",
-    "Composer": "composer",
-    "Comment": "comment",
-    "DateTimeOriginal": "year",
-    "NumChannels": "channels",
-    "SampleRate": "samplerate",
-    "BitsPerSample": "bitdepth",
-}
 _NO_TRANSCRIPT = (
     "The editor does not transcribe, since that would send the recording to a service. Use the "
     "skill `parse_audio` with a configured model."
@@ -77,68 +52,21 @@ _MAX_SHOWN_BYTES = 100_000  # in any encoding more characters than a view shows
 def _to_markdown(path: Path, data: bytes) -> str:
     """Convert a document by Microsoft's MarkItDown, or describe an audio file by its tags."""
     suffix = path.suffix.lower()
-    if suffix in _AUDIO_SUFFIXES:
-        return _describe_audio(path, data)
-    markitdown = _package("markitdown", path)
-    try:
-        text = _convert(markitdown, data, suffix)
-        if suffix == ".pdf" and not text.strip():
-            pdfium = importlib.import_module("pypdfium2")  # it also rejects a damaged PDF
-            with pdfium.PdfDocument(data) as document:
-                pages = plural(len(document), "page")
-            text = f"(The document has {pages} without any text; they may be scanned.)"
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
-    except BaseException as error:  # native converters raise other errors than Exception
-        raise _not_converted(path, error) from None
-    return text
-
-
-def _package(name: str, path: Path) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
+    is_recording = suffix in _AUDIO_SUFFIXES
+    package = "tinytag" if is_recording else "markitdown"
+    if find_spec(package) is None:
         raise invalid_file(
             path,
-            f"Viewing {path.suffix} files needs the package {name}. "
+            f"Viewing {path.suffix} files needs the package {package}. "
             "Install it with: pip install 'oh_jupyter[documents]'",
-        ) from None
-
-
-def _not_converted(path: Path, error: BaseException) -> EditorError:
-    reason = str(error) or type(error).__name__
-    return EditorError(
-        f"Error in converting file to Markdown: {reason}. Please use Python code to read {path}"
-    )
-
-
-def _convert(markitdown: Any, data: bytes, suffix: str) -> str:
-    # Use only the converter for this suffix: the one for plain text would show the bytes of a
-    # broken document.
-    converters = importlib.import_module("markitdown.converters")
-    converter = getattr(converters, _CONVERTERS[suffix])()
-    info = markitdown.StreamInfo(extension=suffix)
-    text = str(converter.convert(io.BytesIO(data), info).text_content)
-    lines = (line.rstrip() for line in re.split("\r?\n", text))
-    return re.sub("\n{3,}", "\n\n", "\n".join(lines))
-
-
-def _describe_audio(path: Path, data: bytes) -> str:
-    """Describe the tags and the format of an audio file in Markdown."""
-    tinytag = _package("tinytag", path)
+        )
     try:
-        tags = tinytag.TinyTag.get(f"audio{path.suffix.lower()}", file_obj=io.BytesIO(data))
-    except Exception as error:
-        raise _not_converted(path, error) from None
-    lines = [
-        f"{name}: {value}"
-        for name, field in _AUDIO_FIELDS.items()
-        if (value := getattr(tags, field, None)) not in (None, "")
-    ]
-    if tags.duration:
-        minutes, seconds = divmod(tags.duration, 60)
-        lines.append(f"Duration: {int(minutes)}:{seconds:05.2f}")
-    return "\n".join([*lines, "", "### Audio Transcript:", _NO_TRANSCRIPT])
+        text = str(read_document("recording" if is_recording else "markdown", data, suffix))
+    except DocumentError as error:
+        raise EditorError(
+            f"Error in converting file to Markdown: {error}. Please use Python code to read {path}"
+        ) from None
+    return f"{text}\n\n### Audio Transcript:\n{_NO_TRANSCRIPT}" if is_recording else text
 
 
 def read_text(path: Path, max_file_bytes: int) -> tuple[TextFile, atomic_write.Fingerprint]:

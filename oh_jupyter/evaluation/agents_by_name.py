@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import shlex
-import shutil
 import sys
 from typing import Any
 
@@ -16,6 +15,8 @@ from oh_jupyter.evaluation.command_agent import CommandAgent
 from oh_jupyter.evaluation.episode import Agent
 from oh_jupyter.evaluation.harness_task import HARNESSES, HarnessAgent
 from oh_jupyter.evaluation.stateful import ScriptedAgent
+from oh_jupyter.import_guard import importing_from_workspace
+from oh_jupyter.installed import find_program
 
 SCRIPTED = "scripted"
 
@@ -38,7 +39,7 @@ def find_agent(name: str, settings: Settings) -> Agent:
         agents[name].arguments()  # reports a missing program before an episode starts
         return AcpAgent(agents[name])
     words = shlex.split(name)
-    if words and shutil.which(words[0]):
+    if words and find_program(words[0]):
         return CommandAgent(words)
     if rest and " " not in name:
         return _imported(harness, rest)
@@ -53,7 +54,8 @@ def _imported(module: str, function: str) -> Agent:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        agent: Any = getattr(importlib.import_module(module), function)
+        with importing_from_workspace():
+            agent: Any = getattr(importlib.import_module(module), function)
     except Exception as error:  # a module may fail in any way
         raise EvaluationError(
             f"The agent {module}:{function} cannot be imported: {type(error).__name__}: {error}"

@@ -16,6 +16,7 @@ from typing import Any
 
 from oh_jupyter.errors import BrowserError, BrowserNotFoundError, EvaluationError, OhJupyterError
 from oh_jupyter.evaluation.episode import Agent, EpisodeLog, Outcome, PlayedTask
+from oh_jupyter.import_guard import importing_from_workspace
 
 REQUEST, OUTCOME, FILES = "request.pickle", "outcome.json", "files"
 """Names in the folder: the request, the outcome, and the files to store."""
@@ -68,7 +69,9 @@ def _outcome(folder: Path) -> Outcome:
 
     try:
         request = pickle.loads((folder / REQUEST).read_bytes())
-        task, player = pickle.loads(request["play"])
+        sys.path += [path for path in request["search"] if path not in sys.path]
+        with importing_from_workspace():
+            task, player = pickle.loads(request["play"])
     except Exception as error:  # importing the modules that it names may fail in any way
         raise EvaluationError(
             f"The task or the agent cannot be loaded in a process of its own: "

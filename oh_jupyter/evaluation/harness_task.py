@@ -9,9 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from typing import Any, NoReturn
 from oh_jupyter.errors import EvaluationError
 from oh_jupyter.evaluation.episode import Agent, EpisodeLog, Outcome
 from oh_jupyter.evaluation.stateful import ScriptedAgent
+from oh_jupyter.installed import find_program, python_command
 
 ENVIRONMENT = "oh_jupyter.adapters.harbor:OhEnvironment"
 MAX_ERROR_CHARS = 300
@@ -86,9 +85,9 @@ def _run(argv: list[str], folder: Path) -> str:
 
 def _inspect(target: str, model: str, folder: Path) -> Outcome:
     """Run an eval; the reward is the first metric of its first scorer."""
-    program = shutil.which("inspect")
+    program = find_program("inspect")
     if importlib.util.find_spec("inspect_ai") is not None:
-        command = [sys.executable, "-m", "inspect_ai"]
+        command = python_command("inspect_ai")
     elif program is not None:
         command = [program]
     else:
@@ -115,7 +114,7 @@ def _inspect(target: str, model: str, folder: Path) -> Outcome:
 
 def _harbor(target: str, agent: str, folder: Path) -> Outcome:
     """Run a task or data set; the reward is the mean of its trials."""
-    program = shutil.which("harbor")
+    program = find_program("harbor")
     if program is None:
         raise EvaluationError(
             "Tasks of Harbor need its program: pip install 'oh_jupyter[harbor]' with Python 3.12 "

@@ -18,6 +18,7 @@ from typing import Any
 
 from oh_jupyter.errors import EvaluationError
 from oh_jupyter.evaluation.episode import Agent, EpisodeLog, Outcome
+from oh_jupyter.installed import find_program
 
 PREFIX = "repository/"
 PATCH_FILE, TESTS_FILE = "model.patch", "tests.txt"
@@ -218,7 +219,8 @@ def _git(workspace: Path | None, *arguments: str, stdin: str = "") -> str:
     where = [] if workspace is None else ["-C", str(workspace)]
     try:
         done = subprocess.run(
-            ["git", *where, *arguments], input=stdin, capture_output=True, text=True,
+            [find_program("git") or "/usr/bin/git", *where, *arguments],
+            input=stdin, capture_output=True, text=True,
             errors="surrogateescape", env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
         )  # fmt: skip
     except OSError as error:

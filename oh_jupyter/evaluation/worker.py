@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from oh_jupyter.errors import EvaluationError
 from oh_jupyter.evaluation.child import FILES, OUTCOME, REQUEST
 from oh_jupyter.evaluation.episode import Trial
 from oh_jupyter.evaluation.results import Results
+from oh_jupyter.installed import python_command, python_environment
 from oh_jupyter.process import Child, spawn
 
 MAX_OUTPUT_CHARS = 200
@@ -99,13 +99,13 @@ def _run_child(request: EpisodeRequest, folder: Path, children: Children) -> tup
     """Run the episode in a child; return how it ended, and its exit status."""
     (folder / FILES).mkdir()
     (folder / "tmp").mkdir()
-    (folder / REQUEST).write_bytes(pickle.dumps({"play": request.play, "seed": request.seed}))
-    root = str(Path(__file__).resolve().parents[2])
-    search = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    (folder / REQUEST).write_bytes(
+        pickle.dumps({"play": request.play, "seed": request.seed, "search": sys.path})
+    )
     with (folder / FILES / "output.txt").open("wb") as output:
         child = spawn(
-            [sys.executable, "-m", "oh_jupyter.evaluation.child", folder],
-            env={**os.environ, "PYTHONPATH": search, "TMPDIR": str(folder / "tmp")},
+            python_command("oh_jupyter.evaluation.child", str(folder)),
+            env=python_environment(TMPDIR=str(folder / "tmp")),
             stdout=output, stderr=output, remove_when_orphaned=folder,
         )  # fmt: skip
         with children.guarding(child):

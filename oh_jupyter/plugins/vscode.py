@@ -15,6 +15,7 @@ from typing import ClassVar
 from urllib.parse import quote, urlencode
 
 from oh_jupyter.errors import PluginError
+from oh_jupyter.installed import find_program
 from oh_jupyter.plugins.base import Plugin, PluginRequirement
 from oh_jupyter.process import Child, spawn
 
@@ -195,14 +196,14 @@ class VSCodePlugin(Plugin):
 
 def _find_program(path: str | None) -> str:
     if path is not None:
-        program = shutil.which(os.path.expanduser(path))
+        program = find_program(os.path.expanduser(path))
         if program is None:
             raise PluginError(
                 f"There is no program {path!r}, which vscode_path names. {INSTALL_HINT}"
             )
         return program
     for name in PROGRAMS:
-        program = shutil.which(name)
+        program = find_program(name)
         if program is not None:
             return program
     raise PluginError(f"Neither of {' and '.join(PROGRAMS)} is on the PATH. {INSTALL_HINT}")

@@ -24,8 +24,9 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
     Observation,
 )
+from oh_jupyter.installed import PACKAGE
 from oh_jupyter.runtime.effects import Effects, is_below, real_paths
-from oh_jupyter.runtime.execution import Execution
+from oh_jupyter.runtime.execution import Execution, current_execution
 from oh_jupyter.runtime.host_access import HostAccess
 from oh_jupyter.runtime.page_hosts import page_endpoints, page_origins
 from oh_jupyter.runtime.resources import make_shell, shell_user
@@ -34,6 +35,7 @@ from oh_jupyter.sandbox.hints import hint
 from oh_jupyter.sandbox.hosts import parse_hosts
 from oh_jupyter.sandbox.own_folders import homes, make_folders, own_folders, settings_files
 from oh_jupyter.sandbox.profile import (
+    Profile,
     hidden_paths,
     is_protected,
     protected_files,
@@ -309,6 +311,27 @@ class BoxedShells:
             raise
         return boxed
 
+    async def box_of_readers(self) -> Box | None:
+        """Return a box for the process that reads an agent's document; None where it needs none.
+
+        Raises:
+            SandboxError: A box is required, and none can be made here.
+        """
+        settings = self._settings()
+        if not self.is_on or not current_execution.get().is_agents:
+            return None
+        engine, user = await self.find(), shell_user(settings)
+        if engine.program is None:
+            if settings.sandbox == "required":
+                raise SandboxError(
+                    f"Nothing was read, because no sandbox can be made: {engine.sentence}"
+                )
+            return None
+        profile = cast(
+            Profile, await self._in_thread(_profile, settings, self._workspace_dir, user)
+        )
+        return Box(_for_readers(profile), engine)
+
     async def set_env(self, variables: Mapping[str, str]) -> None:
         """Set environment variables in the boxes, now and in later ones."""
         self._exports.update(variables)
@@ -357,6 +380,16 @@ class BoxedShells:
         network = NETWORKS[settings.sandbox_network]
         boxes = len(self._boxes)
         return f"sandboxed ({settings.sandbox}, {network}), {boxes} box{'es' * (boxes != 1)} open"
+
+
+def _for_readers(profile: Profile) -> Profile:
+    """Return the profile of a box without network, in which nothing can be written."""
+    ours = os.path.dirname(PACKAGE)
+    return replace(
+        profile,
+        writable=(), lifted=(), directories=(), files=(), read_only=(), nested=(), sockets=(),
+        visible=(*profile.visible, ours), network="none",
+    )  # fmt: skip
 
 
 def _kernel_network() -> str:

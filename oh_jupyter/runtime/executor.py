@@ -371,7 +371,7 @@ class ActionExecutor(RuntimeComponents):
     async def _read(self, action: FileReadAction) -> Observation:
         from oh_jupyter.editor.file_actions import read_file
 
-        return await self.in_thread(read_file, action, cwd=self.cwd, editor=self.editor)
+        return await self._with_reader(read_file, action, cwd=self.cwd, editor=self.editor)
 
     @_execute.register
     async def _write(self, action: FileWriteAction) -> Observation:
@@ -387,9 +387,33 @@ class ActionExecutor(RuntimeComponents):
         from oh_jupyter.editor.notebook.tagged_cells import for_agent
 
         edit = for_agent(edit_file) if current_execution.get().is_agents else edit_file
-        return await self.in_thread(
+        return await self._with_reader(
             edit, action, cwd=self.cwd, editor=self.editor, settings=self.settings
         )
+
+    async def _with_reader(
+        self,
+        function: Callable[..., Observation],
+        action: FileReadAction | FileEditAction,
+        **fields: Any,
+    ) -> Observation:
+        """Run a function of the editor, which reads an agent's documents in a box."""
+        from oh_jupyter.documents.process import enclosed_by
+        from oh_jupyter.editor.files.paths import DOCUMENT_SUFFIXES
+
+        if os.path.splitext(action.path)[1].lower() not in DOCUMENT_SUFFIXES:
+            return await self.in_thread(function, action, **fields)
+        box = await self.boxes.box_of_readers()
+
+        def run() -> Observation:
+            with enclosed_by(None if box is None else lambda argv: box.enclose(argv, "/", [])[0]):
+                return function(action, **fields)
+
+        try:
+            return await self.in_thread(run)
+        finally:
+            if box is not None:
+                box.close()
 
     @_execute.register
     async def _browse(self, action: BrowseURLAction | BrowseInteractiveAction) -> Observation:

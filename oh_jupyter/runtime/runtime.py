@@ -17,6 +17,7 @@ from oh_jupyter.background import LoopThread, threads_have_ended
 from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings, check_value
 from oh_jupyter.errors import OhJupyterError, RuntimeClosedError
 from oh_jupyter.events.stream import EventStream
+from oh_jupyter.installed import exclude
 from oh_jupyter.plugins import JupyterPlugin, Plugin, VSCodePlugin, make_plugins
 from oh_jupyter.plugins.registry import ALL_PLUGINS
 from oh_jupyter.runtime.components import MIN_SECRET_CHARS
@@ -117,6 +118,7 @@ class Runtime:
     async def _make_executor(self, plugins: Mapping[str, Plugin] | None) -> ActionExecutor:
         store = make_file_store(self.settings)
         workspace = os.path.abspath(os.path.expanduser(self.settings.workspace_dir or os.getcwd()))
+        exclude(workspace)
         existing = {**(plugins or self._cells_plugin()), **self._vscode_plugin(workspace)}
         return ActionExecutor(
             self.settings,

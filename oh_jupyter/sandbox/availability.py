@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from oh_jupyter.installed import find_program_outside
 from oh_jupyter.sandbox.seatbelt import PROGRAM
 
 TRIAL_SECONDS = 10.0
@@ -78,7 +78,7 @@ def _try_engine(user: str | None) -> Engine:
         return Engine(None, problem=f"there is no {PROGRAM}", mend="install macOS' own one again")
     if sys.platform != "linux":
         return Engine(None, problem="this system has no sandbox of ours", mend="use Linux or macOS")
-    program = shutil.which("bwrap")
+    program = find_program_outside("bwrap")
     if program is None:
         return Engine(None, problem="bubblewrap is not installed", mend=install_command())
     error = trial_error(program, ["--disable-userns"], user)

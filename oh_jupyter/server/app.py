@@ -21,6 +21,7 @@ from oh_jupyter.background import run_in_background
 from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings, read_settings, untrusted_notice
 from oh_jupyter.control_messages import REQUEST_MESSAGE
 from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.installed import exclude
 from oh_jupyter.logs import set_up_logging
 from oh_jupyter.server.collaboration import SharedDocuments
 from oh_jupyter.server.contents_journal import record_contents
@@ -116,6 +117,7 @@ class OhJupyter(KnownNames, SettingsTraits, ExtensionApp):  # type: ignore[valid
     def initialize_settings(self) -> None:
         """Create the state, and store it where the handlers find it."""
         server: Any = self.serverapp
+        exclude(server.root_dir)
         explicit = explicit_settings(self)
         settings, faults = read_settings(explicit)
         for fault in faults:  # no kernel starts a runtime with them

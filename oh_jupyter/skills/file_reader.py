@@ -10,9 +10,10 @@ import mimetypes
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from oh_jupyter.documents.process import read_document
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -26,10 +27,8 @@ def parse_pdf(file_path: str) -> None:
     """
 
     def read() -> str:
-        from pypdf import PdfReader
-
-        pages = enumerate(PdfReader(file_path).pages, 1)
-        return "\n\n".join(f"@@ Page {n} @@\n{page.extract_text()}" for n, page in pages).strip()
+        pages = enumerate(_read("pdf_pages", file_path), 1)
+        return "\n\n".join(f"@@ Page {n} @@\n{text}" for n, text in pages).strip()
 
     _print_text("PDF", file_path, read)
 
@@ -42,11 +41,9 @@ def parse_docx(file_path: str) -> None:
     """
 
     def read() -> str:
-        from docx import Document
-
         # Paragraphs are labelled as pages, as in OpenHands.
-        paragraphs = enumerate(Document(file_path).paragraphs, 1)
-        return "".join(f"@@ Page {n} @@\n{paragraph.text}\n\n" for n, paragraph in paragraphs)
+        paragraphs = enumerate(_read("docx_paragraphs", file_path), 1)
+        return "".join(f"@@ Page {n} @@\n{text}\n\n" for n, text in paragraphs)
 
     _print_text("DOCX", file_path, read)
 
@@ -57,14 +54,7 @@ def parse_latex(file_path: str) -> None:
     Args:
         file_path: The file.
     """
-
-    def read() -> str:
-        from pylatexenc.latex2text import LatexNodes2Text
-
-        text = Path(file_path).read_text(encoding="utf-8")
-        return str(LatexNodes2Text().latex_to_text(text).strip())
-
-    _print_text("LaTex", file_path, read)
+    _print_text("LaTex", file_path, lambda: str(_read("latex_text", file_path)))
 
 
 def parse_pptx(file_path: str) -> None:
@@ -75,15 +65,14 @@ def parse_pptx(file_path: str) -> None:
     """
 
     def read() -> str:
-        from pptx import Presentation
-
-        lines = []
-        for number, slide in enumerate(Presentation(file_path).slides, 1):
-            lines.append(f"@@ Slide {number} @@")
-            lines += [shape.text for shape in slide.shapes if hasattr(shape, "text")]
-        return "\n".join(lines)
+        slides = enumerate(_read("pptx_slides", file_path), 1)
+        return "\n".join("\n".join([f"@@ Slide {n} @@", *texts]) for n, texts in slides)
 
     _print_text("PowerPoint", file_path, read)
+
+
+def _read(kind: str, file_path: str) -> Any:
+    return read_document(kind, Path(file_path).read_bytes())
 
 
 def _print_text(kind: str, file_path: str, read: Callable[[], str]) -> None:
@@ -98,7 +87,6 @@ def _print_text(kind: str, file_path: str, read: Callable[[], str]) -> None:
 _DESCRIBE = "Describe this image as detail as possible."
 _MODEL = "gpt-4o"
 _MAX_TOKENS = 500
-_MAX_FRAMES = 30  # one request each
 
 
 def parse_audio(file_path: str, model: str = "whisper-1") -> None:
@@ -160,24 +148,8 @@ def parse_video(file_path: str, task: str = _DESCRIBE, frame_interval: int = 30)
 
 def _frames(path: str, interval: int) -> Iterator[tuple[int, bytes]]:
     """Yield frames of a video as JPEG, with their numbers."""
-    cv2: Any = import_module("cv2")
-    if not os.path.isfile(path):
-        raise FileNotFoundError(f"File {path} not found.")
-    video = cv2.VideoCapture(path)
-    try:
-        if not video.isOpened():
-            raise ValueError(f"{path} is not a readable video.")
-        total = int(video.get(cv2.CAP_PROP_FRAME_COUNT))
-        interval = max(interval, -(-total // _MAX_FRAMES))
-        number = 0
-        while video.grab():  # does not decode the skipped frames
-            if number % interval == 0:
-                ok, frame = video.retrieve()
-                if ok:
-                    yield number, cv2.imencode(".jpg", frame)[1].tobytes()
-            number += 1
-    finally:
-        video.release()
+    for number, image in read_document("video_frames", b"", os.path.abspath(path), str(interval)):
+        yield number, base64.b64decode(image)
 
 
 def _ask(task: str, image: bytes, media_type: str) -> str:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,8 @@ import pytest
 import requests
 from requests.adapters import HTTPAdapter
 from urllib3 import Retry
+
+from oh_jupyter.installed import python_command
 
 TOKEN = "live-token"
 TOKEN_OPTION = "--IdentityProvider.token="
@@ -91,7 +92,7 @@ def run_server(
         **(environment or {}),
     }
     command = [
-        *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
+        *python_command("jupyter_server", "--no-browser", "--allow-root"),
         *(f"--ServerApp.port={port}", "--ServerApp.ip=127.0.0.1", f"--ServerApp.base_url={base}"),
         *([] if any(TOKEN_OPTION in option for option in options) else [TOKEN_OPTION + TOKEN]),
         f"--ServerApp.root_dir={directory / 'root'}",

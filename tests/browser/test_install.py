@@ -7,11 +7,11 @@ machine that it runs on.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from oh_jupyter.browser import install
 from oh_jupyter.browser.driver import NODE_VARIABLE, find_node
 from oh_jupyter.browser.install import install_browser
 from oh_jupyter.errors import BrowserDriverError
@@ -38,7 +38,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path / "pw"))
     monkeypatch.delenv("OH_JUPYTER_BROWSER", raising=False)
-    monkeypatch.setattr(install.sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv(NODE_VARIABLE, str(program(tmp_path / "node", "echo v24.1.0")))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     return tmp_path
@@ -68,7 +68,7 @@ def test_a_download_of_playwright(machine: Path, capsys: pytest.CaptureFixture[s
     chromium = machine / "pw/chromium-1/chrome-linux/chrome"
     program(
         machine / "python",
-        f'[ "$*" = "-m playwright install chromium" ] || exit 9\n{creates(chromium)}',
+        f'case "$*" in *" playwright install chromium") {creates(chromium)};; *) exit 9;; esac',
     )
     assert install_browser() == 0
     assert f"Installed: {chromium}" in capsys.readouterr().out

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.config import Settings
+from oh_jupyter.documents import process
 from oh_jupyter.errors import ConfigError
 from oh_jupyter.events import (
     CmdOutputObservation,
@@ -26,6 +27,7 @@ from oh_jupyter.runtime import boxed_shells as module
 from oh_jupyter.runtime.confirmation import Decision
 from oh_jupyter.sandbox import Engine, find_engine
 from oh_jupyter.testing import wait_until
+from tests.editor.test_documents import pdf
 
 needs_engine = pytest.mark.skipif(
     find_engine().program is None or sys.platform != "linux",
@@ -258,3 +260,32 @@ def test_unknown_choices(make) -> None:
     for name in ("sandbox", "sandbox_network"):
         with pytest.raises(ConfigError, match=name):
             make(**{name: "perhaps"})
+
+
+@needs_engine
+def test_an_agents_document_is_read_in_a_box(make, tmp_path, monkeypatch) -> None:
+    """A reader that a document has taken over writes nothing, and sees no secrets."""
+    runtime = make(sandbox="required")
+    marker = tmp_path / "work" / "written"
+    code = f"import os; os.environ.pop('HOME'); open({str(marker)!r}, 'w')"
+    monkeypatch.setattr(
+        process, "python_command", lambda *arguments: [sys.executable, "-I", "-c", code]
+    )
+    document = tmp_path / "work" / "a.pdf"
+    document.write_bytes(b"%PDF-1.4")
+    action = FileEditAction(path=str(document), command="view", impl_source="oh_aci")
+    boxed = runtime.submit_action(action, "agent").result(60)
+    assert "Error in converting file to Markdown: " in boxed.content
+    assert "written" in boxed.content
+    assert not marker.exists()
+    runtime.submit_action(action, "user").result(60)
+    assert marker.exists()
+
+
+@needs_engine
+def test_a_document_in_a_box_is_converted(make, tmp_path) -> None:
+    document = tmp_path / "work" / "a.pdf"
+    runtime = make(sandbox="required")
+    pdf(document)
+    action = FileEditAction(path=str(document), command="view", impl_source="oh_aci")
+    assert "Hello PDF" in runtime.submit_action(action, "agent").result(60).content

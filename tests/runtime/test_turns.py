@@ -426,7 +426,7 @@ def test_the_last_turn_that_is_not_undone(runtime: Runtime, root: Path) -> None:
 def test_without_checkpoints_agents_work_as_well(
     root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("shutil.which", lambda program: None)
+    monkeypatch.setattr("shutil.which", lambda program, path: None)
     runtime = make(root)
     try:
         write(runtime, "a.txt", "1")
@@ -443,7 +443,7 @@ def test_after_a_while_they_are_tried_again(root: Path, monkeypatch: pytest.Monk
     runtime = make(root)
     try:
         with monkeypatch.context() as without_git:
-            without_git.setattr("shutil.which", lambda program: None)
+            without_git.setattr("shutil.which", lambda program, path: None)
             write(runtime, "a.txt", "1")
             assert runtime.executor.turns.problem
         write(runtime, "a.txt", "2")

@@ -12,13 +12,13 @@ import json
 import os
 import re
 import subprocess
-import sys
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from oh_jupyter.errors import BrowserError
+from oh_jupyter.installed import python_environment, python_script
 
 PREFIX = "browsergym/"
 MINIWOB_VARIABLE = "MINIWOB_URL"
@@ -51,9 +51,7 @@ PINNED_REQUIREMENTS = {
     ),
 }
 """Packages that require a Playwright of 2023 but work with today's, and their other imports."""
-LIST_SCRIPT = (
-    "import sys; from oh_jupyter.browser.evaluation.gym_tasks import main; main(sys.argv[1])"
-)
+LIST_SCRIPT = "from oh_jupyter.browser.evaluation.gym_tasks import main; main(sys.argv[1])"
 LIST_TIMEOUT_SECONDS = 180.0
 """Timeout of importing a family and listing its tasks."""
 
@@ -114,12 +112,10 @@ def import_tasks(name: str) -> None:
 def list_tasks(pattern: str) -> list[str]:
     """List the BrowserGym tasks that match a pattern."""
     _family(pattern)
-    root = str(Path(__file__).resolve().parents[3])
-    search = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
         process = subprocess.run(
-            [sys.executable, "-c", LIST_SCRIPT, pattern],
-            env={**os.environ, "PYTHONPATH": search},
+            python_script(LIST_SCRIPT, pattern),
+            env=python_environment(),
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIST_TIMEOUT_SECONDS,
         )  # fmt: skip
         result = json.loads(process.stdout.splitlines()[-1])

@@ -27,6 +27,7 @@ from oh_jupyter.checkpoints.variables.limits import NotKeptError
 from oh_jupyter.checkpoints.variables.python_objects import C_STATE, CLASS
 from oh_jupyter.checkpoints.variables.state import parts_of
 from oh_jupyter.checkpoints.variables.walk import State, Walk
+from oh_jupyter.import_guard import importing_from_workspace
 
 NO_CLOUDPICKLE = (
     "Variables do not survive a restart of the kernel: cloudpickle is missing; "
@@ -231,7 +232,8 @@ def _call(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _load_call(copy: bytes) -> Any:
-    function, arguments = pickle.loads(copy)
+    with importing_from_workspace():
+        function, arguments = pickle.loads(copy)
     return function(*arguments)
 
 
@@ -299,7 +301,7 @@ def load(
         NotKeptError: It cannot be loaded here.
     """
     try:
-        with open(record.path, "rb") as file:
+        with open(record.path, "rb") as file, importing_from_workspace():
             file.readline()
             loaded, classes = _Reader(file, variables).load()
         for cls, content in classes:

@@ -24,6 +24,7 @@ from oh_jupyter.checkpoints.variables.part import (
     same_pairs,
     unchanging,
 )
+from oh_jupyter.import_guard import importing_from_workspace
 
 _WORDS = {
     types.GeneratorType: "a generator",
@@ -265,9 +266,14 @@ def _same_arguments(one: Sequence[Any], other: Sequence[Any]) -> bool:
     )
 
 
+def _unpickled(data: bytes) -> Any:
+    with importing_from_workspace():  # of the modules that define the person's classes
+        return pickle.loads(data)
+
+
 def _write_c(thing: Any, value: tuple[Any, bytes | None, bytes]) -> None:
     if value[1] is not None:
-        thing.__setstate__(pickle.loads(value[1]))
+        thing.__setstate__(_unpickled(value[1]))
 
 
 def _same_c(one: tuple[Any, bytes | None, bytes], other: tuple[Any, bytes | None, bytes]) -> bool:
@@ -277,7 +283,7 @@ def _same_c(one: tuple[Any, bytes | None, bytes], other: tuple[Any, bytes | None
 
 
 def _remake_c(thing: Any, value: tuple[Any, bytes | None, bytes]) -> Any:
-    function, arguments = pickle.loads(value[2]) if value[2] else (value[0][0], value[0][1:])
+    function, arguments = _unpickled(value[2]) if value[2] else (value[0][0], value[0][1:])
     return function(*arguments)
 
 

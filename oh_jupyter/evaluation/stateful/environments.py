@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oh_jupyter.errors import EvaluationError
+from oh_jupyter.installed import find_program, python_command, python_script
 
 if TYPE_CHECKING:
     from oh_jupyter.runtime.mcp import McpServer
@@ -46,16 +46,18 @@ def open_environment(name: str, workspace: Path, folder: Path) -> Iterator[Envir
 def _bash(workspace: Path, folder: Path) -> Iterator[Environment]:
     from oh_jupyter.runtime.mcp import McpServer
 
-    arguments = ("-m", "oh_jupyter.evaluation.stateful.bash_server", str(workspace))
+    python, *arguments = python_command(
+        "oh_jupyter.evaluation.stateful.bash_server", str(workspace)
+    )
     hint = "The tool bash runs a command in a new shell, in the folder of the files."
-    yield Environment("bash", McpServer("bash", sys.executable, arguments, _search_path()), hint)
+    yield Environment("bash", McpServer("bash", python, tuple(arguments), _search_path()), hint)
 
 
 @contextmanager
 def _jupyter(workspace: Path, folder: Path) -> Iterator[Environment]:
     from oh_jupyter.runtime.mcp import McpServer
 
-    program = shutil.which(PLAIN_SERVER)
+    program = find_program(PLAIN_SERVER)
     if program is None:
         raise EvaluationError(
             f"The tasks stateful/jupyter/* need the program {PLAIN_SERVER} on the PATH: pipx "
@@ -75,14 +77,16 @@ def _oh_jupyter(workspace: Path, folder: Path) -> Iterator[Environment]:
     from oh_jupyter.runtime.mcp import McpServer
 
     with _jupyter_server(workspace, folder, has_extension=True) as url:
-        program = "from oh_jupyter.cli import main; raise SystemExit(main())"
+        python, *arguments = python_script(
+            "from oh_jupyter.cli import main; raise SystemExit(main())", "mcp"
+        )
         variables = _search_path() | {"OH_URL": url, "OH_TOKEN": TOKEN}
         hint = (
             "The tool run_ipython runs a cell in the notebook's kernel, which keeps variables. "
             "The tool changes, with command checkpoint, begins a turn before a step that you may "
             "have to undo; with command rewind and the turn's id, it restores variables and files."
         )
-        server = McpServer("oh_jupyter", sys.executable, ("-c", program, "mcp"), variables)
+        server = McpServer("oh_jupyter", python, tuple(arguments), variables)
         yield Environment("oh_jupyter", server, hint)
 
 

@@ -20,6 +20,7 @@ from oh_jupyter.errors import EvaluationError
 from oh_jupyter.evaluation.episode import Agent, EpisodeLog, Outcome
 from oh_jupyter.evaluation.stateful.environments import ENVIRONMENTS, open_environment
 from oh_jupyter.evaluation.stateful.tables import write_table
+from oh_jupyter.installed import python_environment
 
 PREFIX = "stateful/"
 TRANSCRIPT_FILE = "transcript.jsonl"
@@ -118,8 +119,8 @@ class StatefulTask:
         ]
         request = {"turns": turns, "tables": tables, "files": self.files}
         done = subprocess.run(
-            [sys.executable, "-c", _REFERENCE],
-            input=json.dumps(request), capture_output=True, text=True,
+            [sys.executable, "-P", "-c", _REFERENCE],
+            input=json.dumps(request), capture_output=True, text=True, env=python_environment(),
         )  # fmt: skip
         if done.returncode:
             hint = "" if "'pandas'" not in done.stderr else ": pip install 'oh_jupyter[tables]'"

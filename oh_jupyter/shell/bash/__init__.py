@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import Callable
 from typing import ClassVar
 
 from oh_jupyter.errors import ShellError
+from oh_jupyter.installed import find_program
 from oh_jupyter.shell.bash.bash_integration import restore_lines, variables_lines
 from oh_jupyter.shell.bash.parsing import (
     displayed_command,
@@ -33,7 +33,7 @@ def _driver(loop: asyncio.AbstractEventLoop, on_change: Callable[[], None]) -> S
 
 def _command_lines(search_path: str | None) -> list[list[str]]:
     """Return the command lines to try: with the user's start-up files, then without."""
-    path = shutil.which("bash", path=search_path)
+    path = find_program("bash", search_path)
     return [] if path is None else [[path, "-i"], [path, "--norc", "-i"]]
 
 

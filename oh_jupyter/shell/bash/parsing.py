@@ -9,6 +9,8 @@ import tempfile
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from oh_jupyter.installed import find_program
+
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
@@ -58,7 +60,7 @@ def open_here_document(command: str) -> str:
             file.write(command.encode("utf-8", "surrogateescape"))
             file.seek(0)
             check = subprocess.run(
-                ["bash", "--norc", "--noprofile", "-n"],
+                [find_program("bash") or "/bin/bash", "--norc", "--noprofile", "-n"],
                 stdin=file,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,

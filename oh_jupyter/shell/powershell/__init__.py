@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import Callable
 from typing import ClassVar
 
+from oh_jupyter.installed import find_program
 from oh_jupyter.shell.driver import NO_EDITOR, Dialect, ShellDriver
 from oh_jupyter.shell.session import ShellSession
 
@@ -31,7 +31,7 @@ def _driver(loop: asyncio.AbstractEventLoop, on_change: Callable[[], None]) -> S
 def _command_lines(search_path: str | None) -> list[list[str]]:
     """Return the command lines to try: with the user's profile, then without."""
     for program in PROGRAMS:
-        path = shutil.which(program, path=search_path)
+        path = find_program(program, search_path)
         if path is not None:
             return [[path, *OPTIONS], [path, "-NoProfile", *OPTIONS]]
     return []
