@@ -67,6 +67,9 @@ class KernelHost(Protocol):
     def approves(self, id: int, scope: Scope) -> bool:
         """Return whether a person's running cell itself says that it approves an Action."""
 
+    def trusts(self) -> bool:
+        """Return whether a person's running cell itself says that it trusts the folder."""
+
     @property
     def formatters(self) -> Any:
         """The shell's formatters by MIME type."""

@@ -317,6 +317,14 @@ class LoadedExtension:
             return True
         return self._cells is not None and bool(self._cells.gestures.approve(id, scope))
 
+    def trusts(self) -> bool:
+        """Return whether a person's running cell itself says that it trusts the folder."""
+        if self.in_agents_cell:
+            return False
+        # Before the runtime has started, there is no agent.
+        is_alone = self._kernel is None or self._cells is None
+        return is_alone or bool(self._cells.gestures.trust())
+
     @property
     def inspector(self) -> Inspector:
         """Inspector of the notebook's variables."""

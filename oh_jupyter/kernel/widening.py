@@ -45,6 +45,7 @@ _WIDER: Mapping[str, IsWider] = {
     "sandbox_network": _ordered("host", "ask", "listed", "none"),
     "sandbox_hosts": _grows,
     "sandbox_writable": _grows,
+    "sandbox_visible": _grows,
     "sandbox_hidden": _shrinks,
     "browser_allowed_origins": _opens,
     "enable_browser": _ordered(True, False),

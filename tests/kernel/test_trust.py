@@ -16,12 +16,20 @@ def test_the_notebook_says_what_does_not_hold(fresh_kernel: Any, tmp_path: Path)
     )
     assert "config.toml sets confirmation" in fresh_kernel.execute("%oh_status")
     assert fresh_kernel.execute("%oh_trust --show").split()[-2:] == ["confirmation", '"never"']
+
+    def read() -> str:
+        code = "from oh_jupyter.config import load_settings; print(load_settings().confirmation)"
+        return str(fresh_kernel.execute(code)).splitlines()[0]
+
     code = "get_ipython().run_line_magic('oh_trust', '')"
     refused = fresh_kernel.act("run_ipython", code=code)["content"]
-    assert "Only a person can trust settings" in refused
+    assert "Only a cell of yours can trust settings" in refused
+    later = "get_ipython().events.register('post_run_cell', lambda *_: "
+    fresh_kernel.act("run_ipython", code=f"{later}{code})")
+    fresh_kernel.execute("'%oh_trust'")
+    assert read() == "None"
     assert "is trusted" in fresh_kernel.execute("%oh_trust")
-    fresh_kernel.execute("%reload_ext oh_jupyter")
-    assert fresh_kernel.execute("oh.settings.confirmation") == "'never'"
+    assert read() == "never"
     assert "no longer trusted" in fresh_kernel.execute("%oh_trust --forget")
 
 

@@ -53,6 +53,14 @@ class Gestures:
             for approval in _approvals(code, waiting)
         )
 
+    def trust(self) -> bool:
+        """Return whether the text of a running request trusts the settings of the folder."""
+        return any(
+            not line.strip()
+            for code, _ in list(self._running.values())
+            for line in _magic_lines(code, "oh_trust")
+        )
+
     def set(self, name: str, value: Any) -> bool:
         """Return whether the text of a running request gives a setting this value."""
         texts = [code for code, _ in list(self._running.values())]

@@ -47,12 +47,14 @@ class TrustMagics(OhMagics):
                 print(f"All settings of {file.path} hold.")
                 return None
             return Table(("setting", "value"), tuple(shown_settings(values)))
-        if self.oh.host.in_agents_cell:
-            raise ConfirmationError("Only a person can trust settings; this is an agent's cell")
         if options.forget:
             removed = distrust(file.path, trust_records())
             print(f"{file.path} is no longer trusted." if removed else "It was not trusted.")
             return None
+        if not self.oh.host.trusts():
+            raise ConfirmationError(
+                "Only a cell of yours can trust settings: write %oh_trust as a line of it"
+            )
         trust(file, trust_records())
-        print(f"{file.path} is trusted. To apply its settings, run %reload_ext oh_jupyter.")
+        print(f"{file.path} is trusted. Restart the kernel to apply its settings.")
         return Table(("setting", "value"), tuple(shown_settings(values)))
