@@ -113,9 +113,10 @@ class Box:
         Raises:
             SandboxError: The workspace cannot be protected.
         """
-        self._put_placeholders()
         # Without a terminal, the program starts before `check` could find a difference.
-        self._mounts = resolve(self.profile, self._can_reach, nested=nested or bool(terminals))
+        nested = nested or bool(terminals)
+        self._put_placeholders(nested=nested)
+        self._mounts = resolve(self.profile, self._can_reach, nested=nested)
         if not self._is_namespaced:
             boxed = seatbelt_argv(
                 self._mounts,
@@ -196,8 +197,8 @@ class Box:
                 elif _holds(each.path, each.content):
                     os.unlink(each.path)
 
-    def _put_placeholders(self) -> None:
-        for each in missing_paths(self.profile):
+    def _put_placeholders(self, *, nested: bool) -> None:
+        for each in missing_paths(self.profile, nested=nested):
             try:
                 if each.content is None:
                     os.mkdir(each.path)

@@ -61,13 +61,15 @@ Reachable = Callable[[str], bool]
 """Whether the box's user can reach a path; what it cannot reach needs no mount."""
 
 
-def missing_paths(profile: Profile) -> list[Placeholder]:
+def missing_paths(profile: Profile, *, nested: bool = True) -> list[Placeholder]:
     """Return the missing paths that are protected, parents first.
 
-    They need a placeholder, because only an existing path can be a mount point.
+    They need a placeholder, because only an existing path can be a mount point. ``nested`` is that
+    of ``resolve``.
     """
     candidates = [Placeholder(path, None) for path in profile.directories]
-    candidates += [Placeholder(path, content) for path, content in profile.files]
+    files = (*profile.files, *(profile.nested_files if nested else ()))
+    candidates += [Placeholder(path, content) for path, content in files]
     roots = [os.path.realpath(root) for root in profile.writable]
     lifted = [os.path.realpath(path) for path in profile.lifted]
     return [
@@ -109,7 +111,8 @@ def resolve(
     for root in roots:
         _pin_parents(plan, root, [each for each in roots if each != root])
     protected = [*profile.directories, *(path for path, _ in profile.files), *profile.read_only]
-    for path in (*protected, *(profile.nested if nested else ())):
+    deeper = [*profile.nested, *(path for path, _ in profile.nested_files)]
+    for path in (*protected, *(deeper if nested else ())):
         real = os.path.realpath(path)
         if real in lifted or not os.path.lexists(real) or not is_within_any(real, roots):
             continue

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
+from oh_jupyter.sandbox.repositories import control_files, git_directories, placeholders
+
 Network = Literal["none", "proxy", "host"]
 """Network of a box: none, a proxy that decides about each host, or the machine's."""
 
@@ -26,9 +28,6 @@ SCAN_DEPTH = 3
 
 MAX_PROCESSES = 4096
 """Default of ``Profile.max_processes``."""
-
-GIT_FILES = ("config", "config.worktree", "commondir", "gitdir")
-"""Files in a git directory by which git runs programs, or finds such files."""
 
 PROTECTED_DIRECTORIES = (".git", ".vscode", ".idea", ".claude", ".ipynb_checkpoints")
 """Directories of a workspace from which a person's programs run code, also if missing."""
@@ -112,6 +111,7 @@ class Profile:
             that stands for a missing one.
         read_only: Paths in writable ones that are read-only if they exist.
         nested: Paths that were found deeper in writable ones, read-only as well.
+        nested_files: The same as ``files``, deeper in writable ones.
         homes: Home directories; what is in them is invisible, apart from ``visible`` paths.
         hidden: More invisible paths.
         visible: Paths that stay visible, read-only, below hidden ones.
@@ -126,6 +126,7 @@ class Profile:
     files: tuple[tuple[str, str], ...] = ()
     read_only: tuple[str, ...] = ()
     nested: tuple[str, ...] = ()
+    nested_files: tuple[tuple[str, str], ...] = ()
     homes: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     visible: tuple[str, ...] = ()
@@ -169,9 +170,11 @@ def make_profile(
     directories = [os.path.join(workspace, name) for name in PROTECTED_DIRECTORIES]
     git = directories.pop(0)
     read_only = list(protected)
+    files = protected_files(workspace, homes)
     if os.path.isdir(git):
         directories.append(os.path.join(git, "hooks"))
-        read_only += [os.path.join(git, name) for name in GIT_FILES]
+        read_only += control_files(git)
+        files += placeholders(git)
     else:
         directories.append(git)
     directories += [
@@ -180,21 +183,24 @@ def make_profile(
         for name in HOME_DIRECTORIES
         if _is_in_any(home, roots)
     ]
-    nested = []
+    nested: list[str] = []
+    nested_files: list[tuple[str, str]] = []
     for root in roots:
         for directory in _interesting(root):
             if os.path.basename(directory) == ".git" and os.path.isdir(directory):
-                for each in _git_directories(directory):
-                    nested += [os.path.join(each, name) for name in ("hooks", *GIT_FILES)]
+                for each in git_directories(directory):
+                    nested += control_files(each)
+                    nested_files += placeholders(each)
             else:
                 nested.append(directory)
     return Profile(
         writable=roots,
         lifted=lifted,
         directories=tuple(directories),
-        files=tuple(protected_files(workspace, homes)),
+        files=tuple(files),
         read_only=tuple(read_only),
         nested=tuple(nested),
+        nested_files=tuple(nested_files),
         homes=tuple(homes),
         hidden=tuple(hidden_paths(workspace, homes, [*own_folders, *hidden])),
         visible=tuple(shown_paths(workspace, homes, visible)),
@@ -300,14 +306,3 @@ def _interesting(root: str) -> Iterator[str]:
                 is_directory and depth < SCAN_DEPTH and name not in ("node_modules", "__pycache__")
             ):
                 pending.append((path, depth + 1))
-
-
-def _git_directories(directory: str) -> Iterator[str]:
-    """Yield a git directory, and those of its submodules and worktrees."""
-    yield directory
-    for kind in ("modules", "worktrees"):
-        try:
-            with os.scandir(os.path.join(directory, kind)) as entries:
-                yield from (each.path for each in entries if each.is_dir(follow_symlinks=False))
-        except OSError:
-            continue
