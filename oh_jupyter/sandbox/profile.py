@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
-from oh_jupyter.sandbox.repositories import control_files, git_directories, placeholders
+from oh_jupyter.sandbox.repositories import (
+    control_files,
+    git_directories,
+    is_git_directory,
+    placeholders,
+)
 
 Network = Literal["none", "proxy", "host"]
 """Network of a box: none, a proxy that decides about each host, or the machine's."""
@@ -171,7 +176,7 @@ def make_profile(
     git = directories.pop(0)
     read_only = list(protected)
     files = protected_files(workspace, homes)
-    if os.path.isdir(git):
+    if is_git_directory(git):
         directories.append(os.path.join(git, "hooks"))
         read_only += control_files(git)
         files += placeholders(git)
@@ -187,7 +192,7 @@ def make_profile(
     nested_files: list[tuple[str, str]] = []
     for root in roots:
         for directory in _interesting(root):
-            if os.path.basename(directory) == ".git" and os.path.isdir(directory):
+            if os.path.basename(directory) == ".git" and is_git_directory(directory):
                 for each in git_directories(directory):
                     nested += control_files(each)
                     nested_files += placeholders(each)

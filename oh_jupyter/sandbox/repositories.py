@@ -22,6 +22,11 @@ MAX_DEPTH = 4
 TIMEOUT_SECONDS = 5
 
 
+def is_git_directory(path: str) -> bool:
+    """Return whether git takes a directory for a repository's own, and not for an empty one."""
+    return os.path.isdir(path) and os.path.lexists(os.path.join(path, "HEAD"))
+
+
 def git_directories(directory: str, depth: int = MAX_DEPTH) -> Iterator[str]:
     """Yield a git directory, and those of its submodules and worktrees."""
     yield directory
@@ -37,7 +42,7 @@ def _git_directories_below(folder: str, depth: int) -> Iterator[str]:
     except OSError:
         return
     for each in folders if depth else []:
-        if os.path.lexists(os.path.join(each, "HEAD")):
+        if is_git_directory(each):
             yield from git_directories(each, depth - 1)
         else:
             yield from _git_directories_below(each, depth - 1)

@@ -73,6 +73,19 @@ def test_nothing_is_left_after_the_end(layout: Layout) -> None:
 
 
 @needs_engine
+def test_two_boxes_leave_no_placeholders(tmp_path: Path) -> None:
+    boxes = [Box(make_profile(str(tmp_path), homes=[]), find_engine())]
+    with BashSession(tmp_path, None, 60, enclosure=boxes[0]) as session:
+        output_of(session, "true")
+        boxes.append(Box(make_profile(str(tmp_path), homes=[]), find_engine()))
+    with BashSession(tmp_path, None, 60, enclosure=boxes[1]) as session:
+        output_of(session, "true")
+    for box in boxes:
+        box.close()
+    assert os.listdir(tmp_path) == []
+
+
+@needs_engine
 def test_placeholders_that_a_person_filled_stay(layout: Layout) -> None:
     box = layout.box()
     with layout.boxed(box) as session:
