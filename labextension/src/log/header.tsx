@@ -66,6 +66,11 @@ export function Header(props: IHeaderProps) {
           </UseSignal>
         )}
       </div>
+      {limits && events.state === 'ready' && (
+        <UseSignal signal={limits.changed}>
+          {() => <FolderSettings model={limits} />}
+        </UseSignal>
+      )}
       {agents?.running && <AtWork model={agents} turn={agents.running} />}
     </header>
   );
@@ -121,6 +126,41 @@ function Restrictions({ model }: { model: LimitsModel }) {
         </span>
       ))}
     </>
+  );
+}
+
+/** Settings of the folder, to be trusted by the person who has read them. */
+function FolderSettings({ model }: { model: LimitsModel }) {
+  const { untrusted } = model;
+  if (untrusted === null) {
+    return model.hasTrusted ? (
+      <div className="oh-FolderSettings" role="status">
+        {trans.__('Trusted. Restart the kernel to apply the settings.')}
+      </div>
+    ) : null;
+  }
+  return (
+    <section
+      className="oh-FolderSettings"
+      aria-label={trans.__('Settings of the folder')}
+    >
+      <p>
+        {trans.__(
+          '%1 can loosen what limits agents. These settings do not hold until you trust them:',
+          untrusted.file
+        )}
+      </p>
+      <ul>
+        {untrusted.settings.map(([name, value]) => (
+          <li key={name}>
+            <code>{`${name} = ${value}`}</code>
+          </li>
+        ))}
+      </ul>
+      <button className="oh-Button" onClick={() => void model.trust()}>
+        {trans.__('Trust these settings')}
+      </button>
+    </section>
   );
 }
 

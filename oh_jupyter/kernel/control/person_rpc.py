@@ -1,4 +1,4 @@
-"""Operations for a person: prompts to agents, and manual use of the browser.
+"""Operations for a person: prompts to agents, manual use of the browser, trust in a folder.
 
 REST does not offer them, because the holder of the server's token may be an agent.
 """
@@ -9,9 +9,15 @@ import base64
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.config import Settings
+from oh_jupyter.config import (
+    Settings,
+    folder_settings,
+    shown_settings,
+    trust,
+    trust_records,
+)
 from oh_jupyter.control_messages import Reply
-from oh_jupyter.errors import BrowserError, WireError
+from oh_jupyter.errors import BrowserError, ConfigError, WireError
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.broadcast import turn_fields
 from oh_jupyter.kernel.control.context_rpc import attachments
@@ -158,3 +164,23 @@ async def _hold(request: Request) -> Reply:
     else:
         takeover.hand_back()
     return Reply({"held": takeover.is_held})
+
+
+@operation("untrusted_settings")
+async def _untrusted(request: Request) -> Reply:
+    """Return the folder's settings file, its digest, and its settings that need trust to hold."""
+    file, values = folder_settings() or (None, {})
+    if file is None or not values:
+        return Reply({"file": "", "digest": "", "settings": []})
+    settings = [list(each) for each in shown_settings(values)]
+    return Reply({"file": file.path, "digest": file.digest, "settings": settings})
+
+
+@operation("trust_folder")
+async def _trust(request: Request) -> Reply:
+    """Trust the folder's settings file with the contents that the person has seen."""
+    file, _ = folder_settings() or (None, {})
+    if file is None or file.digest != request.text("digest"):
+        raise ConfigError("The file has changed since it was shown; look at it again")
+    trust(file, trust_records())
+    return Reply()
