@@ -395,6 +395,8 @@ class Oh(ActionMethods):
         confirmations = self._executor.confirmations
         chosen = next(iter(confirmations.waiting), -1) if id is None else id
         scope: Scope = "workspace" if for_workspace else "session" if for_session else "once"
+        if approve and self.host.in_agents_cell:
+            raise ConfirmationError("Only a person can approve actions; this is an agent's cell")
         if approve and not self.host.approves(chosen, scope):
             raise ConfirmationError(NO_GESTURE.format(id=chosen))
 
