@@ -22,7 +22,8 @@ LINES: dict[str, re.Pattern[str]] = {
     for name, pattern in {
         ".config/pip/pip.conf": r"\[[\w-]+\]|(index-url|extra-index-url|find-links|no-index|cert"
         r"|trusted-host|timeout|retries|constraint|prefer-binary|only-binary)\s*=.*|\s+\S.*",
-        ".npmrc": r"(registry|@[\w.-]+:registry|cafile|strict-ssl|maxsockets|prefer-offline)\s*=.*",
+        ".npmrc": r"(registry|@[\w.-]+:registry|cafile|strict-ssl|maxsockets|prefer-offline"
+        r"|nodedir|fund|audit|yes|update-notifier|engine-strict|legacy-peer-deps)\s*=.*",
     }.items()
 }
 """Lines that are copied of each file, as patterns of whole lines."""
