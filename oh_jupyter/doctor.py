@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from oh_jupyter._version import __version__
 from oh_jupyter.config import Settings, untrusted_notice
 from oh_jupyter.errors import ConfigError, OhJupyterError
-from oh_jupyter.installed import find_program
+from oh_jupyter.installed import find_program, python_environment
 from oh_jupyter.vulnerabilities import installed_vulnerabilities
 
 PROGRAM_SECONDS = 20.0
@@ -334,7 +334,11 @@ def _version(program: str) -> str | None:
     if path is None:
         return None
     done = subprocess.run(
-        [path, "--version"], capture_output=True, text=True, timeout=PROGRAM_SECONDS
+        [path, "--version"],
+        capture_output=True,
+        env=python_environment(),
+        text=True,
+        timeout=PROGRAM_SECONDS,
     )
     return (done.stdout or done.stderr).strip().partition("\n")[0]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import oh_jupyter
+from oh_jupyter.browser.executable import printed_version
 from oh_jupyter.installed import find_program, find_program_outside, python_environment
 from oh_jupyter.testing import LiveKernel
 from tests.hostile_folder import fill
@@ -174,6 +175,21 @@ def test_nothing_of_the_workspace_runs_in_a_browsers_worker(
         browser.step("goto('data:text/html,<title>Tides</title>')")
     finally:
         browser.close()
+    assert not trace.exists(), trace.read_text()
+
+
+def test_nothing_of_the_workspace_runs_in_a_program_that_is_a_script(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Node.js of a Python package is one."""
+    trace = tmp_path / "trace"
+    fill(workspace, trace)
+    monkeypatch.chdir(workspace)
+    monkeypatch.setenv("PYTHONPATH", str(workspace))
+    script = tmp_path / "node"
+    script.write_text(f"#!{sys.executable}\nimport html, json\nprint('v99.0.0')\n")
+    script.chmod(0o755)
+    assert printed_version(str(script)) == "v99.0.0"
     assert not trace.exists(), trace.read_text()
 
 

@@ -9,7 +9,7 @@ import subprocess
 import acp
 
 from oh_jupyter.ansi import strip_ansi
-from oh_jupyter.installed import find_program
+from oh_jupyter.installed import find_program, python_environment
 
 MAX_CHARS = 2000
 NODE_SECONDS = 5.0
@@ -82,6 +82,10 @@ def _node_version(text: str) -> str:
     if node is None:
         return "not on the PATH"
     result = subprocess.run(
-        [node, "--version"], capture_output=True, text=True, timeout=NODE_SECONDS
+        [node, "--version"],
+        capture_output=True,
+        env=python_environment(),
+        text=True,
+        timeout=NODE_SECONDS,
     )
     return result.stdout.strip() or "unknown"

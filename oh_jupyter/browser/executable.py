@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from oh_jupyter.errors import BrowserError, BrowserNotFoundError
-from oh_jupyter.installed import find_program
+from oh_jupyter.installed import find_program, python_environment
 
 EXECUTABLE_VARIABLE = "OH_JUPYTER_BROWSER"
 """Environment variable that names the browser's executable."""
@@ -69,6 +69,7 @@ def printed_version(program: str) -> str:
             capture_output=True,
             text=True,
             errors="replace",
+            env=python_environment(),  # it may be a script of an installed package
             timeout=VERSION_SECONDS,
         )
     except OSError as error:
