@@ -237,10 +237,13 @@ def _agents(settings: Settings) -> Iterator[Check]:
 def _sandbox(settings: Settings) -> Iterator[Check]:
     """Check that a sandbox can be made; missing is wrong only where one is set."""
     from oh_jupyter.sandbox import find_engine
+    from oh_jupyter.sandbox.enforcement import enforced_by
 
     engine = find_engine()
     if engine.program is not None:
         yield Check("sandbox", "ok", f"{engine.program} works; sandbox = {settings.sandbox!r}")
+        is_superuser = sys.platform == "linux" and os.geteuid() == 0
+        yield Check("sandbox limits", "ok", enforced_by(is_superuser=is_superuser))
         return
     status: Literal["missing", "wrong"] = "missing" if settings.sandbox == "off" else "wrong"
     yield Check("sandbox", status, engine.problem, engine.mend)

@@ -31,6 +31,7 @@ from oh_jupyter.runtime.host_access import HostAccess
 from oh_jupyter.runtime.page_hosts import page_endpoints, page_origins
 from oh_jupyter.runtime.resources import make_shell, shell_user
 from oh_jupyter.sandbox import Box, Engine, allowed_environment, find_engine, make_profile
+from oh_jupyter.sandbox.enforcement import enforced_by
 from oh_jupyter.sandbox.hints import hint
 from oh_jupyter.sandbox.hosts import parse_hosts
 from oh_jupyter.sandbox.own_folders import homes, make_folders, own_folders, settings_files
@@ -366,6 +367,13 @@ class BoxedShells:
             missing = "refused" if settings.sandbox == "required" else "missing"
             return {"place": missing, "network": ""}
         return {"place": "box", "network": settings.sandbox_network}
+
+    def enforced_by(self) -> str:
+        """Return what enforces the boxes of agents' commands, "" where there are none."""
+        if self.facts()["place"] != "box":
+            return ""
+        is_superuser = shell_user(self._settings()) is None and os.geteuid() == 0
+        return enforced_by(is_superuser=is_superuser)
 
     def status(self) -> str:
         """Return one line about agents' commands."""

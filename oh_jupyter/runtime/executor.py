@@ -448,7 +448,10 @@ class ActionExecutor(RuntimeComponents):
 
     def status(self) -> dict[str, Any]:
         """Return directories, running Actions and started parts as JSON-ready data."""
-        notice = untrusted_notice()
+        more = {
+            "sandbox_enforced_by": self.boxes.enforced_by(),
+            "untrusted_settings": untrusted_notice(),
+        }
         return {
             "workspace_dir": self.workspace_dir,
             "cwd": self.cwd,
@@ -465,7 +468,7 @@ class ActionExecutor(RuntimeComponents):
             "changes_attributed": self.turns.attribution,
             "browser": self._browsers is not None,
             "memory": memory_usage(self._shell),
-            **({"untrusted_settings": notice} if notice else {}),
+            **{name: text for name, text in more.items() if text},
         }
 
 

@@ -27,6 +27,7 @@ from oh_jupyter.sandbox.plain_settings import copy_settings
 from oh_jupyter.sandbox.process_limit import ProcessLimit
 from oh_jupyter.sandbox.profile import Profile
 from oh_jupyter.sandbox.seatbelt import seatbelt_argv
+from oh_jupyter.sandbox.seccomp import seccomp_filter
 
 RELAY = Path(__file__).with_name("_relay.py")
 PROXY_FOLDER = "/run/oh_proxy"
@@ -70,6 +71,7 @@ class Box:
             os.mkdir(self._settings_folder, 0o755)
             self._empty_file = os.path.join(self._settings_folder, "empty")
             Path(self._empty_file).touch(mode=0o644)
+            self._seccomp_file = self._put_filter()
             relay = shutil.copyfile(RELAY, os.path.join(self._proxy_folder, RELAY.name))
             if user is not None:
                 for each in (
@@ -145,9 +147,19 @@ class Box:
             sockets=sockets,
             nested_namespaces=self._engine.nested_namespaces,
             resolver=resolver if needs_resolver else None,
+            seccomp_file=self._seccomp_file,
         )
         # bubblewrap itself shows the terminal of its output at this path.
         return boxed, [CONSOLE, REPORT_DEVICE][: len(terminals)]
+
+    def _put_filter(self) -> str | None:
+        """Write the filter of system calls; return its path, None where there is none."""
+        program = seccomp_filter()
+        if program is None:
+            return None
+        path = os.path.join(self._settings_folder, "seccomp")
+        Path(path).write_bytes(program)
+        return path
 
     def _copies(self) -> list[tuple[str, str]]:
         """Return copies of a person's settings, and their paths in the box."""

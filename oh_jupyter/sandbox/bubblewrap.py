@@ -22,6 +22,10 @@ There is no ``--new-session``: the shell needs its terminal, which is ours alone
 """
 
 
+FILTER_DESCRIPTOR = "9"
+OPEN_FILTER = ("/bin/sh", "-c", f'exec {FILTER_DESCRIPTOR}<"$0" "$@"')
+"""Start of a command line; a file and a program follow, which gets the file opened."""
+
 KERNEL_INTERFACES = (
     *("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi"),
     *("/proc/mtrr", "/proc/scsi"),
@@ -46,6 +50,7 @@ def bubblewrap_argv(
     sockets: Iterable[tuple[str, str]] = (),
     nested_namespaces: bool = False,
     resolver: str | None = None,
+    seccomp_file: str | None = None,
 ) -> list[str]:
     """Return the command line that runs a command in a box.
 
@@ -61,8 +66,11 @@ def bubblewrap_argv(
         sockets: Unix sockets, folders with them, and files, outside and their paths in the box.
         nested_namespaces: Whether processes may make user namespaces of their own.
         resolver: The resolved /etc/resolv.conf, if it is needed.
+        seccomp_file: The filter of system calls, if there is one.
     """
     argv = [program, *OPTIONS]
+    if seccomp_file is not None:
+        argv = [*OPEN_FILTER, seccomp_file, *argv, "--seccomp", FILTER_DESCRIPTOR]
     if network != "host":
         argv.append("--unshare-net")
     if not nested_namespaces:

@@ -71,6 +71,7 @@ def test_an_agents_shell_is_apart_from_the_persons(make) -> None:
     assert (is_boxed(agents), is_boxed(persons)) == (True, None)
     assert "Read-only file system" in run(runtime, "touch /etc/x").content
     assert runtime.status()["sandbox"] == "sandboxed (required, no network), 1 box open"
+    assert "namespaces" in runtime.status()["sandbox_enforced_by"]
 
 
 @needs_engine
