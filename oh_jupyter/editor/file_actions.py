@@ -12,6 +12,7 @@ from oh_jupyter.config import Settings
 from oh_jupyter.editor.changed_files import ChangedFile
 from oh_jupyter.editor.editor import FileEditor
 from oh_jupyter.editor.files import atomic_write
+from oh_jupyter.editor.files.path_guard import open_guarded
 from oh_jupyter.editor.files.paths import DOCUMENT_SUFFIXES, check_regular
 from oh_jupyter.editor.lint import is_auto_lint
 from oh_jupyter.editor.notebook.validation import is_notebook
@@ -107,7 +108,7 @@ def read_file(action: FileReadAction, *, cwd: str, editor: FileEditor) -> Observ
 
 def _read_lines(path: Path, action: FileReadAction) -> Observation:
     """Read a range of lines of a large file, without the rest."""
-    with open(path, "rb") as stream:
+    with open(open_guarded(path, os.O_RDONLY), "rb") as stream:
         encoding = detect_by_head(stream)
         if encoding is None:
             return ErrorObservation(_BINARY)
@@ -212,7 +213,7 @@ def write_file(
         return ErrorObservation(f"File {path} cannot be written: {error}")
     if owner is not None and not existed and hasattr(os, "chown"):
         try:
-            os.chown(path, *owner)
+            os.chown(path, *owner, follow_symlinks=False)
         except OSError as error:
             return ErrorObservation(
                 f"File {path} written, but failed to change ownership and permissions: {error}"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from oh_jupyter.documents.process import read_document
 from oh_jupyter.editor.files import atomic_write
+from oh_jupyter.editor.files.path_guard import open_guarded
 from oh_jupyter.editor.files.paths import DOCUMENT_SUFFIXES, check_regular
 from oh_jupyter.editor.messages import (
     BINARY,
@@ -114,7 +115,7 @@ def _view_large(path: Path, view_range: list[int] | tuple[int, int], max_file_by
     """Show numbered lines of a file over the limit, without reading all of it."""
     size = check_regular(path)
     try:
-        with open(path, "rb") as stream:
+        with open(open_guarded(path, os.O_RDONLY), "rb") as stream:
             encoding = detect_by_head(stream)
             if encoding is None:
                 raise invalid_file(path, BINARY)

@@ -23,6 +23,9 @@ from oh_jupyter.events import (
     FileWriteAction,
 )
 
+MAX_ATTEMPTS = 20
+"""Attempts to resolve a path whose links are replaced meanwhile."""
+
 
 @dataclass(frozen=True)
 class Effects:
@@ -66,7 +69,15 @@ def real_paths(path: str) -> set[str]:
     """
     if "\0" in path:
         return set()
-    return {os.path.realpath(path), os.path.realpath(os.path.normpath(path))}
+    return {_real_path(path), _real_path(os.path.normpath(path))}
+
+
+def _real_path(path: str) -> str:
+    """Return where a path leads; while somebody replaces its links, perhaps where it starts."""
+    for _ in range(MAX_ATTEMPTS):
+        with suppress(OSError):  # a link that was there has gone
+            return os.path.realpath(path)
+    return os.path.abspath(path)
 
 
 def is_below(path: str, root: str) -> bool:

@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from oh_jupyter.events import EventSource
 from oh_jupyter.events.action import progress
 from oh_jupyter.runtime.progress import ActionProgress
+
+if TYPE_CHECKING:
+    from oh_jupyter.editor.files.path_guard import PathGuard
 
 
 @dataclass(frozen=True)
@@ -23,12 +27,14 @@ class Execution:
         cwd: Directory in which its relative paths begin, "" for the shell's current one. It is
             decided about these paths, so they stay the same if the shell changes its directory
             while the Action waits.
+        guard: The files that the editor may use for it; None for all.
     """
 
     principal: EventSource = "agent"
     is_boxed: bool = False
     is_agents: bool = True
     cwd: str = ""
+    guard: PathGuard | None = None
 
 
 current_execution: ContextVar[Execution] = ContextVar("current_execution", default=Execution())  # noqa: B039

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial, singledispatchmethod
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from oh_jupyter.config import untrusted_notice
 from oh_jupyter.errors import NotApprovedError, OhJupyterError
@@ -33,12 +33,16 @@ from oh_jupyter.policy import check_allowed, check_cells
 from oh_jupyter.runtime.components import RuntimeComponents
 from oh_jupyter.runtime.confinement import confinement_fault, outside_fault
 from oh_jupyter.runtime.confirmation import WITHDRAWN, dry_run
-from oh_jupyter.runtime.effects import Effects, effects
+from oh_jupyter.runtime.effects import Effects, effects, outside, real_paths
 from oh_jupyter.runtime.execution import Execution, current_execution, executing
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
 from oh_jupyter.runtime.resources import memory_usage
 from oh_jupyter.runtime.risk import remote_risks, risks
 from oh_jupyter.runtime.turn_titles import may_change_files
+from oh_jupyter.sandbox.profile import is_protected
+
+if TYPE_CHECKING:
+    from oh_jupyter.editor.files.path_guard import PathGuard
 from oh_jupyter.visible_text import visible
 from oh_jupyter.writes import note_save
 
@@ -131,7 +135,9 @@ class ActionExecutor(RuntimeComponents):
                 questions = self._questions(action, known, principal or source, reasons, is_boxed)
         except OhJupyterError as error:
             execute = _refused(error)
-        execution = Execution(principal or source, is_boxed, is_agents, cwd if known.paths else "")
+        guard = self._guard(known, is_agents=is_agents, confined=confined)
+        base = cwd if known.paths else ""
+        execution = Execution(principal or source, is_boxed, is_agents, base, guard)
         sandboxed = self.boxes.sandboxed(execution, only_asks=only_asks)
         self.events.add_event(action, source)
         state = self.running.begin(action, cwd)
@@ -216,6 +222,29 @@ class ActionExecutor(RuntimeComponents):
             effects=known,
             writable=self._writable(),
         )
+
+    def _guard(self, known: Effects, *, is_agents: bool, confined: bool) -> PathGuard | None:
+        """Return the files that an agent's Action may use: the judged ones, and harmless ones."""
+        asks = self.confirmations.policy != "never" or confined
+        if not (is_agents and asks and known.paths):
+            return None
+        from oh_jupyter.editor.files.path_guard import PathGuard
+
+        judged = {real for path in known.paths for real in real_paths(path)}
+        roots = [self.workspace_dir, *([] if confined else self._writable())]
+        limits = self.boxes.is_on or confined
+        rules = self.boxes.visibility()
+
+        def may_read(real: str) -> bool:
+            is_hidden = limits and rules.hides(real)
+            is_elsewhere = confined and any(outside([real], roots))
+            return real in judged or not (is_hidden or is_elsewhere)
+
+        def may_write(real: str) -> bool:
+            is_risky = limits and (rules.hides(real) or is_protected(real))
+            return real in judged or not (is_risky or any(outside([real], roots)))
+
+        return PathGuard(may_read, may_write)
 
     def _writable(self) -> list[str]:
         """Return the directories beside the workspace in which agents may change files."""
@@ -379,7 +408,7 @@ class ActionExecutor(RuntimeComponents):
         from oh_jupyter.editor.notebook.tagged_cells import for_agent
 
         write = for_agent(write_file) if current_execution.get().is_agents else write_file
-        return await self.in_thread(write, action, cwd=self.cwd, editor=self.editor)
+        return await self.in_thread(_guarded(write), action, cwd=self.cwd, editor=self.editor)
 
     @_execute.register
     async def _edit(self, action: FileEditAction) -> Observation:
@@ -401,6 +430,7 @@ class ActionExecutor(RuntimeComponents):
         from oh_jupyter.documents.process import enclosed_by
         from oh_jupyter.editor.files.paths import DOCUMENT_SUFFIXES
 
+        function = _guarded(function)
         if os.path.splitext(action.path)[1].lower() not in DOCUMENT_SUFFIXES:
             return await self.in_thread(function, action, **fields)
         box = await self.boxes.box_of_readers()
@@ -470,6 +500,19 @@ class ActionExecutor(RuntimeComponents):
             "memory": memory_usage(self._shell),
             **{name: text for name, text in more.items() if text},
         }
+
+
+def _guarded(function: Callable[..., Observation]) -> Callable[..., Observation]:
+    """Return a function of the editor that uses only the files of the current execution."""
+    from oh_jupyter.editor.files.path_guard import guarded_by
+
+    guard = current_execution.get().guard
+
+    def run(*arguments: Any, **fields: Any) -> Observation:
+        with guarded_by(guard):
+            return function(*arguments, **fields)
+
+    return run
 
 
 def use_of(action: FileReadAction | FileWriteAction) -> str:

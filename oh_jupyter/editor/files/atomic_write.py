@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from oh_jupyter.editor.files.path_guard import open_guarded, pinned
+
 
 @dataclass(frozen=True)
 class Attributes:
@@ -90,7 +92,7 @@ def fingerprint_of(path: Path) -> Fingerprint | None:
 
 def read(path: Path) -> tuple[bytes, Fingerprint]:
     """Read a whole file, and its fingerprint."""
-    descriptor = os.open(path, os.O_RDONLY | _BINARY)
+    descriptor = open_guarded(path, os.O_RDONLY | _BINARY)
     try:
         info = os.fstat(descriptor)
         data = _read_all(descriptor, info.st_size)
@@ -147,7 +149,19 @@ def replace(
     A file with several hard links, or one that cannot be replaced, is written in place, and
     restored on failure. ``is_real`` says that the path contains no symbolic links.
     """
-    target = path if is_real else Path(os.path.realpath(path))
+    with pinned(path if is_real else Path(os.path.realpath(path))) as target:
+        _replace(path, target, data, mode, attributes, tag, check)
+
+
+def _replace(
+    path: Path,
+    target: Path,
+    data: bytes,
+    mode: int | None,
+    attributes: Attributes | None,
+    tag: str | None,
+    check: Callable[[], None],
+) -> None:
     try:
         old = os.stat(target)
     except FileNotFoundError:
@@ -227,7 +241,7 @@ def _copy_attributes(target: Path, descriptor: int, temporary: Path, old: os.sta
 
 
 def _write_in_place(target: Path, data: bytes) -> None:
-    with open(target, "r+b", buffering=0) as file:
+    with open(open_guarded(target, os.O_RDWR | _BINARY, writes=True), "r+b", buffering=0) as file:
         old = file.readall()
         try:
             _overwrite(file.fileno(), data)

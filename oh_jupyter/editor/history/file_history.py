@@ -17,6 +17,7 @@ from typing import Any
 
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.atomic_write import Attributes, ConcurrentWriteError
+from oh_jupyter.editor.files.path_guard import pinned
 from oh_jupyter.editor.history.journal import EditJournal, IncompleteTransaction
 from oh_jupyter.editor.history.step_log import remove_other_logs
 from oh_jupyter.editor.history.steps import Blobs, Digests, Step, access, digest_of
@@ -144,7 +145,8 @@ class FileHistory:
 
         if content is None:
             check()
-            os.unlink(self.path)
+            with pinned(self.path) as target:
+                os.unlink(target)
         else:
             attributes = self.timeline.attributes if fingerprint is None and mode is None else None
             self._replace(content, mode=mode, attributes=attributes, check=check)
