@@ -333,6 +333,8 @@ def test_a_command_of_a_guest_runs_in_its_box(make_guests: MakeGuests, monkeypat
     turn = guests.prompt("run touch /etc/x; env; echo x >/tmp/x")
     assert "Read-only file system" in turn.steps[0].output
     assert "MODEL_KEY" not in turn.steps[0].output
+    # The agent has its output as soon as the command has ended, before that is in the log.
+    wait_until(lambda: len(guests.log()) > 2)
     assert guests.log()[2].handling == {"sandboxed": True}
     assert guests.prompt("run cat /tmp/x").steps[-1].output == "x\n"
     limited = "until [ $(ulimit -u) = 4096 ]; do :; done; ulimit -u"  # set from outside

@@ -11,8 +11,11 @@ from oh_jupyter.testing import run_server
 
 
 @pytest.mark.thorough
-def test_a_server_warns_at_its_start(tmp_path: Path) -> None:
-    old = tmp_path / "site" / "pillow-10.3.0.dist-info"
+def test_a_server_warns_at_its_start(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    # Not below the server's directory, where nothing is taken for an installed package.
+    old = tmp_path_factory.mktemp("site") / "pillow-10.3.0.dist-info"
     old.mkdir(parents=True)
     (old / "METADATA").write_text("Metadata-Version: 2.1\nName: pillow\nVersion: 10.3.0\n")
     environment = {"PYTHONPATH": str(old.parent)}
