@@ -310,6 +310,7 @@ def test_a_path_outside_of_the_workspace_is_refused(guests: Guests, path: str) -
 def test_a_command_runs_and_is_in_the_log(guests: Guests) -> None:
     turn = guests.prompt("run echo out; echo err >&2; exit 3")
     assert (turn.steps[0].output, turn.steps[0].status) == ("out\nerr\n", "failed")
+    wait_until(lambda: len(guests.log()) > 2)
     action, observation = guests.log()[1:3]
     assert isinstance(action, CmdRunAction)
     assert isinstance(observation, CmdOutputObservation)
