@@ -25,7 +25,7 @@ from oh_jupyter.events import (
     Observation,
 )
 from oh_jupyter.installed import PACKAGE
-from oh_jupyter.runtime.effects import Effects, is_below, real_paths
+from oh_jupyter.runtime.effects import Effects, is_below
 from oh_jupyter.runtime.execution import Execution, current_execution
 from oh_jupyter.runtime.host_access import HostAccess
 from oh_jupyter.runtime.page_hosts import page_endpoints, page_origins
@@ -169,7 +169,7 @@ class BoxedShells:
         workspace = os.path.realpath(self._workspace_dir)
         reasons = []
         for path in known.paths:
-            for real in sorted(real_paths(path)):
+            for real in sorted(known.real[path]):
                 if hides(real):
                     reasons.append(f"it uses {real}, which sandboxes hide")
                 if path in known.writes and is_below(real, workspace) and is_protected(real):

@@ -18,7 +18,7 @@ from oh_jupyter.events import (
     FileReadAction,
     FileWriteAction,
 )
-from oh_jupyter.runtime.effects import Effects, outside, real_paths
+from oh_jupyter.runtime.effects import Effects, outside_of, real_paths
 from oh_jupyter.sandbox.profile import is_protected
 
 WITHOUT_EXECUTE = "The token does not allow running code, so"
@@ -48,10 +48,10 @@ def confinement_fault(
 
 def _file_fault(effects: Effects, workspace_dir: str, hides: Callable[[str], bool]) -> str:
     root = os.path.realpath(workspace_dir)
-    for path in outside(effects.paths, [root]):
+    for path in effects.outside(effects.paths, [root]):
         return f"{WITHOUT_EXECUTE} only files of the workspace {root} can be used, not {path}."
     for path in effects.paths:
-        for real in real_paths(path):
+        for real in effects.real[path]:
             if hides(real):
                 own = "credentials and Jupyter's own files"
                 return f"{WITHOUT_EXECUTE} {own} are not allowed: {real}."
@@ -70,7 +70,7 @@ def outside_fault(within: str, workspace_dir: str, paths: Iterable[str]) -> str:
         return "A path contains a NUL character; nothing was changed. Use a path without it."
     root = os.path.realpath(os.path.join(workspace_dir, within))
     for path in paths:
-        for real in outside([path], [root]):
+        for real in outside_of(sorted(real_paths(path)), [root]):
             return (
                 f"{path} is outside of {root} (it leads to {real}); nothing was changed. Use a "
                 f"path below {root}."

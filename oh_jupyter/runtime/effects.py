@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import cached_property, singledispatch
 from urllib.parse import unquote, urlsplit
 
 from oh_jupyter.errors import OhJupyterError
@@ -50,6 +50,15 @@ class Effects:
         """All paths."""
         return (*self.reads, *self.writes)
 
+    @cached_property
+    def real(self) -> dict[str, set[str]]:
+        """The files that each path leads to, resolved once for who judges and who acts."""
+        return {path: real_paths(path) for path in self.paths}
+
+    def outside(self, paths: Iterable[str], roots: Iterable[str]) -> Iterator[str]:
+        """Yield the real paths that some of the paths lead to outside of some directories."""
+        return outside_of((real for path in paths for real in sorted(self.real[path])), roots)
+
 
 def effects(action: Action, cwd: str) -> Effects:
     """Return the effects of an Action.
@@ -85,13 +94,12 @@ def is_below(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip("/") + "/")
 
 
-def outside(paths: Iterable[str], roots: Iterable[str]) -> Iterator[str]:
-    """Yield the real paths that some paths lead to outside of some directories."""
+def outside_of(reals: Iterable[str], roots: Iterable[str]) -> Iterator[str]:
+    """Yield the real paths that are outside of some directories."""
     real_roots = [os.path.realpath(root) for root in roots]
-    for path in paths:
-        for real in sorted(real_paths(path)):
-            if not any(is_below(real, root) for root in real_roots):
-                yield real
+    for real in reals:
+        if not any(is_below(real, root) for root in real_roots):
+            yield real
 
 
 @singledispatch

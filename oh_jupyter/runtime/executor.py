@@ -33,7 +33,7 @@ from oh_jupyter.policy import check_allowed, check_cells
 from oh_jupyter.runtime.components import RuntimeComponents
 from oh_jupyter.runtime.confinement import confinement_fault, outside_fault
 from oh_jupyter.runtime.confirmation import WITHDRAWN, dry_run
-from oh_jupyter.runtime.effects import Effects, effects, outside, real_paths
+from oh_jupyter.runtime.effects import Effects, effects, outside_of
 from oh_jupyter.runtime.execution import Execution, current_execution, executing
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
 from oh_jupyter.runtime.resources import memory_usage
@@ -230,19 +230,19 @@ class ActionExecutor(RuntimeComponents):
             return None
         from oh_jupyter.editor.files.path_guard import PathGuard
 
-        judged = {real for path in known.paths for real in real_paths(path)}
+        judged = {real for reals in known.real.values() for real in reals}
         roots = [self.workspace_dir, *([] if confined else self._writable())]
         limits = self.boxes.is_on or confined
         rules = self.boxes.visibility()
 
         def may_read(real: str) -> bool:
             is_hidden = limits and rules.hides(real)
-            is_elsewhere = confined and any(outside([real], roots))
+            is_elsewhere = confined and any(outside_of([real], roots))
             return real in judged or not (is_hidden or is_elsewhere)
 
         def may_write(real: str) -> bool:
             is_risky = limits and (rules.hides(real) or is_protected(real))
-            return real in judged or not (is_risky or any(outside([real], roots)))
+            return real in judged or not (is_risky or any(outside_of([real], roots)))
 
         return PathGuard(may_read, may_write)
 

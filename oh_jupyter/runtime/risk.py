@@ -15,7 +15,7 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
 )
 from oh_jupyter.runtime.cell_risk import Lookup, cell_risks
-from oh_jupyter.runtime.effects import Effects, outside
+from oh_jupyter.runtime.effects import Effects
 from oh_jupyter.runtime.effects import effects as effects_of
 
 _BEGIN = r"(?:^|[\s;&|(!`'\"])"
@@ -88,7 +88,9 @@ def risks(
     else:
         known = effects_of(action, workspace_dir) if effects is None else effects
         roots = [workspace_dir, tempfile.gettempdir(), *writable]
-        reasons += [f"it changes {path}" for path in dict.fromkeys(outside(known.writes, roots))]
+        reasons += [
+            f"it changes {path}" for path in dict.fromkeys(known.outside(known.writes, roots))
+        ]
     return reasons
 
 
