@@ -21,7 +21,7 @@ confirmation = "never"
 browser_path = "/elsewhere/chromium"
 sandbox_writable = ["/elsewhere"]
 sandbox_hosts = ["evil.example"]
-plugins = ["jupyter"]
+plugins = ["jupyter", "vscode"]
 file_store = "memory"
 
 [core.agents]

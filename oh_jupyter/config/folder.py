@@ -114,22 +114,3 @@ def distrust(path: str, records: Path) -> bool:
             record.unlink(missing_ok=True)
             removed = True
     return removed
-
-
-def tightens(value: Any, default: Any, ranking: tuple[Any, ...] | None) -> bool:
-    """Return whether a value limits agents at least as much as the default of its setting.
-
-    Args:
-        value: The value, of the setting's type.
-        default: The setting's default.
-        ranking: Its values from the loosest to the tightest; empty for a number that is tighter
-            the lower it is, or a list that is tighter the longer it is; None for a setting that
-            limits nothing.
-    """
-    if ranking is None:
-        return False
-    if ranking and default is None:  # what it stands for depends on the kernel
-        return bool(value != ranking[0])
-    if ranking:
-        return ranking.index(value) >= ranking.index(default)
-    return isinstance(value, tuple) or default is None or bool(value <= default)

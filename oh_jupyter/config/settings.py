@@ -22,7 +22,6 @@ def _setting(
     minimum: float | None = None,
     above: float | None = None,
     example: str = "",
-    ranking: tuple[Any, ...] | None = None,
 ) -> Any:
     metadata = {
         "help": help,
@@ -32,7 +31,6 @@ def _setting(
         "minimum": minimum,
         "above": above,
         "example": example,
-        "ranking": ranking,
     }
     return field(default=default, repr=not secret, metadata=metadata)
 
@@ -61,7 +59,6 @@ class Settings:
         "Memory limit of all processes of the shell together; they are killed above it.",
         "RUNTIME_MAX_MEMORY_GB",
         above=0,
-        ranking=(),
     )
     shell_kernel_python: bool = _setting(
         True,
@@ -79,7 +76,6 @@ class Settings:
         True,
         "Whether browser actions may start a browser.",
         "OH_JUPYTER_ENABLE_BROWSER",
-        ranking=(True, False),
     )
     browser_path: str | None = _setting(
         None,
@@ -96,7 +92,6 @@ class Settings:
         (),
         "Origins that the browser must not access.",
         "OH_JUPYTER_BROWSER_BLOCKED_ORIGINS",
-        ranking=(),
     )
     browser_storage_state: str | None = _setting(
         None,
@@ -169,7 +164,6 @@ class Settings:
         "not wait. This is not a sandbox: running code of an agent can do anything.",
         "OH_JUPYTER_CONFIRMATION",
         choices=("never", "risky", "always"),
-        ranking=("never", "risky", "always"),
     )
     confirmation_timeout: float = _setting(
         300.0,
@@ -183,7 +177,6 @@ class Settings:
         "data out or reads credentials after the agent has read text of others in the same turn, "
         "such as a web page, which may contain instructions for it.",
         "OH_JUPYTER_UNTRUSTED_TEXT",
-        ranking=(False, True),
     )
     checkpoints: str = _setting(
         "auto",
@@ -226,7 +219,6 @@ class Settings:
         "kernel's process and are never sandboxed.",
         "OH_JUPYTER_SANDBOX",
         choices=("auto", "required", "off"),
-        ranking=("off", "auto", "required"),
     )
     sandbox_network: str = _setting(
         "none",
@@ -235,7 +227,6 @@ class Settings:
         "wait for a person also in the sandbox.",
         "OH_JUPYTER_SANDBOX_NETWORK",
         choices=("none", "listed", "ask", "host"),
-        ranking=("host", "ask", "listed", "none"),
     )
     sandbox_hosts: tuple[str, ...] = _setting(
         (),
@@ -259,7 +250,6 @@ class Settings:
         (),
         "More paths that are invisible in the sandbox, relative to the workspace.",
         "OH_JUPYTER_SANDBOX_HIDDEN",
-        ranking=(),
     )
     sandbox_max_processes: int = _setting(
         4096,
@@ -267,7 +257,6 @@ class Settings:
         "where the kernel can make a cgroup, which most containers do not allow.",
         "OH_JUPYTER_SANDBOX_MAX_PROCESSES",
         minimum=1,
-        ranking=(),
     )
     policy: dict[str, str] | None = _setting(  # noqa: RUF009
         None,
@@ -305,7 +294,6 @@ class Settings:
         4096.0,
         "Size limit of an upload, and of the contents of a zip file, in MiB.",
         above=0,
-        ranking=(),
     )
     draft_model: str | None = _setting(
         None,

@@ -19,8 +19,8 @@ from oh_jupyter.config.folder import (
     SettingsFile,
     is_trusted,
     read_settings_file,
-    tightens,
 )
+from oh_jupyter.config.limits import tightens
 from oh_jupyter.config.settings import (
     Settings,
     check_name,
@@ -181,14 +181,9 @@ def _of_folder(file: SettingsFile) -> tuple[dict[str, Any], list[ConfigError]]:
     held = {
         name: restricting_entries(value) if name == "policy" else value
         for name, value in values.items()
-        if trusted or name == "policy" or _tightens(name, value)
+        if trusted or name == "policy" or tightens(name, value)
     }
     return held, faults if trusted else []
-
-
-def _tightens(name: str, value: Any) -> bool:
-    setting = Settings.__dataclass_fields__[name]
-    return tightens(value, setting.default, setting.metadata["ranking"])
 
 
 def _in(file: SettingsFile, name: str) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from oh_jupyter.config import Settings
+from oh_jupyter.config.limits import narrowed
 from oh_jupyter.kernel.cells.gestures import Gestures
-from oh_jupyter.kernel.widening import narrowed
 from oh_jupyter.runtime.approvals import Scope
 from oh_jupyter.testing import LiveKernel
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from oh_jupyter.config import Settings
+from oh_jupyter.config.settings import Settings
 
 IsWider = Callable[[Any, Any], bool]
 """Whether a new value (second) allows agents more than the previous one."""
@@ -34,6 +34,11 @@ def _opens(old: Sequence[str] | None, new: Sequence[str] | None) -> bool:
     return bool(old) and (not new or _grows(old, new))
 
 
+def _rises(old: float | None, new: float | None) -> bool:
+    """Compare maximums, of which None means no maximum."""
+    return old is not None and (new is None or new > old)
+
+
 def _differs(old: Any, new: Any) -> bool:
     return bool(old != new)
 
@@ -47,7 +52,11 @@ _WIDER: Mapping[str, IsWider] = {
     "sandbox_writable": _grows,
     "sandbox_visible": _grows,
     "sandbox_hidden": _shrinks,
+    "sandbox_max_processes": _rises,
+    "max_memory_gb": _rises,
+    "max_upload_mb": _rises,
     "browser_allowed_origins": _opens,
+    "browser_blocked_origins": _shrinks,
     "enable_browser": _ordered(True, False),
     "policy": _differs,
     "mcp_servers": _differs,
@@ -69,6 +78,12 @@ def is_wider(name: str, old: Any, new: Any) -> bool:
         return compare is not None and compare(old, new)
     except (ValueError, TypeError):  # an invalid value, which is rejected elsewhere
         return False
+
+
+def tightens(name: str, value: Any) -> bool:
+    """Return whether a value of a limiting setting allows agents no more than its default."""
+    default = Settings.__dataclass_fields__[name].default
+    return name in _WIDER and not is_wider(name, default, value)
 
 
 def narrowed(settings: Settings, limits: Settings) -> tuple[Settings, list[str]]:
