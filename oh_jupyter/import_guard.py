@@ -16,7 +16,8 @@ from importlib import machinery
 from types import FrameType, ModuleType
 from typing import Any
 
-from oh_jupyter.installed import LIBRARY_FOLDERS, PACKAGE, installed_path, is_below
+from oh_jupyter.containment import is_within, is_within_any
+from oh_jupyter.installed import LIBRARY_FOLDERS, PACKAGE, installed_path
 
 _CELLS = ("<ipython-input", "<stdin>", "<console>")
 """Names of files of code that a person or an agent enters."""
@@ -41,11 +42,11 @@ def importing_from_workspace() -> Iterator[None]:
 @lru_cache(maxsize=4000)
 def _owner_of(filename: str) -> str:
     """Return ``ours``, ``library`` or ``person`` for the file of a frame."""
-    if is_below(filename, (PACKAGE,)):
+    if is_within(filename, PACKAGE):
         return "ours"
     if filename.startswith("<") and not filename.startswith(_CELLS):
         return "library"  # importlib, or methods that a library generates
-    return "library" if is_below(filename, LIBRARY_FOLDERS) else "person"
+    return "library" if is_within_any(filename, LIBRARY_FOLDERS) else "person"
 
 
 def _importer(frame: FrameType | None) -> str:

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from oh_jupyter.containment import is_within, is_within_any
+
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 """Folder of this package."""
 
@@ -54,11 +56,6 @@ def exclude(folder: str | os.PathLike[str]) -> None:
     _workspaces.update(_with_real_paths([os.fspath(folder)]))
 
 
-def is_below(path: str, folders: Iterable[str]) -> bool:
-    """Return whether an absolute path is one of the folders, or below one."""
-    return any(path == each or path.startswith(each + os.sep) for each in folders)
-
-
 def writable_folders() -> tuple[str, ...]:
     """Return the working directory and the workspaces, without the file system's root."""
     with contextlib.suppress(OSError):  # it was removed
@@ -70,10 +67,10 @@ def writable_folders() -> tuple[str, ...]:
 def _is_outside(path: str, folders: tuple[str, ...]) -> bool:
     home = os.path.realpath(os.path.expanduser("~"))
     # A workspace that contains the home directory does not contain its dot entries.
-    hidden = tuple(each for each in folders if is_below(home, (each,)))
+    hidden = tuple(each for each in folders if is_within(home, each))
     for each in (os.path.abspath(path), os.path.realpath(path)):
         is_dot_entry = each.startswith(os.path.join(home, "."))
-        if is_below(each, [f for f in folders if not (is_dot_entry and f in hidden)]):
+        if is_within_any(each, [f for f in folders if not (is_dot_entry and f in hidden)]):
             return False
     return True
 
@@ -82,7 +79,7 @@ def is_installed(path: str, site_folders: Sequence[str] = SITE_FOLDERS) -> bool:
     """Return whether a folder of a search path is absolute and outside of where agents write."""
     if not os.path.isabs(path):
         return False
-    return is_below(path, site_folders) or _is_outside(path, writable_folders())
+    return is_within_any(path, site_folders) or _is_outside(path, writable_folders())
 
 
 def installed_path(path: Iterable[str]) -> list[str]:

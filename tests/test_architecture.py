@@ -22,6 +22,7 @@ BASE = {
     "_version",
     "ansi",
     "background",
+    "containment",
     "control_messages",
     "import_guard",
     "installed",
@@ -48,9 +49,10 @@ MAY_IMPORT = {
     "nearest_name": set(),
     "plural": set(),
     "background": set(),
+    "containment": set(),
     "control_messages": set(),
-    "import_guard": {"installed"},
-    "installed": set(),
+    "import_guard": {"containment", "installed"},
+    "installed": {"containment"},
     "schema": set(),
     "trace_context": set(),
     "visible_text": set(),
@@ -380,6 +382,7 @@ def test_the_package_itself_imports_next_to_nothing() -> None:
     assert {name for name in loaded if name.startswith("oh_jupyter")} == {
         "oh_jupyter",
         "oh_jupyter._version",
+        "oh_jupyter.containment",
         "oh_jupyter.import_guard",
         "oh_jupyter.installed",
     }

@@ -16,6 +16,7 @@ from oh_jupyter.config import (
     check_value,
     environment_without_secrets,
 )
+from oh_jupyter.containment import is_within
 from oh_jupyter.errors import SandboxError
 from oh_jupyter.events import (
     Action,
@@ -25,7 +26,7 @@ from oh_jupyter.events import (
     Observation,
 )
 from oh_jupyter.installed import PACKAGE
-from oh_jupyter.runtime.effects import Effects, is_below
+from oh_jupyter.runtime.effects import Effects
 from oh_jupyter.runtime.execution import Execution, current_execution
 from oh_jupyter.runtime.host_access import HostAccess
 from oh_jupyter.runtime.page_hosts import page_endpoints, page_origins
@@ -172,7 +173,7 @@ class BoxedShells:
             for real in sorted(known.real[path]):
                 if hides(real):
                     reasons.append(f"it uses {real}, which sandboxes hide")
-                if path in known.writes and is_below(real, workspace) and is_protected(real):
+                if path in known.writes and is_within(real, workspace) and is_protected(real):
                     reasons.append(
                         "your programs run code from this file, which sandboxes cannot change"
                     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, singledispatch
 from urllib.parse import unquote, urlsplit
 
+from oh_jupyter.containment import is_within_any
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.events import (
     Action,
@@ -82,23 +83,18 @@ def real_paths(path: str) -> set[str]:
 
 
 def _real_path(path: str) -> str:
-    """Return where a path leads; while somebody replaces its links, perhaps where it starts."""
+    """Return where a path leads, or the path itself if its links keep changing."""
     for _ in range(MAX_ATTEMPTS):
         with suppress(OSError):  # a link that was there has gone
             return os.path.realpath(path)
     return os.path.abspath(path)
 
 
-def is_below(path: str, root: str) -> bool:
-    """Return whether a path is a directory, or is in it; both are absolute."""
-    return path == root or path.startswith(root.rstrip("/") + "/")
-
-
 def outside_of(reals: Iterable[str], roots: Iterable[str]) -> Iterator[str]:
     """Yield the real paths that are outside of some directories."""
     real_roots = [os.path.realpath(root) for root in roots]
     for real in reals:
-        if not any(is_below(real, root) for root in real_roots):
+        if not is_within_any(real, real_roots):
             yield real
 
 

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from oh_jupyter.containment import is_within
 from oh_jupyter.errors import SandboxError
 from oh_jupyter.sandbox.availability import Engine
 from oh_jupyter.sandbox.bubblewrap import CONSOLE, REPORT_DEVICE, RESOLVER_FILE, bubblewrap_argv
@@ -19,7 +20,6 @@ from oh_jupyter.sandbox.mounts import (
     Mount,
     Placeholder,
     differences,
-    is_within,
     missing_paths,
     resolve,
 )

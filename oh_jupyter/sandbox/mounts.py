@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from oh_jupyter.containment import is_within, is_within_any
 from oh_jupyter.sandbox.profile import Profile
 
 Kind = Literal[
@@ -169,16 +170,6 @@ def mount_points(table: bytes) -> dict[str, bool]:
         path = re.sub(rb"\\([0-7]{3})", lambda match: bytes([int(match[1], 8)]), fields[4])
         points[os.fsdecode(path)] = b"rw" in fields[5].split(b",")
     return points
-
-
-def is_within(path: str, root: str) -> bool:
-    """Return whether a resolved path is a directory or below it."""
-    return path == root or path.startswith(root.rstrip("/") + "/")
-
-
-def is_within_any(path: str, roots: list[str]) -> bool:
-    """Return whether a resolved path is within one of the directories."""
-    return any(is_within(path, root) for root in roots)
 
 
 def _pin_parents(plan: dict[str, Kind], path: str, roots: list[str]) -> None:

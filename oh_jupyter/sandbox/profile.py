@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
+from oh_jupyter.containment import is_within, is_within_any
 from oh_jupyter.sandbox.repositories import (
     control_files,
     git_directories,
@@ -186,7 +187,7 @@ def make_profile(
         os.path.join(home, name)
         for home in homes
         for name in HOME_DIRECTORIES
-        if _is_in_any(home, roots)
+        if is_within_any(os.path.realpath(home), map(os.path.realpath, roots))
     ]
     nested: list[str] = []
     nested_files: list[tuple[str, str]] = []
@@ -256,18 +257,13 @@ def _editable_sources() -> tuple[str, ...]:
 
 def _program_directories(path: str, homes: Sequence[str]) -> list[str]:
     """Return a directory of programs in a home, with the prefix that it belongs to."""
-    home = next((each for each in homes if path.startswith(each.rstrip("/") + "/")), None)
+    home = next((each for each in homes if path != each and is_within(path, each)), None)
     if home is None or not os.path.isabs(path):
         return []
     prefix = os.path.dirname(os.path.normpath(path))
     name = os.path.relpath(prefix, home)
     is_own = name != "." and not (name.startswith(".") and os.sep not in name)
     return [path, prefix] if os.path.basename(path) == "bin" and is_own else [path]
-
-
-def _is_in_any(path: str, roots: Iterable[str]) -> bool:
-    real = os.path.realpath(path)
-    return any(os.path.commonpath([real, each]) == each for each in map(os.path.realpath, roots))
 
 
 def is_protected(path: str) -> bool:

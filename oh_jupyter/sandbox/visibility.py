@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oh_jupyter.sandbox.mounts import is_within_any
+from oh_jupyter.containment import is_within, is_within_any
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class Visibility:
         if not is_within_any(path, homes) or is_within_any(path, _real(self.shown)):
             return False
         roots = _real(self.roots)
-        root = max((each for each in roots if is_within_any(path, [each])), key=len, default="")
+        root = max((each for each in roots if is_within(path, each)), key=len, default="")
         if not root:
             return True
         # In a writable home, only its dot files are hidden.
-        home = max((each for each in homes if is_within_any(path, [each])), key=len)
+        home = max((each for each in homes if is_within(path, each)), key=len)
         name = os.path.relpath(path, home)
-        return is_within_any(home, [root]) and name.startswith(".") and name != "."
+        return is_within(home, root) and name.startswith(".") and name != "."
 
 
 def _real(paths: Sequence[str]) -> list[str]:

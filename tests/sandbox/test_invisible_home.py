@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from oh_jupyter.containment import is_within
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction
 from oh_jupyter.sandbox import Box, find_engine, make_profile
-from oh_jupyter.sandbox.mounts import is_within, resolve
+from oh_jupyter.sandbox.mounts import resolve
 from oh_jupyter.sandbox.plain_settings import copy_settings
 from oh_jupyter.sandbox.visibility import Visibility
 from oh_jupyter.shell import BashSession

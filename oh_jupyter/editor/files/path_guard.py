@@ -50,7 +50,7 @@ def open_guarded(path: Path, flags: int, *, writes: bool = False) -> int:
     guard = _guard.get()
     if guard is None:
         return os.open(path, flags)
-    # A pipe would wait for somebody at its other end before it could be checked.
+    # Opening a pipe would wait for its other end.
     descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     try:
         _check(guard.may_write if writes else guard.may_read, descriptor, path)

@@ -9,10 +9,10 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from oh_jupyter.containment import is_within
 from oh_jupyter.events import FileReadAction, FileWriteAction, MCPAction
 from oh_jupyter.kernel.control.rpc import Request
 from oh_jupyter.runtime import ActionExecutor
-from oh_jupyter.runtime.effects import is_below
 from oh_jupyter.runtime.executor import use_of
 from oh_jupyter.storage import LocalFileStore
 
@@ -88,8 +88,8 @@ def files_of_store(executor: ActionExecutor, *paths: str) -> list[str]:
     if not isinstance(store, LocalFileStore):
         return []
     root, workspace = os.path.realpath(store.root), os.path.realpath(executor.workspace_dir)
-    holds_files = any(is_below(each, root) for each in (workspace, os.path.expanduser("~")))
-    is_inside = is_below(root, workspace) and not executor.boxes.visibility().hides(root)
+    holds_files = any(is_within(each, root) for each in (workspace, os.path.expanduser("~")))
+    is_inside = is_within(root, workspace) and not executor.boxes.visibility().hides(root)
     return [store.get_full_path(path) for path in paths] if holds_files or is_inside else []
 
 

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oh_jupyter.containment import is_within
 from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import TransferError, TransferNotFoundError
 from oh_jupyter.kernel.control.agent_requests import check_approved, check_store_use, is_judged
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.runtime.confinement import outside_fault
-from oh_jupyter.runtime.effects import is_below
 
 if TYPE_CHECKING:
     from oh_jupyter.runtime.boxed_shells import BoxedShells
@@ -57,7 +57,7 @@ async def _ask_file(request: Request) -> Reply:
 async def _ask_workspace(request: Request) -> Reply:
     """Ask a person before an agent gets a kernel whose workspace is no part of this one."""
     path = os.path.realpath(request.text("path"))
-    if not is_below(path, os.path.realpath(request.runtime.executor.workspace_dir)):
+    if not is_within(path, os.path.realpath(request.runtime.executor.workspace_dir)):
         reason = f"it starts a kernel whose agents may change {path}"
         await check_approved(request, "start_kernel", {"workspace": path}, reasons=[reason])
     return Reply()
@@ -113,7 +113,7 @@ async def _approved_source(request: Request, name: str, *, is_file: bool) -> Hel
         partial(HeldSource, request.text("path"), is_file=is_file)
     )
     try:
-        below = [each for each in _hidden(executor.boxes) if is_below(each, source.real)]
+        below = [each for each in _hidden(executor.boxes) if is_within(each, source.real)]
         reads = [source.real, *(each for each in below if os.path.exists(each))]
         await check_approved(request, name, {}, reads=reads)
     except BaseException:
@@ -133,7 +133,7 @@ def _hidden(boxes: BoxedShells) -> list[str]:
 def _sendable(boxes: BoxedShells, approved: str) -> Callable[[str], bool]:
     """Return the test of a file in an approved directory, whose links may lead elsewhere."""
     hides = boxes.visibility().hides if boxes.is_on else lambda path: False
-    return lambda path: is_below(path, approved) or not hides(path)
+    return lambda path: is_within(path, approved) or not hides(path)
 
 
 @operation("download_file")
