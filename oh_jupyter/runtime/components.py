@@ -17,6 +17,7 @@ from oh_jupyter.events import Action, CmdRunAction, EventSource, Observation
 from oh_jupyter.runtime.boxed_shells import BoxedShells
 from oh_jupyter.runtime.confirmation import Confirmations
 from oh_jupyter.runtime.execution import current_execution
+from oh_jupyter.runtime.file_rules import FileRules
 from oh_jupyter.runtime.host_access import HostAccess
 from oh_jupyter.runtime.kept_texts import KeptTexts
 from oh_jupyter.runtime.mcp import McpProxy, parse_servers
@@ -121,6 +122,7 @@ class RuntimeComponents:
             lambda: HostAccess(lambda: self.settings, self.confirmations, self.events),
             self.kept_texts.keep,
         )
+        self.file_rules = FileRules(workspace_dir, lambda: self.settings, self.boxes)
         check_value("checkpoints", settings.checkpoints)
         self.turns = Turns(
             self.in_thread,

@@ -162,18 +162,18 @@ class Confirmations:
         contained: bool = False,
         more: Sequence[str] = (),
         effects: Effects | None = None,
-        writable: Sequence[str] = (),
+        roots: Sequence[str] | None = None,
     ) -> list[str]:
         """Return the reasons why an Action must wait, and mark it as awaiting confirmation.
 
         Nothing that is ``contained`` in a sandbox is risky; ``more`` has further risks. ``effects``
-        and ``writable`` are those of ``risks``.
+        and ``roots`` are those of ``risks``.
         """
         reasons = []
         if principal != "user" and self.policy != "never":
             if not contained:
                 reasons = risks(
-                    action, self._workspace_dir, self.lookup, effects=effects, writable=writable
+                    action, self._workspace_dir, self.lookup, effects=effects, roots=roots
                 )
             reasons += [reason for reason in more if reason not in reasons]
             if self.policy == "always" and not reasons:

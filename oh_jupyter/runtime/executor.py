@@ -33,18 +33,18 @@ from oh_jupyter.policy import check_allowed, check_cells
 from oh_jupyter.runtime.components import RuntimeComponents
 from oh_jupyter.runtime.confinement import confinement_fault, outside_fault
 from oh_jupyter.runtime.confirmation import WITHDRAWN, dry_run
-from oh_jupyter.runtime.effects import Effects, effects, outside_of
+from oh_jupyter.runtime.effects import Effects, effects
 from oh_jupyter.runtime.execution import Execution, current_execution, executing
+from oh_jupyter.runtime.file_rules import FileUse
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
 from oh_jupyter.runtime.resources import memory_usage
-from oh_jupyter.runtime.risk import remote_risks, risks
+from oh_jupyter.runtime.risk import remote_risks
 from oh_jupyter.runtime.turn_titles import may_change_files
-from oh_jupyter.sandbox.profile import is_protected
+from oh_jupyter.visible_text import visible
+from oh_jupyter.writes import note_save
 
 if TYPE_CHECKING:
     from oh_jupyter.editor.files.path_guard import PathGuard
-from oh_jupyter.visible_text import visible
-from oh_jupyter.writes import note_save
 
 logger = logging.getLogger(__name__)
 
@@ -54,12 +54,6 @@ BROWSER_HELD = (
     "Nothing was done. Ask them to hand it back, or do something else and try again later."
 )
 BROWSE_TIMEOUT_SECONDS = 120.0
-
-MAX_NAMED_FILES = 10
-"""Maximum number of files that a question about a request names."""
-
-MAX_JUDGED_ACTIONS = 2000
-"""Maximum number of files that are looked at one by one; a person is asked about more."""
 
 
 class ActionExecutor(RuntimeComponents):
@@ -122,7 +116,7 @@ class ActionExecutor(RuntimeComponents):
             return ErrorObservation(f"The user interrupted {guest}: the action was not run.")
         action.id = None
         is_agents = source == "agent" or principal not in (None, "user")
-        is_boxed, questions = False, []
+        is_boxed, questions, guard = False, [], None
         cwd = self._cwd_of(principal or source)
         known = effects(action, cwd)
         try:
@@ -133,9 +127,9 @@ class ActionExecutor(RuntimeComponents):
             is_boxed = not only_asks and await self.boxes.applies(action, is_agents=is_agents)
             if (principal or source) != "user":
                 questions = self._questions(action, known, principal or source, reasons, is_boxed)
+            guard = self._guard(action, known, is_agents=is_agents, confined=confined)
         except OhJupyterError as error:
             execute = _refused(error)
-        guard = self._guard(known, is_agents=is_agents, confined=confined)
         base = cwd if known.paths else ""
         execution = Execution(principal or source, is_boxed, is_agents, base, guard)
         sandboxed = self.boxes.sandboxed(execution, only_asks=only_asks)
@@ -220,74 +214,34 @@ class ActionExecutor(RuntimeComponents):
             contained=contained,
             more=more,
             effects=known,
-            writable=self._writable(),
+            roots=self.file_rules.roots,
         )
 
-    def _guard(self, known: Effects, *, is_agents: bool, confined: bool) -> PathGuard | None:
-        """Return the files that an agent's Action may use: the judged ones, and harmless ones."""
-        asks = self.confirmations.policy != "never" or confined
-        if not (is_agents and asks and known.paths):
+    def _guard(
+        self, action: Action, known: Effects, *, is_agents: bool, confined: bool
+    ) -> PathGuard | None:
+        """Return the files that the editor may use for an Action; None for all."""
+        asks = is_agents and self.confirmations.policy != "never"
+        within = getattr(action, "within", None)
+        if not known.paths or not (asks or confined or within is not None):
             return None
-        from oh_jupyter.editor.files.path_guard import PathGuard
+        return self.file_rules.guard(known, within, asks=asks, confined=confined)
 
-        judged = {real for reals in known.real.values() for real in reals}
-        roots = [self.workspace_dir, *([] if confined else self._writable())]
-        limits = self.boxes.is_on or confined
-        rules = self.boxes.visibility()
-
-        def may_read(real: str) -> bool:
-            is_hidden = limits and rules.hides(real)
-            is_elsewhere = confined and any(outside_of([real], roots))
-            return real in judged or not (is_hidden or is_elsewhere)
-
-        def may_write(real: str) -> bool:
-            is_risky = limits and (rules.hides(real) or is_protected(real))
-            return real in judged or not (is_risky or any(outside_of([real], roots)))
-
-        return PathGuard(may_read, may_write)
-
-    def _writable(self) -> list[str]:
-        """Return the directories beside the workspace in which agents may change files."""
-        named = [*self.settings.sandbox_writable, *self.settings.agent_directories]
-        return [os.path.join(self.workspace_dir, os.path.expanduser(each)) for each in named]
-
-    async def questions_like(
-        self, actions: Sequence[FileReadAction | FileWriteAction], *, confined: bool
-    ) -> list[str]:
-        """Return the reasons why an agent's request waits that does the same as these Actions.
+    async def questions_like(self, uses: Sequence[FileUse], *, confined: bool) -> list[str]:
+        """Return the reasons why an agent's request waits that uses files like these Actions.
 
         Raises:
-            NotApprovedError: The agent may not run code, and may not do one of them.
+            NotApprovedError: The agent may not run code, and may not use one of the files.
         """
         if confined:
-            hides = self.boxes.visibility().hides
-            for action in actions:
-                known = effects(action, self.cwd)
-                if fault := confinement_fault(action, known, self.workspace_dir, hides):
-                    raise NotApprovedError(fault)
+            self.file_rules.check_confined(uses, self.cwd)
         if self.confirmations.policy == "never":
             return []
-        if len(actions) > MAX_JUDGED_ACTIONS:
-            return [f"it uses {len(actions)} files, too many to look at each"]
-        reasons = await self.in_thread(self._file_questions, actions)
+        reasons = await self.in_thread(self.file_rules.questions, uses, self.cwd)
         if not self.boxes.is_silent(is_boxed=False):
-            for action in actions:
+            for action in uses:
                 reasons += self.untrusted_text.questions(action)
         return list(dict.fromkeys(reasons))
-
-    def _file_questions(self, actions: Sequence[FileReadAction | FileWriteAction]) -> list[str]:
-        """Return the reasons to ask about files, after the paths that they are about."""
-        uses, reasons, contained = [], [], self.boxes.contains(is_boxed=False)
-        for action in actions:
-            known = effects(action, self.cwd)
-            own = self.boxes.questions(action, known)
-            if not contained:
-                own += risks(action, self.workspace_dir, effects=known, writable=self._writable())
-            reasons += own
-            if own:
-                uses.append(use_of(action))
-        more = [f"it uses {len(uses)} such files"] if len(uses) > MAX_NAMED_FILES else []
-        return [*uses[:MAX_NAMED_FILES], *more, *reasons]
 
     async def check_approved(self, action: MCPAction, reasons: Sequence[str]) -> None:
         """Ask a person about an agent's request that is no Action, if there are reasons.
@@ -513,12 +467,6 @@ def _guarded(function: Callable[..., Observation]) -> Callable[..., Observation]
             return function(*arguments, **fields)
 
     return run
-
-
-def use_of(action: FileReadAction | FileWriteAction) -> str:
-    """Return the clause of a question that names a file."""
-    verb = "reads" if isinstance(action, FileReadAction) else "writes"
-    return f"it {verb} {action.path}"
 
 
 def _note_saves(paths: Iterable[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import partial
 
 from oh_jupyter.events import (
@@ -63,7 +63,7 @@ def risks(
     lookup: Lookup = lambda name: None,
     *,
     effects: Effects | None = None,
-    writable: Iterable[str] = (),
+    roots: Sequence[str] | None = None,
 ) -> list[str]:
     """Return the reasons to ask a person about an Action.
 
@@ -72,7 +72,8 @@ def risks(
         workspace_dir: Directory in which files may be changed.
         lookup: Returns a variable of the notebook by name, to analyse what a cell does.
         effects: Its effects, by default with the workspace as the base of relative paths.
-        writable: Further directories in which files may be changed.
+        roots: Directories in which files may be changed, by default the workspace and that for
+            temporary files.
 
     Returns:
         The reasons as clauses, such as "it becomes another user".
@@ -87,10 +88,9 @@ def risks(
         reasons += cell_risks(action.code, workspace_dir, commands, lookup)
     else:
         known = effects_of(action, workspace_dir) if effects is None else effects
-        roots = [workspace_dir, tempfile.gettempdir(), *writable]
-        reasons += [
-            f"it changes {path}" for path in dict.fromkeys(known.outside(known.writes, roots))
-        ]
+        allowed = [workspace_dir, tempfile.gettempdir()] if roots is None else roots
+        changed = dict.fromkeys(known.outside(known.writes, allowed))
+        reasons += [f"it changes {path}" for path in changed]
     return reasons
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -113,6 +114,27 @@ def test_a_directory_that_becomes_a_link(runtime: Runtime, tmp_path: Path) -> No
             assert "secret" not in contents(runtime, FileReadAction("sub/.ssh/id_rsa"))
     assert (home / ".bashrc").read_text() == "a person's\n"
     assert sorted(os.listdir(home)) == [".bashrc", ".ssh", "work"]
+
+
+@needs_engine
+@pytest.mark.thorough
+def test_a_change_stays_within_the_directory_of_its_caller(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    """Also where nobody is asked."""
+    work = tmp_path / "home" / "work"
+    runtime.executor.confirmations.policy = "never"
+
+    targets = itertools.cycle((work / "sub", tmp_path / "tmp"))
+
+    def swap() -> None:
+        os.symlink(next(targets), work / "new")
+        os.replace(work / "new", work / "link")
+
+    with changing(swap):
+        for number in range(ROUNDS):
+            contents(runtime, FileWriteAction(f"link/{number}", "x", within=""))
+    assert os.listdir(tmp_path / "tmp") == []
 
 
 def test_what_is_open_is_checked(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from oh_jupyter.containment import is_within
 from oh_jupyter.events import FileReadAction, FileWriteAction, MCPAction
 from oh_jupyter.kernel.control.rpc import Request
 from oh_jupyter.runtime import ActionExecutor
-from oh_jupyter.runtime.executor import use_of
+from oh_jupyter.runtime.file_rules import use_of
 from oh_jupyter.storage import LocalFileStore
 
 MAX_SHOWN_PATHS = 50

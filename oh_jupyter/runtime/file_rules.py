@@ -1,0 +1,113 @@
+"""Rules for the files that agents use: what they may change unasked, and what is asked about."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from oh_jupyter.config import Settings
+from oh_jupyter.containment import is_within
+from oh_jupyter.errors import NotApprovedError
+from oh_jupyter.events import FileReadAction, FileWriteAction
+from oh_jupyter.runtime.boxed_shells import BoxedShells
+from oh_jupyter.runtime.confinement import confinement_fault
+from oh_jupyter.runtime.effects import Effects, effects, outside_of
+from oh_jupyter.runtime.risk import risks
+from oh_jupyter.sandbox.profile import is_protected
+
+if TYPE_CHECKING:
+    from oh_jupyter.editor.files.path_guard import PathGuard
+
+MAX_NAMED_FILES = 10
+"""Maximum number of files that a question about a request names."""
+
+MAX_JUDGED_ACTIONS = 2000
+"""Maximum number of files that are looked at one by one; a person is asked about more."""
+
+FileUse = FileReadAction | FileWriteAction
+"""Use of one file, as the Action that does the same."""
+
+
+class FileRules:
+    """Rules of a runtime, from its settings and its sandboxes."""
+
+    def __init__(
+        self, workspace_dir: str, settings: Callable[[], Settings], boxes: BoxedShells
+    ) -> None:
+        self._workspace_dir = workspace_dir
+        self._settings = settings
+        self._boxes = boxes
+
+    @property
+    def roots(self) -> list[str]:
+        """The directories in which agents may change files."""
+        settings = self._settings()
+        named = [*settings.sandbox_writable, *settings.agent_directories]
+        more = [os.path.join(self._workspace_dir, os.path.expanduser(each)) for each in named]
+        return [self._workspace_dir, tempfile.gettempdir(), *more]
+
+    def guard(self, known: Effects, within: str | None, *, asks: bool, confined: bool) -> PathGuard:
+        """Return the files that an Action may use: the judged ones, and harmless ones.
+
+        Args:
+            known: The effects that were judged.
+            within: Directory that its changes must not leave, if it is limited to one.
+            asks: Whether a person is asked about agents' Actions.
+            confined: Whether it may use only the workspace's files.
+        """
+        from oh_jupyter.editor.files.path_guard import PathGuard
+
+        judged = {real for reals in known.real.values() for real in reals}
+        roots = [self._workspace_dir] if confined else self.roots
+        limits = (self._boxes.is_on and asks) or confined
+        rules = self._boxes.visibility()
+        limit = None
+        if within is not None:
+            limit = os.path.realpath(os.path.join(self._workspace_dir, within))
+
+        def may_read(real: str) -> bool:
+            is_hidden = limits and rules.hides(real)
+            is_elsewhere = confined and any(outside_of([real], roots))
+            return real in judged or not (is_hidden or is_elsewhere)
+
+        def may_write(real: str) -> bool:
+            if limit is not None and not is_within(real, limit):
+                return False
+            is_risky = limits and (rules.hides(real) or is_protected(real))
+            is_elsewhere = (asks or confined) and any(outside_of([real], roots))
+            return real in judged or not (is_risky or is_elsewhere)
+
+        return PathGuard(may_read, may_write)
+
+    def check_confined(self, uses: Sequence[FileUse], cwd: str) -> None:
+        """Raise NotApprovedError unless an agent that may not run code may use all of the files."""
+        hides = self._boxes.visibility().hides
+        for action in uses:
+            known = effects(action, cwd)
+            if fault := confinement_fault(action, known, self._workspace_dir, hides):
+                raise NotApprovedError(fault)
+
+    def questions(self, uses: Sequence[FileUse], cwd: str) -> list[str]:
+        """Return the reasons to ask about files, after the paths that they are about."""
+        if len(uses) > MAX_JUDGED_ACTIONS:
+            return [f"it uses {len(uses)} files, too many to look at each"]
+        asked, reasons, contained = [], [], self._boxes.contains(is_boxed=False)
+        roots = self.roots
+        for action in uses:
+            known = effects(action, cwd)
+            own = self._boxes.questions(action, known)
+            if not contained:
+                own += risks(action, self._workspace_dir, effects=known, roots=roots)
+            reasons += own
+            if own:
+                asked.append(use_of(action))
+        more = [f"it uses {len(asked)} such files"] if len(asked) > MAX_NAMED_FILES else []
+        return [*asked[:MAX_NAMED_FILES], *more, *reasons]
+
+
+def use_of(action: FileUse) -> str:
+    """Return the clause of a question that names a file."""
+    verb = "reads" if isinstance(action, FileReadAction) else "writes"
+    return f"it {verb} {action.path}"
