@@ -101,7 +101,7 @@ def test_a_folder_tightens_limits_unasked(folder: Path) -> None:
         "confirmation": "always",
         "max_upload_mb": 1.5,
     }
-    _, values = folder_settings() or (None, {})
+    _, values = folder_settings()
     assert values.keys() == {"sandbox_network", "untrusted_text", "sandbox_max_processes"}
 
 
@@ -133,6 +133,24 @@ def test_what_is_no_usable_file_sets_nothing_and_stops_nothing(folder: Path) -> 
     file.unlink()
     file.symlink_to("/dev/zero")
     assert held() == {}
+
+
+def test_what_is_wrong_is_told_to_who_wants_to_trust(
+    folder: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(*words: str) -> str:
+        main(["trust", *words])
+        return str(capsys.readouterr().err)
+
+    assert told() == f"oh-jupyter: There is no config.toml in {folder}. Name its folder\n"
+    (folder / "config.toml").write_text("[core")
+    assert "config.toml cannot be read: Expected ']'" in told()
+    (folder / "config.toml").write_text("[core]\nsandbx = 'auto'\nmax_upload_mb = -1\n")
+    assert "sandbx" in told("--show")
+    assert "Did you mean sandbox?" in told("--show")
+    assert "must be a number greater than 0, not -1" in told("--show")
+    monkeypatch.setenv("OH_JUPYTER_CONFIG_FILE", "/named.toml")
+    assert "names /named.toml, so no folder's file is used" in told()
 
 
 def test_the_file_that_the_operator_names_holds(folder: Path) -> None:

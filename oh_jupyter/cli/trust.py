@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
+import sys
 from typing import Any
-
-from oh_jupyter.errors import ConfigError
 
 
 def add_trust(commands: Any) -> None:
@@ -25,18 +23,17 @@ def add_trust(commands: Any) -> None:
 
 def _trust(options: argparse.Namespace) -> int:
     from oh_jupyter.config import (
-        FILE_NAME,
         distrust,
+        faults_of,
         folder_settings,
         shown_settings,
         trust,
         trust_records,
     )
 
-    file, values = folder_settings(options.folder) or (None, {})
-    if file is None:
-        where = os.path.abspath(options.folder)
-        raise ConfigError(f"There is no readable {FILE_NAME} in {where}. Name its folder.")
+    file, values = folder_settings(options.folder)
+    for fault in faults_of(file):
+        print(f"oh-jupyter: {fault}", file=sys.stderr)
     if options.forget:
         removed = distrust(file.path, trust_records())
         print(f"{file.path} is no longer trusted." if removed else f"{file.path} was not trusted.")

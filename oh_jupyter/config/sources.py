@@ -115,17 +115,21 @@ def read_settings(
     return replace(settings, **forced_values(policy, settings.plugins)), faults
 
 
-def folder_settings(folder: str = ".") -> tuple[SettingsFile, dict[str, Any]] | None:
+def folder_settings(folder: str = ".") -> tuple[SettingsFile, dict[str, Any]]:
     """Return the settings file of a folder, and its settings that need a person's trust to hold.
 
-    None if there is no such file, or the operator names another one.
+    Raises:
+        ConfigError: There is no such file, it cannot be read, or it is not used, because the
+            operator names another one.
     """
-    if os.environ.get(CONFIG_FILE_VARIABLE):
-        return None
+    if named := os.environ.get(CONFIG_FILE_VARIABLE):
+        raise ConfigError(f"{CONFIG_FILE_VARIABLE} names {named}, so no folder's file is used")
+    path = Path(folder, FILE_NAME)
     try:
-        file = read_settings_file(Path(folder, FILE_NAME), Settings.__dataclass_fields__)
-    except (FileNotFoundError, ConfigError):
-        return None
+        file = read_settings_file(path, Settings.__dataclass_fields__)
+    except FileNotFoundError:
+        where = os.path.abspath(folder)
+        raise ConfigError(f"There is no {FILE_NAME} in {where}. Name its folder") from None
     held, _ = _of_folder(file)
     values = {} if is_trusted(file, trust_records()) else file.values
     return file, {
@@ -135,10 +139,18 @@ def folder_settings(folder: str = ".") -> tuple[SettingsFile, dict[str, Any]] | 
     }
 
 
+def faults_of(file: SettingsFile) -> list[ConfigError]:
+    """Return the errors of invalid values and misspelled names in a file."""
+    return _of_operator(file)[1]
+
+
 def untrusted_notice() -> str:
     """Return which settings of the working directory's file do not hold and why, or ""."""
-    file, values = folder_settings() or (None, {})
-    if file is None or not values:
+    try:
+        file, values = folder_settings()
+    except ConfigError:
+        return ""
+    if not values:
         return ""
     return (
         f"{file.path} sets {', '.join(values)}, which can loosen what limits agents. That does not "

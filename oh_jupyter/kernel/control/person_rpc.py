@@ -169,8 +169,9 @@ async def _hold(request: Request) -> Reply:
 @operation("untrusted_settings")
 async def _untrusted(request: Request) -> Reply:
     """Return the folder's settings file, its digest, and its settings that need trust to hold."""
-    file, values = folder_settings() or (None, {})
-    if file is None or not values:
+    try:
+        file, values = folder_settings()
+    except ConfigError:  # there is none that could be trusted
         return Reply({"file": "", "digest": "", "settings": []})
     settings = [list(each) for each in shown_settings(values)]
     return Reply({"file": file.path, "digest": file.digest, "settings": settings})
@@ -179,8 +180,8 @@ async def _untrusted(request: Request) -> Reply:
 @operation("trust_folder")
 async def _trust(request: Request) -> Reply:
     """Trust the folder's settings file with the contents that the person has seen."""
-    file, _ = folder_settings() or (None, {})
-    if file is None or file.digest != request.text("digest"):
+    file, _ = folder_settings()
+    if file.digest != request.text("digest"):
         raise ConfigError("The file has changed since it was shown; look at it again")
     trust(file, trust_records())
     return Reply()

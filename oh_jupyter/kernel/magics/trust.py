@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
-from IPython.core.error import UsageError
 from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument
 
 from oh_jupyter.config import (
-    FILE_NAME,
     distrust,
+    faults_of,
     folder_settings,
     shown_settings,
     trust,
@@ -39,9 +36,9 @@ class TrustMagics(OhMagics):
         written them. Any change of the file ends the trust.
         """
         options = parse_line(self.oh_trust, line)
-        file, values = folder_settings() or (None, {})
-        if file is None:
-            raise UsageError(f"There is no readable {FILE_NAME} in {os.getcwd()}.")
+        file, values = folder_settings()
+        for fault in faults_of(file):
+            print(fault)
         if options.show:
             if not values:
                 print(f"All settings of {file.path} hold.")
