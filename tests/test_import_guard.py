@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,15 @@ def workspace(tmp_path: Path) -> Path:
     return work
 
 
+@pytest.fixture
+def nothing_runs(workspace: Path, tmp_path: Path) -> Iterator[None]:
+    """Fill the workspace with modules and programs, none of which may have run at the end."""
+    trace = tmp_path / "trace"
+    fill(workspace, trace)
+    yield
+    assert not trace.exists(), trace.read_text()
+
+
 def run(code: str, workspace: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-P", "-c", code], cwd=workspace, text=True, capture_output=True
@@ -71,11 +81,10 @@ FEW = ("import html", "import colorsys", "import oh_jupyter.editor.lint", "impor
 @pytest.mark.parametrize(
     "statements", [FEW, pytest.param(None, id="all", marks=pytest.mark.thorough)]
 )
+@pytest.mark.usefixtures("nothing_runs")
 def test_a_lazy_import_means_the_installed_module(
-    workspace: Path, tmp_path: Path, statements: tuple[str, ...] | None
+    workspace: Path, statements: tuple[str, ...] | None
 ) -> None:
-    trace = tmp_path / "trace"
-    fill(workspace, trace)
     code = IMPORT_ALL.format(
         root=str(PACKAGE.parent),
         workspace=str(workspace),
@@ -84,7 +93,6 @@ def test_a_lazy_import_means_the_installed_module(
     )
     done = run(code, workspace)
     assert done.returncode == 0, done.stderr
-    assert not trace.exists(), trace.read_text()
 
 
 def test_a_persons_own_modules_come_first_in_a_persons_code(workspace: Path) -> None:
@@ -96,9 +104,8 @@ def test_a_persons_own_modules_come_first_in_a_persons_code(workspace: Path) -> 
     assert done.stdout == "True\n", done.stderr
 
 
-def test_entry_points_of_a_workspace_do_not_count(workspace: Path, tmp_path: Path) -> None:
-    trace = tmp_path / "trace"
-    fill(workspace, trace)
+@pytest.mark.usefixtures("nothing_runs")
+def test_entry_points_of_a_workspace_do_not_count(workspace: Path) -> None:
     code = (
         "import sys, oh_jupyter; sys.path.insert(0, '')\n"
         "from oh_jupyter.skills import available\n"
@@ -107,7 +114,6 @@ def test_entry_points_of_a_workspace_do_not_count(workspace: Path, tmp_path: Pat
     )
     done = run(code, workspace)
     assert done.stdout == "False\n", done.stderr
-    assert not trace.exists(), trace.read_text()
 
 
 def test_programs_of_a_workspace_are_not_found(
@@ -160,13 +166,12 @@ def test_nothing_of_the_workspace_runs_in_a_kernel(workspace: Path, tmp_path: Pa
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("nothing_runs")
 def test_nothing_of_the_workspace_runs_in_a_browsers_worker(
-    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from oh_jupyter.browser import BrowserEnv
 
-    trace = tmp_path / "trace"
-    fill(workspace, trace)
     monkeypatch.chdir(workspace)
     monkeypatch.setenv("PYTHONPATH", str(workspace))
     monkeypatch.setenv("PATH", os.pathsep.join([str(workspace), os.environ["PATH"]]))
@@ -175,31 +180,26 @@ def test_nothing_of_the_workspace_runs_in_a_browsers_worker(
         browser.step("goto('data:text/html,<title>Tides</title>')")
     finally:
         browser.close()
-    assert not trace.exists(), trace.read_text()
 
 
+@pytest.mark.usefixtures("nothing_runs")
 def test_nothing_of_the_workspace_runs_in_a_program_that_is_a_script(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The Node.js of a Python package is one."""
-    trace = tmp_path / "trace"
-    fill(workspace, trace)
     monkeypatch.chdir(workspace)
     monkeypatch.setenv("PYTHONPATH", str(workspace))
     script = tmp_path / "node"
     script.write_text(f"#!{sys.executable}\nimport html, json\nprint('v99.0.0')\n")
     script.chmod(0o755)
     assert printed_version(str(script)) == "v99.0.0"
-    assert not trace.exists(), trace.read_text()
 
 
 @pytest.mark.parametrize("arguments", [["doctor"], ["mcp", "--help"]])
+@pytest.mark.usefixtures("nothing_runs")
 def test_nothing_of_the_workspace_runs_in_the_command(
-    workspace: Path, tmp_path: Path, arguments: list[str]
+    workspace: Path, arguments: list[str]
 ) -> None:
-    trace = tmp_path / "trace"
-    fill(workspace, trace)
     program = Path(sys.executable).with_name("oh-jupyter")
     done = subprocess.run([program, *arguments], cwd=workspace, capture_output=True, text=True)
     assert "Traceback" not in done.stderr
-    assert not trace.exists(), trace.read_text()
