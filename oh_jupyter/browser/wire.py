@@ -13,7 +13,7 @@ from typing import Any
 from oh_jupyter.browser.channel.addresses import shortened_url, shortened_urls, typed_address
 from oh_jupyter.browser.channel.downloads import move_downloads_to_workspace
 from oh_jupyter.browser.channel.language import parse_actions
-from oh_jupyter.browser.channel.own_folder import make_own_folder
+from oh_jupyter.browser.channel.own_folder import own_folder
 from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS, MAX_CONTENT_CHARS
 from oh_jupyter.browser.env import BrowserEnv
 from oh_jupyter.browser.tree_text import flatten_axtree
@@ -94,7 +94,11 @@ def browse(
             last_browser_action_error=message,
         )
     if result["downloads"]:
-        return _downloaded(move_downloads_to_workspace(result["downloads"], workspace_dir), calls)
+        try:
+            paths = move_downloads_to_workspace(result["downloads"], workspace_dir)
+        except OSError as error:
+            return ErrorObservation(f"The download cannot be saved in {workspace_dir}: {error}")
+        return _downloaded(paths, calls)
     observation = BrowserOutputObservation(
         content="",
         url=result["url"],
@@ -173,14 +177,14 @@ def _save_screenshot(screenshot: str, workspace_dir: str) -> str | None:
 
 def _save_file(data: bytes, workspace_dir: str, folder: str, name: str, suffix: str) -> str | None:
     """Save a file with a timestamp in its name; return None if it cannot be written."""
-    directory = Path(workspace_dir) / folder
-    path = directory / f"{name}_{datetime.now():%Y%m%d_%H%M%S_%f}{suffix}"
+    file_name = f"{name}_{datetime.now():%Y%m%d_%H%M%S_%f}{suffix}"
     try:
-        make_own_folder(directory)
-        path.write_bytes(data)
+        with own_folder(Path(workspace_dir), folder) as directory:
+            with open(directory / file_name, "xb") as file:
+                file.write(data)
     except OSError:
         return None
-    return os.fspath(path)
+    return os.path.join(workspace_dir, folder, file_name)
 
 
 def _downloaded(paths: list[str], calls: str) -> FileDownloadObservation:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from oh_jupyter.editor.arguments import prepare_edit
 from oh_jupyter.editor.files.atomic_write import ConcurrentWriteError
+from oh_jupyter.editor.files.path_guard import make_parents
 from oh_jupyter.editor.files.paths import check_path
 from oh_jupyter.editor.history.commit import commit
 from oh_jupyter.editor.messages import (
@@ -177,10 +178,7 @@ def _make_parents(files: list[StagedFile], made: list[Path]) -> None:
         parent = staged.path.parent
         if staged.new is None or staged.old is not None or parent.is_dir():
             continue
-        missing = [folder for folder in (parent, *parent.parents) if not folder.exists()]
-        for folder in reversed(missing):
-            folder.mkdir(exist_ok=True)
-            made.append(folder)
+        made += make_parents(staged.path)
 
 
 def _lint(file: EditorResult) -> str:

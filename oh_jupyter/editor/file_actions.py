@@ -12,7 +12,7 @@ from oh_jupyter.config import Settings
 from oh_jupyter.editor.changed_files import ChangedFile
 from oh_jupyter.editor.editor import FileEditor
 from oh_jupyter.editor.files import atomic_write
-from oh_jupyter.editor.files.path_guard import open_guarded
+from oh_jupyter.editor.files.path_guard import make_parents, open_guarded
 from oh_jupyter.editor.files.paths import DOCUMENT_SUFFIXES, check_regular
 from oh_jupyter.editor.lint import is_auto_lint
 from oh_jupyter.editor.notebook.validation import is_notebook
@@ -194,7 +194,7 @@ def write_file(
     try:
         if path.is_dir():
             raise IsADirectoryError
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_parents(path)
         existed = path.exists()
         if existed:
             check_regular(path)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
+from oh_jupyter.descriptors import SEARCH, has_paths, path_of, path_to
 from oh_jupyter.errors import DiskFullError, TransferError, is_full
 
 
@@ -28,6 +30,31 @@ def list_directory(path: str | None, workspace_dir: str) -> list[str]:
     except (OSError, ValueError):
         return []
     return sorted(directories, key=str.lower) + sorted(files, key=str.lower)
+
+
+class HeldDirectory:
+    """A directory that stays open while a person is asked about it.
+
+    Attributes:
+        real: Its real path.
+        contents: A path that leads to it whatever becomes of its name.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Open it; one that cannot be opened has no contents."""
+        self._descriptor = -1
+        self.real = self.contents = path
+        with suppress(OSError, ValueError):  # a path with a NUL character
+            self.real = self.contents = os.path.realpath(path)
+            if has_paths():
+                self._descriptor = os.open(path, SEARCH)
+                self.real, self.contents = path_of(self._descriptor), str(path_to(self._descriptor))
+
+    def close(self) -> None:
+        """Close it; may be called repeatedly."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 _KINDS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -465,6 +466,27 @@ def test_a_pages_name_of_a_download_is_not_told(env: BrowserEnv, site, tmp_path:
 )
 def test_names_that_pages_suggest(suggested: str, name: str):
     assert file_name(suggested) == name
+
+
+def test_no_link_of_an_agent_redirects_what_is_saved(tmp_path: Path):
+    outside, work = tmp_path / "outside", tmp_path / "work"
+    for each in (outside, work, tmp_path / "from"):
+        each.mkdir()
+    source = tmp_path / "from" / "a.txt"
+    source.write_bytes(b"1")
+    (work / "file_1.txt").symlink_to(outside / "new")
+    (work / ".downloads").mkdir()
+    (work / ".downloads" / "a.txt").symlink_to(outside / "new")
+    (work / ".browser_screenshots").symlink_to(outside)
+    assert _save_screenshot("data:image/png;base64,eA==", str(work)) is None
+    moved = move_downloads_to_workspace([{"path": str(source), "name": "a.txt"}], str(work))
+    assert moved == [f"{work}/file_2.txt"]
+    shutil.rmtree(work / ".downloads")
+    (work / ".downloads").symlink_to(outside)
+    source.write_bytes(b"1")
+    with pytest.raises(OSError, match=r"\.downloads"):
+        move_downloads_to_workspace([{"path": str(source), "name": "a.txt"}], str(work))
+    assert os.listdir(outside) == []
 
 
 @pytest.mark.thorough

@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.config import Settings
-from oh_jupyter.editor.files.path_guard import PathGuard, guarded_by, open_guarded, pinned
+from oh_jupyter.editor.files.path_guard import (
+    PathGuard,
+    guarded_by,
+    make_parents,
+    open_guarded,
+    opened_directory,
+    pinned,
+)
 from oh_jupyter.events import Action, FileEditAction, FileReadAction, FileWriteAction
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.sandbox import find_engine
@@ -111,7 +118,10 @@ def test_a_directory_that_becomes_a_link(runtime: Runtime, tmp_path: Path) -> No
             contents(runtime, FileWriteAction("sub/.bashrc", "evil"))
             create = {"command": "create", "file_text": "evil"}
             contents(runtime, FileEditAction(str(work / "sub" / f"{number}"), **create))  # type: ignore[arg-type]
+            contents(runtime, FileWriteAction(f"sub/new{number}/file", "evil"))
             assert "secret" not in contents(runtime, FileReadAction("sub/.ssh/id_rsa"))
+            listing = contents(runtime, FileEditAction(str(work / "sub"), command="view"))
+            assert "sub/work" not in listing
     assert (home / ".bashrc").read_text() == "a person's\n"
     assert sorted(os.listdir(home)) == [".bashrc", ".ssh", "work"]
 
@@ -155,6 +165,17 @@ def test_what_is_open_is_checked(tmp_path: Path) -> None:
             pinned(tmp_path / "inside" / "folder" / "secret"),
         ):
             pass
+        with (
+            pytest.raises(OSError, match="about which nobody was asked"),
+            opened_directory(str(tmp_path / "inside" / "folder")),
+        ):
+            pass
+        with pytest.raises(OSError, match="about which nobody was asked"):
+            make_parents(tmp_path / "inside" / "folder" / "made" / "file")
+        made = make_parents(tmp_path / "inside" / "a" / "b" / "file")
+        assert made == [tmp_path / "inside" / "a", tmp_path / "inside" / "a" / "b"]
+        assert made[1].is_dir()
         with pinned(tmp_path / "inside" / "new") as target:
             target.write_text("y")
+    assert not (tmp_path / "made").exists()
     assert (tmp_path / "inside" / "new").read_text() == "y"

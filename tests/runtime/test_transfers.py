@@ -17,7 +17,8 @@ import pytest
 from oh_jupyter.errors import TransferError, TransferTooLargeError
 from oh_jupyter.runtime.transfers import unpacking
 from oh_jupyter.runtime.transfers.downloads import check_source, zipped
-from oh_jupyter.runtime.transfers.uploads import Upload
+from oh_jupyter.runtime.transfers.held_upload import HeldUpload
+from oh_jupyter.runtime.transfers.uploads import Upload, UploadTarget
 
 MAX_BYTES = 4 * 1024**3
 
@@ -186,3 +187,78 @@ def test_a_file_that_becomes_a_pipe_does_not_block(place: Path, monkeypatch) -> 
     with zipfile.ZipFile(io.BytesIO(b"".join(pieces))) as found:
         assert found.namelist() == ["a"]
         assert "b: it is a named pipe" in found.comment.decode()
+
+
+def held_upload(directory: Path, name: str, data: bytes) -> HeldUpload:
+    target = UploadTarget.parse(str(directory), name, recursive=False, exact=False)
+
+    def make(destination: str, filename: str) -> Upload:
+        return Upload(destination, filename, recursive=False, max_bytes=MAX_BYTES, follows=False)
+
+    async def approve(paths: object) -> None: ...
+
+    held = HeldUpload(target, make, MAX_BYTES, None, approve)
+    held.write(data)
+    return held
+
+
+def test_a_directory_that_becomes_a_link_after_the_approval(place: Path) -> None:
+    """Neither a file nor a new directory gets to the link's target."""
+    outside, work = place / "outside", place / "work"
+    outside.mkdir()
+    for new in ("", "new/deeper"):
+        (work / "sub").mkdir(parents=True)
+        held = held_upload(work / "sub" / new, "a", b"x")
+        assert held.paths() == [str(work / "sub" / new / "a")]
+        shutil.rmtree(work / "sub")
+        (work / "sub").symlink_to(outside)
+        with pytest.raises(TransferError, match="has become a link"):
+            held.finish()
+        shutil.rmtree(work)
+    assert os.listdir(outside) == []
+
+
+@pytest.mark.parametrize("moment", ["approved", "checked", "unpacked"])
+def test_a_directory_of_an_archive_that_becomes_a_link(
+    place: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    outside, work = place / "outside", place / "work"
+    outside.mkdir()
+    (work / "sub").mkdir(parents=True)
+
+    def swap(*arguments: object) -> None:
+        if not (work / "sub").is_symlink():
+            (work / "sub").rename(work / "away")
+            (work / "sub").symlink_to(outside)
+
+    held = held_upload(work, "a.zip", archive({"sub/file": b"x", "sub/new/file": b"x"}))
+    name = {"checked": "_unpack_member", "unpacked": "_make_directory"}.get(moment)
+    if name is None:
+        swap()
+    else:
+        real = getattr(unpacking, name)
+        monkeypatch.setattr(unpacking, name, lambda *each: (swap(), real(*each)))
+    with pytest.raises(TransferError, match="leads out of the destination"):
+        held.finish()
+    assert os.listdir(outside) == []
+    assert not [each for each in os.listdir(work) if each.startswith(".oh_upload")]
+
+
+def test_the_directory_of_unpacked_files_cannot_be_redirected(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside, work = place / "outside", place / "work"
+    for each in (outside, work):
+        each.mkdir()
+    real = unpacking._unpack_member
+
+    def swap(*arguments: object) -> None:
+        (staging,) = (each for each in work.iterdir() if each.name.startswith(".oh_upload"))
+        staging.rename(work / "away")
+        staging.symlink_to(outside)
+        real(*arguments)
+
+    monkeypatch.setattr(unpacking, "_unpack_member", swap)
+    held_upload(work, "a.zip", archive({"sub/file": b"x"})).finish()
+    assert (work / "sub" / "file").read_bytes() == b"x"
+    assert os.listdir(outside) == []

@@ -8,14 +8,15 @@ import os
 import re
 import shutil
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
 from oh_jupyter.browser.channel.addresses import shortened_url
-from oh_jupyter.browser.channel.own_folder import make_own_folder
+from oh_jupyter.browser.channel.own_folder import own_folder
 
 if TYPE_CHECKING:
     from playwright.async_api import Download, Page
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 DOWNLOADS_DIR = ".downloads"
 MAX_NAME_BYTES = 200
 """Maximum length of a downloaded file's name, which may get a number."""
+COPY_BYTES = 1024 * 1024
 OFFICE_EXTENSIONS = {"word": ".docx", "xl": ".xlsx", "ppt": ".pptx"}
 """Extension of an Office file by a directory in its archive."""
 
@@ -42,26 +44,42 @@ def move_downloads_to_workspace(
     copies = []
     for item in downloads:
         source = Path(item["path"])
-        directory = workspace / DOWNLOADS_DIR
-        make_own_folder(directory)
-        if source.parent != directory:
-            source = Path(shutil.move(source, unused_path(directory, item["name"])))
-        number = 1
-        while any(workspace.glob(f"file_{number}.*")) or (workspace / f"file_{number}").exists():
-            number += 1
-        target = workspace / f"file_{number}{file_extension(source)}"
-        shutil.copy2(source, target)
-        copies.append(str(target))
+        extension = file_extension(source)
+        with own_folder(workspace, DOWNLOADS_DIR) as folder:
+            if source.parent == workspace / DOWNLOADS_DIR:
+                copied = folder / source.name
+            else:
+                copied = _copy_as_new(source, folder, _numbered(item["name"]))
+                source.unlink()
+            taken = {name.partition(".")[0] for name in os.listdir(workspace)}
+            names = (f"file_{number}" for number in count(1))
+            unused = (f"{name}{extension}" for name in names if name not in taken)
+            copies.append(str(_copy_as_new(copied, workspace, unused)))
     return copies
+
+
+def _copy_as_new(source: Path, directory: Path, names: Iterable[str]) -> Path:
+    """Copy a file under the first name that nothing has; no link is followed."""
+    for name in names:
+        try:
+            with open(source, "rb") as reader, open(directory / name, "xb") as writer:
+                shutil.copyfileobj(reader, writer, COPY_BYTES)
+            return directory / name
+        except FileExistsError:
+            continue
+    raise FileNotFoundError(f"{directory} has no unused name")
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """Yield a name, and then the same with a number."""
+    yield name
+    for number in count(2):
+        yield f"{Path(name).stem} ({number}){Path(name).suffix}"
 
 
 def unused_path(directory: Path, name: str) -> Path:
     """Return an unused path; append a number to the name if it is taken."""
-    target, number = directory / name, 1
-    while target.exists():
-        number += 1
-        target = directory / f"{Path(name).stem} ({number}){Path(name).suffix}"
-    return target
+    return next(directory / each for each in _numbered(name) if not (directory / each).exists())
 
 
 def file_name(suggested: str) -> str:

@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
-_DESCRIPTORS = "/proc/self/fd"
-_DELETED = " (deleted)"
+from oh_jupyter.descriptors import (
+    SEARCH,
+    has_paths,
+    nearest_directory,
+    open_below,
+    path_of,
+    path_to,
+)
 
 
 @dataclass(frozen=True)
@@ -67,31 +73,67 @@ def pinned(target: Path) -> Iterator[Path]:
     Raises OSError if it is a file that the Action may not change.
     """
     guard = _guard.get()
-    if guard is None or not hasattr(os, "O_PATH") or not os.path.isdir(_DESCRIPTORS):
+    if guard is None or not has_paths():
         yield target
         return
-    directory = os.open(target.parent, os.O_PATH | os.O_DIRECTORY)
+    directory = os.open(target.parent, SEARCH)
     try:
-        real = os.path.join(_path_of(directory), target.name)
-        if not guard.may_write(real):
-            raise _led_elsewhere(target, real)
-        yield Path(_DESCRIPTORS, str(directory), target.name)
+        _check_name(guard, directory, (target.name,), target)
+        yield path_to(directory) / target.name
     finally:
         os.close(directory)
 
 
+def make_parents(path: Path) -> list[Path]:
+    """Create the missing directories of a file that is to be written; return them, outermost first.
+
+    Raises OSError if it is a file that the Action may not change.
+    """
+    nearest, names = nearest_directory(path.parent)
+    missing = [nearest.joinpath(*names[: count + 1]) for count in range(len(names))]
+    guard = _guard.get()
+    if not names or guard is None or not has_paths():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return missing
+    directory = os.open(nearest, SEARCH)
+    try:
+        _check_name(guard, directory, (*names, path.name), path)
+        os.close(open_below(directory, names))
+    finally:
+        os.close(directory)
+    return missing
+
+
+@contextmanager
+def opened_directory(path: str) -> Iterator[int | str]:
+    """Yield a directory to list, open where the system can list what is open.
+
+    Raises OSError if it is one that the Action may not read.
+    """
+    if os.scandir not in os.supports_fd:
+        yield path
+        return
+    guard = _guard.get()
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if guard is not None:
+            _check(guard.may_read, descriptor, Path(path))
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def _check(may_use: Callable[[str], bool], descriptor: int, path: Path) -> None:
-    real = _path_of(descriptor)
+    real = path_of(descriptor)
     if real and not may_use(real):
         raise _led_elsewhere(path, real)
 
 
-def _path_of(descriptor: int) -> str:
-    """Return the real path of an open file, "" where the system does not tell it."""
-    try:
-        return os.readlink(f"{_DESCRIPTORS}/{descriptor}").removesuffix(_DELETED)
-    except OSError:
-        return ""
+def _check_name(guard: PathGuard, directory: int, names: Sequence[str], path: Path) -> None:
+    """Raise OSError unless a file below an open directory may be changed."""
+    real = os.path.join(path_of(directory), *names)
+    if not guard.may_write(real):
+        raise _led_elsewhere(path, real)
 
 
 def _led_elsewhere(path: Path, real: str) -> OSError:

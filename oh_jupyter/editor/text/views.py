@@ -11,6 +11,7 @@ from functools import cache
 from operator import add, attrgetter
 from pathlib import Path
 
+from oh_jupyter.editor.files.path_guard import opened_directory
 from oh_jupyter.editor.messages import DIRECTORY_CLIPPED, TEXT_CLIPPED, invalid
 from oh_jupyter.editor.text.text_file import TextFile
 
@@ -91,15 +92,16 @@ def two_integers(view_range: list[int] | tuple[int, int]) -> tuple[int, int]:
 
 def list_directory(path: Path) -> str:
     """List a directory two levels deep, as far as it is readable."""
-    children = sorted(os.scandir(path), key=_NAME)
     entries = [f"{path}/"]
     length = 0
-    for child in children:
-        if not child.name.startswith("."):
-            entries += _with_children(child)
-            length += len(entries[-1])
-        if length > _MAX_VIEW_CHARS:
-            break
+    with opened_directory(str(path)) as directory:
+        children = _children(directory)
+        for child in children:
+            if not child.name.startswith("."):
+                entries += _with_children(child, os.path.join(path, child.name))
+                length += len(entries[-1])
+            if length > _MAX_VIEW_CHARS:
+                break
     # Names that are not valid text cannot be sent as JSON.
     listing = os.fsencode("\n".join(entries)).decode("utf-8", "replace")
     if len(listing) > _MAX_VIEW_CHARS:
@@ -119,20 +121,22 @@ def list_directory(path: Path) -> str:
     return text
 
 
-def _with_children(entry: os.DirEntry[str]) -> list[str]:
+def _with_children(entry: os.DirEntry[str], path: str) -> list[str]:
     if not _is_directory(entry):
-        return [entry.path]
-    children: list[os.DirEntry[str]] = []
-    with suppress(OSError):
-        children = sorted(os.scandir(entry.path), key=_NAME)
-    return [
-        f"{entry.path}/",
-        *(
-            f"{child.path}/" if _is_directory(child) else child.path
-            for child in children
+        return [path]
+    shown: list[str] = []
+    with suppress(OSError), opened_directory(path) as directory:
+        shown = [
+            os.path.join(path, child.name) + ("/" if _is_directory(child) else "")
+            for child in _children(directory)
             if not child.name.startswith(".")
-        ),
-    ]
+        ]
+    return [f"{path}/", *shown]
+
+
+def _children(directory: int | str) -> list[os.DirEntry[str]]:
+    with os.scandir(directory) as entries:
+        return sorted(entries, key=_NAME)
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:

@@ -24,6 +24,7 @@ from oh_jupyter.policy import restrictions
 from oh_jupyter.runtime import list_directory
 from oh_jupyter.runtime.approvals import Scope
 from oh_jupyter.runtime.confirmation import Decision, PendingAction
+from oh_jupyter.runtime.file_system import HeldDirectory
 from oh_jupyter.runtime.mcp import McpTool, parse_servers
 
 OPENS_VSCODE = "it gets the key to VS Code, whose terminal asks nobody"
@@ -327,10 +328,14 @@ async def _end_resource(request: Request) -> Reply:
 @operation("list_files")
 async def _list_files(request: Request) -> Reply:
     executor = request.runtime.executor
-    path = request.fields.get("path")
-    folder = os.path.realpath(os.path.join(executor.workspace_dir, path or ""))
-    await check_approved(request, "list_files", {}, reads=[folder])
-    return Reply({"names": await executor.in_thread(list_directory, path, executor.workspace_dir)})
+    path = os.path.join(executor.workspace_dir, request.fields.get("path") or "")
+    directory = await executor.in_thread(HeldDirectory, path)
+    try:
+        await check_approved(request, "list_files", {}, reads=[directory.real])
+        names = await executor.in_thread(list_directory, directory.contents, "")
+    finally:
+        directory.close()
+    return Reply({"names": names})
 
 
 @operation("events")

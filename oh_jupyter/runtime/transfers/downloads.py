@@ -16,14 +16,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
+from oh_jupyter.descriptors import has_paths, path_of, path_to
 from oh_jupyter.errors import TransferError, TransferNotFoundError
 from oh_jupyter.runtime.file_system import kind_name, virtual_devices
 
 PIECE_BYTES = 1024 * 1024
 """Size of a read, and approximate size of a sent piece."""
-
-DESCRIPTORS = "/proc/self/fd"
-"""Directory of Linux, in which a path leads to an open file whatever becomes of its name."""
 
 NOT_APPROVED = "a person would have to approve reading it"
 
@@ -90,7 +88,7 @@ def zipped(
             except OSError as error:
                 left_out.add(member_name, error.strerror or "it cannot be read")
                 continue
-            if not may_send(path_of(opened.fileno(), path)):
+            if not may_send(path_of(opened.fileno()) or os.path.realpath(path)):
                 opened.close()
                 left_out.add(member_name, NOT_APPROVED)
                 continue
@@ -102,14 +100,6 @@ def zipped(
                         yield sink.take()
         archive.comment = left_out.text().encode()
     yield sink.take()
-
-
-def path_of(descriptor: int, path: Path) -> str:
-    """Return the real path of an open file, without a race where the system knows it."""
-    try:
-        return os.readlink(f"{DESCRIPTORS}/{descriptor}")
-    except OSError:  # exists on Linux only
-        return os.path.realpath(path)
 
 
 class HeldSource:
@@ -128,10 +118,9 @@ class HeldSource:
         source = check_file(path) if is_file else check_source(path)
         self._descriptor = os.open(source, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         self.name = source.name or "root"
-        self.real = path_of(self._descriptor, source)
+        self.real = path_of(self._descriptor) or os.path.realpath(source)
         self.size = os.fstat(self._descriptor).st_size
-        is_linux = os.path.isdir(DESCRIPTORS)
-        self.contents = Path(f"{DESCRIPTORS}/{self._descriptor}" if is_linux else self.real)
+        self.contents = path_to(self._descriptor) if has_paths() else Path(self.real)
 
     def pieces(self, make: Callable[[Path], Iterator[bytes]]) -> Iterator[bytes]:
         """Yield what ``make`` makes of the contents; close it at the end."""

@@ -5,18 +5,19 @@ An archive names its files only at its end, so the contents wait in an unnamed t
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from oh_jupyter.errors import StorePathError, TransferError, TransferTooLargeError
+from oh_jupyter.descriptors import SEARCH, has_paths, open_below, path_to
+from oh_jupyter.errors import TransferError, TransferTooLargeError
 from oh_jupyter.runtime.file_system import unwritable
-from oh_jupyter.runtime.transfers.downloads import DESCRIPTORS
 from oh_jupyter.runtime.transfers.unpacking import member_names
-from oh_jupyter.runtime.transfers.uploads import Upload, UploadTarget, make_directory
-from oh_jupyter.storage.local.directory import open_directory
+from oh_jupyter.runtime.transfers.uploads import Upload, UploadTarget, give_to, make_directory
 
 PIECE_BYTES = 1024 * 1024
 
@@ -96,17 +97,31 @@ class HeldUpload:
     def _opened_directory(self) -> Iterator[str]:
         """Open the approved directory; yield a path that leads to it whatever is renamed."""
         try:
-            make_directory(Path(self._directory), self._owner)
-            with open_directory("/", Path(self._directory).parts[1:]) as opened:
-                has_descriptor = opened.fd is not None and os.path.isdir(DESCRIPTORS)
-                yield f"{DESCRIPTORS}/{opened.fd}" if has_descriptor else self._directory
-        except StorePathError:
-            raise TransferError(
-                f"{self._directory} has become a link since the upload began; nothing was changed. "
-                "Upload it again"
-            ) from None
+            if not has_paths():
+                make_directory(Path(self._directory), self._owner)
+                yield self._directory
+                return
+            descriptor = self._open_directory()
         except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR):
+                raise TransferError(
+                    f"{self._directory} has become a link since the upload began; nothing was "
+                    "changed. Upload it again"
+                ) from None
             raise unwritable(self._directory, error) from None
+        try:
+            yield str(path_to(descriptor))
+        finally:
+            os.close(descriptor)
+
+    def _open_directory(self) -> int:
+        """Open the approved directory without following links, and create what is missing."""
+        top = os.open("/", SEARCH)
+        try:
+            names = Path(self._directory).parts[1:]
+            return open_below(top, names, partial(give_to, self._owner))
+        finally:
+            os.close(top)
 
     def abort(self) -> None:
         """Discard the upload; may be called at any time."""

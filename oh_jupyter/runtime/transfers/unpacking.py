@@ -12,10 +12,14 @@ import stat
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from oh_jupyter.containment import is_within
+from oh_jupyter.descriptors import NO_LINK, SEARCH, has_paths, open_below, path_of, path_to
 from oh_jupyter.errors import TransferError, TransferTooLargeError
 from oh_jupyter.runtime.file_system import check_replaceable
 
@@ -32,19 +36,23 @@ MAX_DISK_SHARE = 0.9
 """Share of the free disk space that one archive may use."""
 
 
-def unpack(
-    archive: Path, name: str, destination: Path, max_bytes: int, own: Callable[[Path], None]
-) -> None:
+Own = Callable[[int], None]
+"""Gives a new file or directory, by its descriptor, to the owner of uploads."""
+
+
+def unpack(archive: Path, name: str, destination: Path, max_bytes: int, own: Own) -> None:
     """Unpack a zip file and pass new files to ``own``; raise TransferError or OSError."""
     budget = _Budget(name, archive.stat().st_size, max_bytes, shutil.disk_usage(destination).free)
     staging = Path(tempfile.mkdtemp(prefix=".oh_upload_", dir=destination))
     try:
-        with zipfile.ZipFile(archive) as opened:
+        with zipfile.ZipFile(archive) as opened, _held(staging) as held:
             members = opened.infolist()
             budget.check(sum(member.file_size for member in members), len(members))
-            for member in members:
-                _unpack_member(opened, member, staging, budget)
-        _merge(staging, destination, own)
+            layout = _Layout.of(members)
+            layout.check(destination)
+            for number, member in enumerate(layout.files.values()):
+                _unpack_member(opened, member, held / str(number), budget, own)
+            layout.put(held, destination, own)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
         raise TransferError(f"{name} cannot be unpacked: {error}") from None
     finally:
@@ -103,54 +111,105 @@ def _relative_name(member: zipfile.ZipInfo) -> PurePosixPath:
     return name
 
 
-def _unpack_member(
-    opened: zipfile.ZipFile, member: zipfile.ZipInfo, staging: Path, budget: _Budget
-) -> None:
-    target = staging.joinpath(*_relative_name(member).parts)
-    try:
-        if member.is_dir():
-            target.mkdir(parents=True, exist_ok=True)
-            return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with opened.open(member) as source, target.open("wb") as sink:
-            while piece := source.read(_PIECE_BYTES):
-                budget.spend(len(piece))
-                sink.write(piece)
-    except (FileExistsError, NotADirectoryError, IsADirectoryError):
-        raise TransferError(
-            f"The member {member.filename!r} is a file in one place and a directory in "
-            "another; nothing was unpacked"
-        ) from None
-    mode = stat.S_IMODE(member.external_attr >> 16)
-    if mode & stat.S_IXUSR:
-        target.chmod(target.stat().st_mode | (mode & 0o111))
+@dataclass(frozen=True)
+class _Layout:
+    """Contents of an archive by their relative paths.
 
+    Attributes:
+        directories: The directories, parents first.
+        files: The last member of each path.
+    """
 
-def _merge(staging: Path, destination: Path, own: Callable[[Path], None]) -> None:
-    """Move everything from the staging directory to the destination."""
-    directories = [Path(parent) for parent, _, _ in os.walk(staging)]
-    files = [Path(parent, name) for parent, _, names in os.walk(staging) for name in names]
-    for kind, paths in (("directory", directories), ("file", files)):
-        for path in paths:
-            target = destination / path.relative_to(staging)
-            if kind == "file":
-                check_replaceable(target)
-            elif target.exists() and not target.is_dir():
+    directories: list[PurePosixPath]
+    files: dict[PurePosixPath, zipfile.ZipInfo]
+
+    @classmethod
+    def of(cls, members: Iterable[zipfile.ZipInfo]) -> _Layout:
+        """Return the layout of members; raise TransferError if two cannot both exist."""
+        files: dict[PurePosixPath, zipfile.ZipInfo] = {}
+        directories: set[PurePosixPath] = set()
+        for member in members:
+            path = _relative_name(member)
+            directories.update(path.parents if not member.is_dir() else (path, *path.parents))
+            if not member.is_dir():
+                files[path] = member
+        if both := directories & files.keys():
+            raise TransferError(
+                f"The member {str(min(both))!r} is a file in one place and a directory in "
+                "another; nothing was unpacked"
+            )
+        return cls(sorted(directories - {PurePosixPath()}), files)
+
+    def check(self, destination: Path) -> None:
+        """Raise TransferError unless the destination has room for every path."""
+        root = os.path.realpath(destination)
+        for path in self.directories:
+            target = destination / path
+            if target.exists() and not target.is_dir():
                 raise TransferError(f"{target} is in the way of a directory; nothing was unpacked")
-            _check_inside(target if kind == "directory" else target.parent, destination)
-    for path in directories:
-        target = destination / path.relative_to(staging)
-        if not target.exists():
-            target.mkdir()
-            own(target)
-    for path in files:
-        own(path)
-        os.replace(path, destination / path.relative_to(staging))
+            _check_inside(os.path.realpath(target), root, target)
+        for path in self.files:
+            check_replaceable(destination / path)
+
+    def put(self, staging: Path, destination: Path, own: Own) -> None:
+        """Move the numbered files of a staging directory to the destination."""
+        root = os.path.realpath(destination)
+        for path in self.directories:
+            if not (destination / path).is_dir():
+                with _held(destination / path.parent, root) as directory:
+                    _make_directory(directory / path.name, own)
+        for number, path in enumerate(self.files):
+            with _held(destination / path.parent, root) as directory:
+                check_replaceable(directory / path.name)
+                os.replace(staging / str(number), directory / path.name)
 
 
-def _check_inside(directory: Path, destination: Path) -> None:
-    """Raise TransferError if an existing link leads out of the destination."""
-    if not directory.resolve().is_relative_to(destination.resolve()):
+def _unpack_member(
+    opened: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, budget: _Budget, own: Own
+) -> None:
+    mode = 0o666 | (stat.S_IMODE(member.external_attr >> 16) & 0o111)
+    if not mode & stat.S_IXUSR:
+        mode = 0o666
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK | getattr(os, "O_BINARY", 0)
+    with opened.open(member) as source, open(os.open(target, flags, mode), "wb") as sink:
+        while piece := source.read(_PIECE_BYTES):
+            budget.spend(len(piece))
+            sink.write(piece)
+        own(sink.fileno())
+
+
+def _make_directory(path: Path, own: Own) -> None:
+    if not has_paths():
+        path.mkdir(exist_ok=True)
+        return
+    parent = os.open(path.parent, SEARCH)
+    try:
+        os.close(open_below(parent, [path.name], own))
+    finally:
+        os.close(parent)
+
+
+@contextmanager
+def _held(directory: Path, root: str | None = None) -> Iterator[Path]:
+    """Yield a path that leads to a directory whatever becomes of its name.
+
+    Raises TransferError if it is outside of a root.
+    """
+    if not has_paths():
+        _check_inside(os.path.realpath(directory), root, directory)
+        yield directory
+        return
+    descriptor = os.open(directory, SEARCH | (NO_LINK if root is None else 0))
+    try:
+        _check_inside(path_of(descriptor), root, directory)
+        yield path_to(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check_inside(real: str, root: str | None, directory: Path) -> None:
+    """Raise TransferError if a directory is outside of a root, to which a link can lead."""
+    if root is not None and not is_within(real, root):
         raise TransferError(
-            f"{directory} leads out of the destination {destination}; nothing was unpacked"
+            f"{directory} leads out of the destination {root}; nothing was unpacked"
         )

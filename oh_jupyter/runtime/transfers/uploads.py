@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from oh_jupyter.descriptors import has_paths, path_to
 from oh_jupyter.errors import TransferError, TransferTooLargeError
 from oh_jupyter.runtime.file_system import check_replaceable, unwritable
 from oh_jupyter.runtime.transfers.unpacking import unpack
@@ -80,7 +81,7 @@ class Upload:
             unnamed = _unnamed_file(self._directory)
             # Not tempfile, which would make the file private to its owner.
             self._sink = unnamed or self._part.open("xb")
-            self._contents = self._part if unnamed is None else _path_of(unnamed)
+            self._contents = self._part if unnamed is None else path_to(unnamed.fileno())
         except OSError as error:
             raise unwritable(destination, error) from None
 
@@ -108,14 +109,14 @@ class Upload:
             if self._contents != self._part:
                 # With a directory descriptor, this call follows the link in /proc.
                 os.link(self._contents, self._part, src_dir_fd=self._sink.fileno())
-            self._sink.close()
             target = self._directory / self.name
             if self._follows:  # an upload to a link replaces its target
                 target = Path(os.path.realpath(target))
             check_replaceable(target)
             if target.exists():
-                self._part.chmod(target.stat().st_mode & 0o7777)
-            self._own(self._part)
+                _set_mode(self._sink, self._part, target.stat().st_mode & 0o7777)
+            self._own(self._sink.fileno())
+            self._sink.close()
             os.replace(self._part, target)
         except OSError as error:
             raise unwritable(self.name, error) from None
@@ -129,9 +130,19 @@ class Upload:
         with suppress(OSError):
             self._part.unlink(missing_ok=True)
 
-    def _own(self, path: Path) -> None:
-        if self._owner is not None:
-            os.chown(path, *self._owner)
+    def _own(self, descriptor: int) -> None:
+        give_to(self._owner, descriptor)
+
+
+def _set_mode(opened: IO[bytes], path: Path, mode: int) -> None:
+    """Set the permissions of an open file, by its path where the system needs that."""
+    os.chmod(opened.fileno() if os.chmod in os.supports_fd else path, mode)
+
+
+def give_to(owner: tuple[int, int] | None, descriptor: int) -> None:
+    """Give an open file or directory to the owner of uploads, if they have one."""
+    if owner is not None:
+        os.chown(path_to(descriptor) if has_paths() else descriptor, *owner)
 
 
 def make_directory(path: Path, owner: tuple[int, int] | None) -> None:
@@ -152,7 +163,3 @@ def _unnamed_file(directory: Path) -> IO[bytes] | None:
         return open(os.open(directory, os.O_RDWR | flag, 0o666), "wb")
     except OSError:  # not supported by every file system
         return None
-
-
-def _path_of(opened: IO[bytes]) -> Path:
-    return Path(f"/proc/self/fd/{opened.fileno()}")

@@ -16,15 +16,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from oh_jupyter.descriptors import NO_LINK, SEARCH, path_of
 from oh_jupyter.errors import StorePathError
 
 _BY_DESCRIPTOR = (
     os.open in os.supports_dir_fd and os.scandir in os.supports_fd and hasattr(os, "O_NOFOLLOW")
 )
-# O_PATH needs no permission to list the directory, just like a plain path.
-_SEARCH = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
-_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | _NOFOLLOW
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | NO_LINK
 _MAX_ATTEMPTS = 50
 
 
@@ -67,7 +65,7 @@ def open_directory(root: str, segments: Sequence[str], *, create: bool = False) 
     path = "/".join([root, *segments])
     if _BY_DESCRIPTOR:
         try:
-            fd = os.open(path, _SEARCH)
+            fd = os.open(path, SEARCH)
         except OSError:
             pass
         else:
@@ -78,7 +76,7 @@ def open_directory(root: str, segments: Sequence[str], *, create: bool = False) 
         os.makedirs(root, exist_ok=True)
     if not _BY_DESCRIPTOR:
         return _open_by_name(root, segments, create)
-    fd = os.open(root, _SEARCH)
+    fd = os.open(root, SEARCH)
     try:
         for segment in segments:
             inner = _open_below(fd, segment, create)
@@ -92,10 +90,7 @@ def open_directory(root: str, segments: Sequence[str], *, create: bool = False) 
 
 def is_real_path(fd: int, path: str) -> bool:
     """Return whether an absolute path of an open file contains no links; False if unknown."""
-    try:
-        return os.readlink(f"/proc/self/fd/{fd}") == path
-    except OSError:
-        return False
+    return path_of(fd) == path
 
 
 def is_link(status: os.stat_result) -> bool:
@@ -107,13 +102,13 @@ def is_link(status: os.stat_result) -> bool:
 
 def _open_below(fd: int, segment: str, create: bool) -> int:
     try:
-        return os.open(segment, _SEARCH | _NOFOLLOW, dir_fd=fd)
+        return os.open(segment, SEARCH | NO_LINK, dir_fd=fd)
     except FileNotFoundError:
         if not create:
             raise
         with contextlib.suppress(FileExistsError):
             os.mkdir(segment, dir_fd=fd)
-        return os.open(segment, _SEARCH | _NOFOLLOW, dir_fd=fd)
+        return os.open(segment, SEARCH | NO_LINK, dir_fd=fd)
     except OSError as error:
         # A link gives ENOTDIR or ELOOP, depending on the platform.
         if error.errno in (errno.ENOTDIR, errno.ELOOP):
