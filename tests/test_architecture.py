@@ -33,6 +33,7 @@ BASE = {
     "plural",
     "schema",
     "trace_context",
+    "visibility",
     "visible_text",
 }
 LOW = BASE | {"documents", "events", "config", "process", "locks", "edit_lock", "writes", "policy"}
@@ -57,6 +58,7 @@ MAY_IMPORT = {
     "installed": {"containment"},
     "schema": set(),
     "trace_context": set(),
+    "visibility": {"containment"},
     "visible_text": set(),
     "events": BASE,
     "policy": BASE,

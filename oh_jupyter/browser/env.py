@@ -160,6 +160,7 @@ class BrowserEnv:
         cwd: str | os.PathLike[str] | None = None,
         nearby: bool = False,
         token: object = None,
+        files: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Run browser actions and observe the page.
 
@@ -176,6 +177,8 @@ class BrowserEnv:
                 pieces, and to trees longer than 30,000 characters. ``left_out`` and
                 ``text_range`` tell how much is missing.
             token: Identifier of this step for :meth:`interrupt`.
+            files: Limits of the local files that pages load from now on, as arguments of
+                ``LocalFiles``; None leaves them as they are.
 
         Returns:
             The observation with BrowserGym's keys as JSON values, ``notices`` (such as dialogs
@@ -198,6 +201,8 @@ class BrowserEnv:
                 if token is not None and token is self._cancelled_token:
                     raise BrowserError("The step was cancelled.")
                 details = {"cwd": os.fspath(cwd or os.getcwd()), "nearby": nearby}
+                if files is not None:
+                    details["files"] = dict(files)
                 observation = self._step(action, parts, timeout, details)
             except BrowserError as error:
                 raise self._masked_error(error) from None

@@ -51,9 +51,15 @@ BrowseAction = BrowseURLAction | BrowseInteractiveAction
 
 
 def browse(
-    action: BrowseAction, env: BrowserEnv, workspace_dir: str
+    action: BrowseAction,
+    env: BrowserEnv,
+    workspace_dir: str,
+    files: Mapping[str, Any] | None = None,
 ) -> BrowserOutputObservation | FileDownloadObservation | ErrorObservation:
-    """Run a browse Action; report failures as Observations, never as exceptions."""
+    """Run a browse Action; report failures as Observations, never as exceptions.
+
+    ``files`` limits the local files that its pages load, see ``BrowserEnv.step``.
+    """
     try:
         env.start()
     except BrowserError as error:
@@ -76,7 +82,7 @@ def browse(
                 timeout = max(deadline - time.monotonic(), MIN_PIECE_SECONDS)
             result = env.step(
                 piece, timeout=timeout, include=parts, cwd=workspace_dir, token=action,
-                nearby=not action.return_axtree,
+                nearby=not action.return_axtree, files=files,
             )  # fmt: skip
             if number == len(pieces) or result["last_action_error"] or result["downloads"]:
                 start = _text_start(piece)
@@ -179,9 +185,11 @@ def _save_file(data: bytes, workspace_dir: str, folder: str, name: str, suffix: 
     """Save a file with a timestamp in its name; return None if it cannot be written."""
     file_name = f"{name}_{datetime.now():%Y%m%d_%H%M%S_%f}{suffix}"
     try:
-        with own_folder(Path(workspace_dir), folder) as directory:
-            with open(directory / file_name, "xb") as file:
-                file.write(data)
+        with (
+            own_folder(Path(workspace_dir), folder) as directory,
+            open(directory / file_name, "xb") as file,
+        ):
+            file.write(data)
     except OSError:
         return None
     return os.path.join(workspace_dir, folder, file_name)

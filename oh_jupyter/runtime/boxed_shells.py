@@ -43,7 +43,7 @@ from oh_jupyter.sandbox.profile import (
     protected_files,
     shown_paths,
 )
-from oh_jupyter.sandbox.visibility import Visibility
+from oh_jupyter.visibility import Visibility
 
 if TYPE_CHECKING:
     from oh_jupyter.sandbox.profile import Network

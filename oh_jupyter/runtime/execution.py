@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from oh_jupyter.events import EventSource
 from oh_jupyter.events.action import progress
+from oh_jupyter.runtime.effects import Effects
 from oh_jupyter.runtime.progress import ActionProgress
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Execution:
             decided about these paths, so they stay the same if the shell changes its directory
             while the Action waits.
         guard: The files that the editor may use for it; None for all.
+        known: Its effects, about which it was decided.
     """
 
     principal: EventSource = "agent"
@@ -35,6 +37,7 @@ class Execution:
     is_agents: bool = True
     cwd: str = ""
     guard: PathGuard | None = None
+    known: Effects = Effects()  # noqa: RUF009 (it is frozen)
 
 
 current_execution: ContextVar[Execution] = ContextVar("current_execution", default=Execution())  # noqa: B039

@@ -131,7 +131,7 @@ class ActionExecutor(RuntimeComponents):
         except OhJupyterError as error:
             execute = _refused(error)
         base = cwd if known.paths else ""
-        execution = Execution(principal or source, is_boxed, is_agents, base, guard)
+        execution = Execution(principal or source, is_boxed, is_agents, base, guard, known)
         sandboxed = self.boxes.sandboxed(execution, only_asks=only_asks)
         self.events.add_event(action, source)
         state = self.running.begin(action, cwd)
@@ -411,12 +411,19 @@ class ActionExecutor(RuntimeComponents):
                 return ErrorObservation(BROWSER_HELD.format(timeout))
         browser = self.browser
         try:
-            observation = await self.in_thread(browse, action, browser, self.workspace_dir)
+            files = self._page_files(current_execution.get())
+            observation = await self.in_thread(browse, action, browser, self.workspace_dir, files)
             self.last_page = observation
             return observation
         except asyncio.CancelledError:
             browser.interrupt(action)
             raise
+
+    def _page_files(self, execution: Execution) -> dict[str, Any] | None:
+        """Return the limits of the files that pages load; None where agents have no limits."""
+        if self.confirmations.policy == "never":
+            return None
+        return self.file_rules.page_files(execution.known, is_persons=execution.principal == "user")
 
     @_execute.register
     async def _call_tool(self, action: MCPAction) -> Observation:

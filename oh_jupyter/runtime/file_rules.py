@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.config import Settings
 from oh_jupyter.containment import is_within
@@ -80,6 +81,19 @@ class FileRules:
             return real in judged or not (is_risky or is_elsewhere)
 
         return PathGuard(may_read, may_write)
+
+    def page_files(self, known: Effects, *, is_persons: bool) -> dict[str, Any] | None:
+        """Return the limits of the files that pages load; None if no sandbox hides any.
+
+        Args:
+            known: The effects that were judged.
+            is_persons: Whether a person opens the pages.
+        """
+        if not self._boxes.is_on:
+            return None
+        opened = sorted(real for path in known.reads for real in known.real[path])
+        rules = asdict(self._boxes.visibility())
+        return {"rules": rules, "opened": opened, "is_persons": is_persons}
 
     def check_confined(self, uses: Sequence[FileUse], cwd: str) -> None:
         """Raise NotApprovedError unless an agent that may not run code may use all of the files."""

@@ -13,8 +13,8 @@ from oh_jupyter.events import CmdOutputObservation, CmdRunAction
 from oh_jupyter.sandbox import Box, find_engine, make_profile
 from oh_jupyter.sandbox.mounts import resolve
 from oh_jupyter.sandbox.plain_settings import copy_settings
-from oh_jupyter.sandbox.visibility import Visibility
 from oh_jupyter.shell import BashSession
+from oh_jupyter.visibility import Visibility
 
 needs_engine = pytest.mark.skipif(
     find_engine().program is None or sys.platform != "linux",

@@ -154,17 +154,22 @@ def _checked_url(url: str, cwd: str) -> str:
     return url
 
 
-def _upload_paths(file: str | list[str], cwd: str) -> list[str]:
+def _upload_paths(file: str | list[str], session: BrowserSession) -> list[str]:
     """Return the absolute paths of the files, or of the one folder, of an upload."""
     names = [file] if isinstance(file, str) else file
-    paths = [Path(cwd) / Path(name).expanduser() for name in names]
+    paths = [Path(session.cwd) / Path(name).expanduser() for name in names]
     for path in paths:
         if not path.is_file() and not (path.is_dir() and len(paths) == 1):
             raise BrowserActionError(
                 f"FileNotFoundError: there is no file {str(path)!r} to upload. Use the absolute "
                 "path of a file; upload a folder by itself, to an input that accepts folders."
             )
-    return [str(path.resolve()) for path in paths]
+    try:
+        return [session.local_files.uploaded(path) for path in paths]
+    except OSError as error:
+        raise BrowserActionError(
+            f"PermissionError: {paths[0]} was not uploaded: {error.strerror or error}."
+        ) from None
 
 
 async def _act(
@@ -333,7 +338,7 @@ async def _drag_and_drop(session: BrowserSession, from_bid: str, to_bid: str) ->
 
 
 async def _upload_file(session: BrowserSession, bid: str, file: str | list[str]) -> None:
-    paths = _upload_paths(file, session.cwd)
+    paths = _upload_paths(file, session)
     element = await session.element(bid)
     kind = await element.evaluate(FIELD_KIND_SCRIPT)
     if kind == "file":
@@ -350,7 +355,7 @@ async def _upload_file(session: BrowserSession, bid: str, file: str | list[str])
 async def _mouse_upload_file(
     session: BrowserSession, x: float, y: float, file: str | list[str]
 ) -> None:
-    paths = _upload_paths(file, session.cwd)
+    paths = _upload_paths(file, session)
     await _choose_files(session, paths, session.page.mouse.click(x, y))
 
 
@@ -401,7 +406,9 @@ async def _goto(session: BrowserSession, url: str) -> None:
     from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 
     address, page = _checked_url(url, session.cwd), session.page
-    is_pdf = urlsplit(address).scheme == "file" and address.lower().endswith(".pdf")
+    is_answered = await session.local_files.prepare(session.context, address)
+    is_local = urlsplit(address).scheme == "file" and not is_answered
+    is_pdf = is_local and address.lower().endswith(".pdf")
     if is_pdf:
         # Route only during this navigation: a browser with routes does not use its cache.
         await page.route("file://**", show_pdf)

@@ -46,6 +46,7 @@ MAX_OBSERVATION_ATTEMPTS = 4
 async def run_step(session: BrowserSession, request: dict[str, Any]) -> dict[str, Any]:
     """Run an action string and observe its effects."""
     session.cwd = request["cwd"]
+    session.local_files.begin_step(request.get("files"))
     session.text_start = 0
     session.notices.clear()
     session.losses.clear()
@@ -183,6 +184,7 @@ async def _observe(session: BrowserSession, include: list[str], nearby: bool) ->
 async def act(session: BrowserSession, request: dict[str, Any]) -> str:
     """Run the action string of a person watching; return why it failed, or ""."""
     session.cwd = request["cwd"]
+    session.local_files.is_persons = True
     session.losses.clear()
     await session.ensure_page()
     session.tracker.begin()
@@ -268,6 +270,8 @@ async def _load(session: BrowserSession, request: dict[str, Any]) -> None:
             await session.page.goto("about:blank")
             await session.page.set_content(request["html"])
         else:
+            session.local_files.is_persons = True
+            await session.local_files.prepare(session.context, request["url"])
             await session.page.goto(request["url"])
     except Error as error:
         raise BrowserError(error.message.splitlines()[0]) from error
@@ -298,6 +302,7 @@ async def tabs(session: BrowserSession, request: dict[str, Any]) -> dict[str, An
         "storage_state": await session.context.storage_state(),
         "urls": [page.url for page in pages],
         "active": pages.index(session.page),
+        "files": session.local_files.state(),
     }
 
 
@@ -305,9 +310,11 @@ async def reopen(session: BrowserSession, request: dict[str, Any]) -> None:
     """Reopen tabs; a tab that does not load stays blank."""
     from playwright.async_api import Error
 
+    session.local_files.begin_step(request["files"])
     for number, url in enumerate(request["urls"]):
         if number:
             await session.open_tab()
+        await session.local_files.prepare(session.context, url)
         with contextlib.suppress(Error):
             await session.page.goto(url, wait_until="commit")
     await session.focus_tab(request["active"])

@@ -32,12 +32,22 @@ async def show_pdf(route: Route) -> None:
     if not path.is_file():
         await route.continue_()
         return
-    try:
-        body = await asyncio.to_thread(pdf_to_html, path)
-    except Exception as error:  # the renderer may raise anything for a damaged file
-        body = f"<title>{html.escape(path.name)}</title><p>The file {html.escape(str(path))} "
-        body += f"could not be shown as a PDF: {html.escape(str(error))}</p>"
+    body = await asyncio.to_thread(pdf_page, path, path)
     await route.fulfill(status=200, content_type="text/html; charset=utf-8", body=body)
+
+
+def pdf_page(contents: Path, path: Path) -> str:
+    """Return the page that shows a PDF file, or why it cannot be shown.
+
+    ``contents`` leads to the file that is shown under the name of ``path``.
+    """
+    try:
+        return pdf_to_html(contents, path.name)
+    except Exception as error:  # the renderer may raise anything for a damaged file
+        return (
+            f"<title>{html.escape(path.name)}</title><p>The file {html.escape(str(path))} "
+            f"could not be shown as a PDF: {html.escape(str(error))}</p>"
+        )
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,7 @@ def pdf_pages(path: Path) -> tuple[list[PdfPage], int]:
         document.close()
 
 
-def pdf_to_html(path: Path) -> str:
+def pdf_to_html(path: Path, title: str = "") -> str:
     """Render a PDF file as HTML; raise BrowserError if pypdfium2 is not installed."""
     pages, count = pdf_pages(path)
     sections = [
@@ -90,5 +100,5 @@ def pdf_to_html(path: Path) -> str:
         sections.append(f"<p>Only the first {MAX_PAGES} pages are shown.</p>")
     style = "body{margin:0;background:#eee;text-align:center}pre{white-space:pre-wrap;"
     style += "text-align:left;margin:1em auto;max-width:60em}img{max-width:100%}"
-    name = html.escape(path.name)
+    name = html.escape(title or path.name)
     return f"<!doctype html><title>{name}</title><style>{style}</style>{''.join(sections)}"

@@ -20,6 +20,7 @@ from oh_jupyter.browser.channel.protocol import LaunchSettings
 from oh_jupyter.browser.worker.dialogs import Dialogs
 from oh_jupyter.browser.worker.inspector import PageInspector
 from oh_jupyter.browser.worker.launch import OpenedBrowser, open_browser
+from oh_jupyter.browser.worker.local_files import LocalFiles
 from oh_jupyter.browser.worker.recorder import Recorder
 from oh_jupyter.browser.worker.screencast import Screencast
 from oh_jupyter.browser.worker.settle import ActivityTracker
@@ -66,7 +67,8 @@ class BrowserSession:
     tracker: ActivityTracker
     recorder: Recorder
     saver: DownloadSaver
-    notices: list[str] = field(default_factory=list)
+    notices: list[str]
+    local_files: LocalFiles
     losses: list[str] = field(default_factory=list)
     messages: list[dict[str, Any]] = field(default_factory=list)
     handles: list[ElementHandle] = field(default_factory=list)
@@ -99,7 +101,10 @@ class BrowserSession:
         await context.add_init_script(tracker.script)
         notices: list[str] = []
         saver = DownloadSaver(settings.downloads_dir, notices)
-        session = cls(settings, opened, watchdog, tracker, Recorder(context), saver, notices)
+        session = cls(
+            settings, opened, watchdog, tracker, Recorder(context), saver, notices,
+            LocalFiles(notices),
+        )  # fmt: skip
         settings.origins.watch(context, session.losses, notices)
         for page in context.pages:
             session._page_opened(page)
