@@ -100,7 +100,8 @@ class SandboxProvisioner(LocalProvisioner):
     _box: Box | None = None
     _proxy: KernelProxy | None = None
     _sockets = ""
-    _workspace = ""
+    workspace = ""
+    """Directory that the box may change, "" before it starts."""
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
         """Make the box, and the command line of the kernel in it.
@@ -130,7 +131,7 @@ class SandboxProvisioner(LocalProvisioner):
         command = self._with_own_connection_file(command)
         # In the box, the kernel's parent is always the first process.
         prepared["cmd"] = ["/usr/bin/env", "JPY_PARENT_PID=1", *command]
-        self._workspace = workspace
+        self.workspace = workspace
         return prepared
 
     @property
@@ -160,7 +161,7 @@ class SandboxProvisioner(LocalProvisioner):
             started, report = os.pipe()
             try:
                 command = ["/bin/sh", "-c", REPORT_START, str(report), *cmd]
-                command, _ = box.enclose(command, self._workspace, [], nested=True)
+                command, _ = box.enclose(command, self.workspace, [], nested=True)
                 info = await super().launch_kernel(command, pass_fds=(report,), **kwargs)
                 os.close(report)
                 report = -1

@@ -103,6 +103,11 @@ class Kernel(ABC):
         return False
 
     @property
+    def workspace_of_box(self) -> str:
+        """Directory that the sandbox of the whole kernel may change, "" if it is not known."""
+        return ""
+
+    @property
     def is_there(self) -> bool:
         """Whether a request need not start it."""
         return True

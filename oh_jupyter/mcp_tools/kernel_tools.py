@@ -191,7 +191,7 @@ class KernelCommands:
         if not await caller.allowed("write", "contents"):
             return failure("You may not write the files of this server.")
         notebook = await self._notebooks.find(arguments.get("notebook"), self._kernel.kernel_id)
-        await self._notebooks.check_file(self._kernel, notebook.path, writes=True)
+        await self._notebooks.check_notebook(self._kernel, notebook, writes=True)
         document = await self._notebooks.document(notebook)
         self._notebooks.announce_edit()
         kernel = self._kernel.other(notebook.kernel_id) if notebook.kernel_id else self._kernel

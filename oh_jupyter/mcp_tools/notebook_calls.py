@@ -90,7 +90,7 @@ class NotebookTools:
             NotApprovedError: It leads to a file that a person did not allow to read or write.
         """
         notebook = await self.notebooks.find(name, self.kernel.kernel_id)
-        await self.notebooks.check_file(self.kernel, notebook.path, writes=writes)
+        await self.notebooks.check_notebook(self.kernel, notebook, writes=writes)
         return notebook, await self.notebooks.document(notebook)
 
     async def announce(self, call: NotebookCall) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 
+from oh_jupyter.containment import is_within
 from oh_jupyter.errors import KernelNotFoundError, NotApprovedError
 from oh_jupyter.mcp_tools.cells import (
     Cell,
@@ -152,6 +153,11 @@ class FileDocument(ABC):
         )
 
 
+async def _ask(kernel: Kernel, file: str, *, writes: bool) -> None:
+    tool = "edit_cell" if writes else "read_cells"
+    await kernel.request("ask_file", {"path": file, "writes": writes, "tool": tool})
+
+
 class Notebooks(ABC):
     """Finds notebooks, and their documents."""
 
@@ -187,7 +193,7 @@ class Notebooks(ABC):
         return None if is_plain else real
 
     async def check_file(self, kernel: Kernel, path: str, *, writes: bool) -> None:
-        """Have the agent's kernel judge a notebook like an Action on the file that it leads to.
+        """Have the agent's kernel judge a link, like an Action on the file that it leads to.
 
         Raises:
             NotApprovedError: A person did not allow it.
@@ -198,12 +204,26 @@ class Notebooks(ABC):
                     f"{path} leads to {file}, and this kernel's sandbox has no say over files "
                     "elsewhere; nothing was done. Use a notebook that no link leads to"
                 )
-            fields = {
-                "path": file,
-                "writes": writes,
-                "tool": "edit_cell" if writes else "read_cells",
-            }
-            await kernel.request("ask_file", fields)
+            await _ask(kernel, file, writes=writes)
+
+    async def check_notebook(self, kernel: Kernel, notebook: OpenNotebook, *, writes: bool) -> None:
+        """Check a notebook's file; one without a kernel of its own is judged like any file.
+
+        Raises:
+            NotApprovedError: A person did not allow it.
+        """
+        await self.check_file(kernel, notebook.path, writes=writes)
+        is_unopened = notebook.kernel_id is None and kernel.is_there
+        if not self.root or not is_unopened or self.file_to_judge(notebook.path) is not None:
+            return
+        file = os.path.realpath(self.file_of(notebook.path))
+        if not kernel.is_boxed:
+            await _ask(kernel, file, writes=writes)
+        elif not kernel.workspace_of_box or not is_within(file, kernel.workspace_of_box):
+            raise NotApprovedError(
+                f"{notebook.path} is outside of the directory of this kernel's sandbox; nothing "
+                "was done. Use a notebook in the kernel's directory, or one with its own kernel"
+            )
 
     @abstractmethod
     async def start(self, path: str, kernel_name: str | None) -> str:

@@ -204,6 +204,7 @@ class ActionExecutor(RuntimeComponents):
         is_boxed: bool,
     ) -> list[str]:
         """Return the reasons why an agent's Action waits for a person."""
+        self.file_rules.note_new_temporary(known)
         more = [*reasons, *self.boxes.questions(action, known)]
         if not self.boxes.is_silent(is_boxed=is_boxed):
             more += [*remote_risks(action), *self.untrusted_text.questions(action)]

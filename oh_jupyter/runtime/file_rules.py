@@ -40,14 +40,27 @@ class FileRules:
         self._workspace_dir = workspace_dir
         self._settings = settings
         self._boxes = boxes
+        self._temporary: set[str] = set()
 
     @property
     def roots(self) -> list[str]:
-        """The directories in which agents may change files."""
+        """The files and directories that agents may change."""
         settings = self._settings()
         named = [*settings.sandbox_writable, *settings.agent_directories]
         more = [os.path.join(self._workspace_dir, os.path.expanduser(each)) for each in named]
-        return [self._workspace_dir, tempfile.gettempdir(), *more]
+        return [self._workspace_dir, *sorted(self._temporary), *more]
+
+    def note_new_temporary(self, known: Effects) -> None:
+        """Add what an Action makes in the directory for temporary files to what agents may change.
+
+        What is there already belongs to other programs.
+        """
+        top = os.path.realpath(tempfile.gettempdir())
+        for real in (each for path in known.writes for each in known.real[path]):
+            if real != top and is_within(real, top):
+                entry = os.path.join(top, os.path.relpath(real, top).split(os.sep)[0])
+                if not os.path.lexists(entry):
+                    self._temporary.add(entry)
 
     def guard(self, known: Effects, within: str | None, *, asks: bool, confined: bool) -> PathGuard:
         """Return the files that an Action may use: the judged ones, and harmless ones.
@@ -108,12 +121,12 @@ class FileRules:
         if len(uses) > MAX_JUDGED_ACTIONS:
             return [f"it uses {len(uses)} files, too many to look at each"]
         asked, reasons, contained = [], [], self._boxes.contains(is_boxed=False)
-        roots = self.roots
         for action in uses:
             known = effects(action, cwd)
+            self.note_new_temporary(known)
             own = self._boxes.questions(action, known)
             if not contained:
-                own += risks(action, self._workspace_dir, effects=known, roots=roots)
+                own += risks(action, self._workspace_dir, effects=known, roots=self.roots)
             reasons += own
             if own:
                 asked.append(use_of(action))

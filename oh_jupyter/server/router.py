@@ -127,6 +127,14 @@ class Router:
         provisioner = (getattr(spec, "metadata", None) or {}).get("kernel_provisioner") or {}
         return bool(provisioner.get("provisioner_name") == BOXED_PROVISIONER)
 
+    def workspace_of_box(self, kernel_id: str | None) -> str:
+        """Return the directory that a kernel's sandbox may change, "" if it is not known."""
+        kernel_id = kernel_id or self._default.id
+        if kernel_id is None or kernel_id not in self._kernels:
+            return ""
+        provisioner = getattr(self._kernels.get_kernel(kernel_id), "provisioner", None)
+        return str(getattr(provisioner, "workspace", ""))
+
     async def start_kernel(self, cwd: str) -> str:
         """Start a kernel like the default one in a directory, "" for its own; return its id."""
         return await self._default.start_another(cwd)

@@ -162,3 +162,18 @@ def test_a_relative_path_is_the_one_that_was_asked_about(runtime: Runtime, tmp_p
     waiting.result(60)
     assert (tmp_path / "work" / "x").read_text() == "x\n"
     assert not (elsewhere / "x").exists()
+
+
+def test_an_agent_changes_its_own_temporary_files(runtime: Runtime, tmp_path: Path) -> None:
+    """Those of other programs are there already."""
+    temporary = tmp_path / "tmp"
+    (temporary / "others").mkdir(parents=True)
+    (temporary / "theirs").write_text("x\n")
+    for name in ("theirs", "others/x"):
+        reason = f"it changes {temporary / name}"
+        assert waits(runtime, FileWriteAction(str(temporary / name), "y")) == reason
+    for _ in range(2):
+        for name in ("own", "folder/own"):
+            assert waits(runtime, FileWriteAction(str(temporary / name), "y")) == ""
+    assert (temporary / "folder" / "own").read_text() == "y\n"
+    assert (temporary / "theirs").read_text() == "x\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import sys
 import zipfile
 from collections.abc import Awaitable, Callable
@@ -206,18 +207,21 @@ def send(jp_fetch: Any) -> Send:
 def decided(send: Send) -> Callable[..., Awaitable[Any]]:
     """Await a request that has to wait; decide on it, and return its result and the question."""
 
-    async def decided(request: Awaitable[Any], *, approve: bool) -> tuple[Any, dict[str, Any]]:
+    async def decided(
+        request: Awaitable[Any], *, approve: bool, kernel: str = ""
+    ) -> tuple[Any, dict[str, Any]]:
+        confirmations = f"kernels/{kernel}/confirmations" if kernel else "confirmations"
         task = asyncio.ensure_future(request)
         question = None
         async with asyncio.timeout(40):
             while question is None:
                 if task.done():
                     raise AssertionError(f"nobody was asked: {task.result()}")
-                waiting = json.loads((await send("GET", "confirmations"))[1] or b"[]")
+                waiting = json.loads((await send("GET", confirmations))[1] or b"[]")
                 question = waiting[0] if waiting else None
                 await asyncio.sleep(0.02)
         decision = {"approve": approve}
-        await send("POST", f"confirmations/{question['id']}", decision)
+        await send("POST", f"{confirmations}/{question['id']}", decision)
         return await task, question
 
     return decided
@@ -433,6 +437,27 @@ async def test_mcp_tools_wait_where_actions_would(
     assert json.loads(outside.read_text())["cells"] == []
 
 
+async def test_a_notebook_without_a_kernel_is_judged_like_its_file(
+    mcp_connect: Any, decided: Any, token: Any, jp_fetch: Any, jp_root_dir: Path
+) -> None:
+    nodes = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (jp_root_dir / "project").mkdir()
+    for name in ("other.ipynb", "project/own.ipynb"):
+        (jp_root_dir / name).write_text(json.dumps(nodes))
+    started = await jp_fetch("api/kernels", method="POST", body='{"path": "project"}')
+    kernel = json.loads(started.body)["id"]
+    cell = {"source": "1"}
+    async with mcp_connect(kernel, headers=token("read", "edit", "execute")) as session:
+        called = session.call_tool("insert_cell", {"notebook": "other.ipynb", **cell})
+        result, question = await decided(called, approve=False, kernel=kernel)
+        assert result.is_error
+        assert str(jp_root_dir / "other.ipynb") in question["reason"]
+        called = session.call_tool("insert_cell", {"notebook": "project/own.ipynb", **cell})
+        assert not (await called).is_error
+    assert json.loads((jp_root_dir / "other.ipynb").read_text())["cells"] == []
+    assert json.loads((jp_root_dir / "project" / "own.ipynb").read_text())["cells"]
+
+
 @pytest.mark.thorough
 async def test_a_confined_token_uses_no_notebook_behind_a_link(
     mcp_connect: Any, token: Any, secret: Path, workspace: Path
@@ -463,6 +488,13 @@ async def test_a_sandboxed_kernel_decides_about_nothing_outside(
         result = await session.call_tool("read_cells", {"notebook": "book.ipynb"})
         assert result.is_error
         assert "this kernel's sandbox has no say over files elsewhere" in text_of(result)
+        (workspace / "plain.ipynb").write_text(json.dumps(nodes))
+        result = await session.call_tool("read_cells", {"notebook": "plain.ipynb"})
+        assert "outside of the directory of this kernel's sandbox" in text_of(result)
+        for kernel_id in kernels.list_kernel_ids():
+            kernels.get_kernel(kernel_id).provisioner.workspace = os.path.realpath(workspace)
+        result = await session.call_tool("read_cells", {"notebook": "plain.ipynb"})
+        assert not result.is_error
     status, body = await send("POST", "e2b/contexts", {"cwd": str(Path.home())}, headers)
     assert (status, b"no say over other directories" in body) == (403, True)
 

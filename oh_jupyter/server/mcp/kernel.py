@@ -52,6 +52,11 @@ class ServerKernel(Kernel):
         return self._router.is_boxed(self.kernel_id)
 
     @property
+    def workspace_of_box(self) -> str:
+        """Directory that its sandbox may change, "" if it is not known."""
+        return self._router.workspace_of_box(self.kernel_id)
+
+    @property
     def is_there(self) -> bool:
         """Whether a request need not start it."""
         return self.kernel_id is not None or self._router.default_kernel_id is not None
