@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ def action(kind: str, **args: Any) -> dict[str, Any]:
 class Server:
     """A Jupyter server with the extension, and a session to it."""
 
-    def __init__(self, directory: str, ours: bool = True) -> None:
+    def __init__(self, directory: str, ours: bool = True, options: Sequence[str] = ()) -> None:
         Path(directory, "bench_echo.py").write_text(ECHO)
         environment = {
             **os.environ, "FILE_STORE_PATH": f"{directory}/store",
@@ -89,7 +89,7 @@ class Server:
             [sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root",
              f"--ServerApp.port={port}", "--ServerApp.ip=127.0.0.1", "--IdentityProvider.token=t",
              f"--ServerApp.jpserver_extensions={{'oh_jupyter': {ours}, 'bench_echo': True}}",
-             f"--ServerApp.root_dir={directory}"],
+             f"--ServerApp.root_dir={directory}", *options],
             stderr=subprocess.DEVNULL, env=environment,
         )  # fmt: skip
         self.root = f"http://127.0.0.1:{port}"
@@ -182,15 +182,8 @@ def measure(
             lambda: server.act(action("write", path=large, content=MEGABYTE)),
         ),
     }
-    edited, words = f"{directory}/edited.txt", ["first", "other"]
-    server.act(action("write", path=edited, content=f"first\n{MEGABYTE}"))
-
-    def edit() -> None:
-        old, new = words
-        words.reverse()
-        server.act(action("edit", path=edited, command="str_replace", old_str=old, new_str=new))
-
-    calls["edit, 1 MB"] = (LARGE_CALLS, edit)
+    calls["edit, small"] = (CALLS, edit(server, f"{directory}/edited.txt", ""))
+    calls["edit, 1 MB"] = (LARGE_CALLS, edit(server, f"{directory}/long.txt", MEGABYTE))
     calls["run cat, 1 MB"] = (
         LARGE_CALLS,
         lambda: server.act(action("run", command=f"cat {large}")),
@@ -207,6 +200,33 @@ def measure(
         name: (statistics.median(times), statistics.quantiles(times, n=20)[-1])
         for name, times in taken.items()
     }
+
+
+def edit(server: Server, path: str, content: str) -> Callable[[], None]:
+    """Return a call that replaces a word at the beginning of a file."""
+    words = ["first", "other"]
+    server.act(action("write", path=path, content=f"first\n{content}"))
+
+    def edit() -> None:
+        old, new = words
+        words.reverse()
+        server.act(action("edit", path=path, command="str_replace", old_str=old, new_str=new))
+
+    return edit
+
+
+def sandboxed(directory: str, plain: dict[str, tuple[float, float]]) -> None:
+    """Measure with a sandbox that asks, and print how much slower that is."""
+    options = ("--OhJupyter.sandbox=required", "--OhJupyter.confirmation=risky")
+    server = Server(directory, options=options)
+    try:
+        server.act(action("run", command="true"))
+        boxed = measure(server, directory, None)
+    finally:
+        server.stop()
+    show("with a sandbox", boxed)
+    for name in ("edit, small", "edit, 1 MB", "read, small", "write, small"):
+        print(f"{name} with a sandbox: {boxed[name][0] / plain[name][0]:.2f} times without")
 
 
 def show(title: str, figures: dict[str, tuple[float, float]]) -> None:
@@ -233,9 +253,11 @@ def main() -> None:
             print(f"server, kernel and shell use {server.memory():.0f} MB")
             bare = BareKernel()
             try:
-                show("idle", measure(server, directory, bare))
+                idle = measure(server, directory, bare)
             finally:
                 bare.stop()
+            show("idle", idle)
+            sandboxed(directory, idle)
             for title, body in (("in time.sleep", "time.sleep(.1)"), ("in a Python loop", "pass")):
                 cell = f"end = time.monotonic() + 40\nwhile time.monotonic() < end: {body}"
                 data = json.dumps(action("run_ipython", code=cell) | {}).encode()
