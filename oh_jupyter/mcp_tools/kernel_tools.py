@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -219,8 +220,19 @@ class KernelCommands:
         if known and known[0].kernel_id:
             return result(text(f"{path} is open already, with the kernel {known[0].kernel_id}."))
         await self._notebooks.check_file(self._kernel, path, writes=True)
+        box = await self._check_folder(path)
         async with self._editing(self._kernel, path):
-            return result(text(await self._notebooks.start(path, arguments.get("kernel_name"))))
+            started = await self._notebooks.start(path, arguments.get("kernel_name"), box)
+            return result(text(started))
+
+    async def _check_folder(self, path: str) -> str | None:
+        """Ask whether a kernel may start in a notebook's folder; return what its box must be in."""
+        if self._kernel.is_boxed:
+            return self._kernel.workspace_of_box
+        if self._kernel.is_there and self._notebooks.root:
+            folder = os.path.dirname(self._notebooks.file_of(path))
+            await self._kernel.request("ask_workspace", {"path": folder})
+        return None
 
     @asynccontextmanager
     async def _editing(self, kernel: Kernel, path: str) -> AsyncIterator[None]:

@@ -226,10 +226,17 @@ class Notebooks(ABC):
             )
 
     @abstractmethod
-    async def start(self, path: str, kernel_name: str | None) -> str:
+    async def start(self, path: str, kernel_name: str | None, box: str | None = None) -> str:
         """Open or create a notebook with a kernel; return what was done.
 
-        Raises KernelNotFoundError if there is no kernel of that name; None is the default one.
+        Args:
+            path: The notebook.
+            kernel_name: Name of the kernel's kind; None for the default one.
+            box: Directory that the sandbox of the asking kernel may change; None without one.
+
+        Raises:
+            KernelNotFoundError: There is no kernel of that name.
+            NotApprovedError: The new kernel could do more than the sandbox of the asking one.
         """
 
     def announce_edit(self) -> None:

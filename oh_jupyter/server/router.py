@@ -28,6 +28,12 @@ KERNEL_EVENTS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 logger = logging.getLogger(__name__)
 
 
+def is_boxed_spec(metadata: Mapping[str, Any] | None) -> bool:
+    """Return whether kernels with a kernelspec's metadata are in a sandbox as a whole."""
+    provisioner = (metadata or {}).get("kernel_provisioner") or {}
+    return bool(provisioner.get("provisioner_name") == BOXED_PROVISIONER)
+
+
 class Router:
     """Links by kernel id, kept in step with deaths and restarts of the kernels."""
 
@@ -124,8 +130,7 @@ class Router:
         if kernel_id is None or kernel_id not in self._kernels:
             return False
         spec = getattr(self._kernels.get_kernel(kernel_id), "kernel_spec", None)
-        provisioner = (getattr(spec, "metadata", None) or {}).get("kernel_provisioner") or {}
-        return bool(provisioner.get("provisioner_name") == BOXED_PROVISIONER)
+        return is_boxed_spec(getattr(spec, "metadata", None))
 
     def workspace_of_box(self, kernel_id: str | None) -> str:
         """Return the directory that a kernel's sandbox may change, "" if it is not known."""

@@ -454,6 +454,11 @@ async def test_a_notebook_without_a_kernel_is_judged_like_its_file(
         assert str(jp_root_dir / "other.ipynb") in question["reason"]
         called = session.call_tool("insert_cell", {"notebook": "project/own.ipynb", **cell})
         assert not (await called).is_error
+    async with mcp_connect(kernel) as session:
+        called = session.call_tool("kernel", {"command": "start", "notebook": "other.ipynb"})
+        result, question = await decided(called, approve=False, kernel=kernel)
+        assert result.is_error
+        assert f"agents may change {jp_root_dir}" in question["reason"]
     assert json.loads((jp_root_dir / "other.ipynb").read_text())["cells"] == []
     assert json.loads((jp_root_dir / "project" / "own.ipynb").read_text())["cells"]
 
@@ -495,6 +500,11 @@ async def test_a_sandboxed_kernel_decides_about_nothing_outside(
             kernels.get_kernel(kernel_id).provisioner.workspace = os.path.realpath(workspace)
         result = await session.call_tool("read_cells", {"notebook": "plain.ipynb"})
         assert not result.is_error
+    before = list(kernels.list_kernel_ids())
+    async with mcp_connect() as session:
+        result = await session.call_tool("kernel", {"command": "start", "notebook": "plain.ipynb"})
+        assert "starts only sandboxed ones" in text_of(result)
+    assert kernels.list_kernel_ids() == before
     status, body = await send("POST", "e2b/contexts", {"cwd": str(Path.home())}, headers)
     assert (status, b"no say over other directories" in body) == (403, True)
 

@@ -67,7 +67,7 @@ class OwnNotebooks(Notebooks):
         """Return the absolute path of a notebook."""
         return os.path.abspath(os.path.join(self._workspace, path))
 
-    async def start(self, path: str, kernel_name: str | None) -> str:
+    async def start(self, path: str, kernel_name: str | None, box: str | None = None) -> str:
         """Create a notebook if there is none; return what was done."""
         import nbformat
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,7 +14,13 @@ from typing import Any
 from jupyter_core.utils import ensure_async
 from tornado import web
 
-from oh_jupyter.errors import FileChangedError, KernelNotFoundError, ServerError
+from oh_jupyter.containment import is_within
+from oh_jupyter.errors import (
+    FileChangedError,
+    KernelNotFoundError,
+    NotApprovedError,
+    ServerError,
+)
 from oh_jupyter.events.actor import agent_name, current_actor
 from oh_jupyter.mcp_tools.cells import (
     Cell,
@@ -27,7 +34,7 @@ from oh_jupyter.mcp_tools.notebooks import Change, Document, FileDocument, Noteb
 from oh_jupyter.server.collaboration import SharedDocuments, sign
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.open_notebooks import open_notebooks
-from oh_jupyter.server.router import Router
+from oh_jupyter.server.router import Router, is_boxed_spec
 from oh_jupyter.server.saves import OrderedSaves
 from oh_jupyter.server.unsaved import DOCUMENTS_EVENT
 
@@ -86,7 +93,7 @@ class ServerNotebooks(Notebooks):
         """Return the notebooks that have a session."""
         return await open_notebooks(self._serverapp.session_manager, self._router, self.root)
 
-    async def start(self, path: str, kernel_name: str | None) -> str:
+    async def start(self, path: str, kernel_name: str | None, box: str | None = None) -> str:
         """Open or create a notebook with a kernel, see ``Notebooks``."""
         specs = {
             name: each["spec"]
@@ -99,6 +106,9 @@ class ServerNotebooks(Notebooks):
         stored = await ensure_async(contents.get(path, type="notebook")) if is_there else None
         metadata = stored["content"]["metadata"] if stored is not None else {}
         name = chosen_kernel(path, kernel_name, metadata, specs)
+        if box is not None:
+            spec = specs.get(name or self._serverapp.kernel_manager.default_kernel_name, {})
+            self._check_box(path, spec, box)
         if not is_there:
             await self._create(path, name, specs)
         session = await self._serverapp.session_manager.create_session(
@@ -107,6 +117,20 @@ class ServerNotebooks(Notebooks):
         kernel = session["kernel"]
         made = "Opened" if is_there else "Created"
         return f"{made} {path} with the kernel {kernel['id']} ({kernel['name']})."
+
+    def _check_box(self, path: str, spec: Mapping[str, Any], box: str) -> None:
+        """Raise NotApprovedError unless a kernel stays in the sandbox of the one that asks."""
+        if not is_boxed_spec(spec.get("metadata")):
+            raise NotApprovedError(
+                "An agent in a sandboxed kernel starts only sandboxed ones; nothing was started. "
+                f"Pass the name of one as kernel_name, or ask the user to open {path}"
+            )
+        folder = os.path.realpath(os.path.dirname(self.file_of(path)))
+        if not box or not is_within(folder, box):
+            raise NotApprovedError(
+                f"{path} is outside of the directory of this kernel's sandbox; nothing was "
+                "started. Use a notebook in the kernel's directory"
+            )
 
     async def _create(self, path: str, kernel: str | None, specs: Mapping[str, Any]) -> None:
         """Create an empty notebook for a kernel, and the folders above it."""
