@@ -7,10 +7,12 @@ path of what is open, and leads to it again.
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from pathlib import Path
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePath
 
 _DESCRIPTORS = "/proc/self/fd"
 _DELETED = " (deleted)"
@@ -40,13 +42,18 @@ def path_to(descriptor: int) -> Path:
 
 
 def open_below(
-    directory: int, names: Iterable[str], created: Callable[[int], None] = lambda descriptor: None
+    directory: int,
+    names: Iterable[str],
+    *,
+    create: bool = True,
+    created: Callable[[int], None] = lambda descriptor: None,
 ) -> int:
-    """Open a directory below an open one, and create what is missing of its path.
+    """Open a directory below an open one.
 
     Args:
         directory: Descriptor of the open directory.
         names: The names on the way; none of them may be a link.
+        create: Whether to create the directories that are missing.
         created: Receives the descriptor of each new directory.
 
     Returns:
@@ -58,10 +65,7 @@ def open_below(
     current = os.dup(directory)
     try:
         for name in names:
-            is_new = False
-            with suppress(FileExistsError):
-                os.mkdir(name, dir_fd=current)
-                is_new = True
+            is_new = create and _make(name, current)
             inner = os.open(name, SEARCH | NO_LINK, dir_fd=current)
             os.close(current)
             current = inner
@@ -71,6 +75,49 @@ def open_below(
         os.close(current)
         raise
     return current
+
+
+def _make(name: str, directory: int) -> bool:
+    """Create a directory if there is none; return whether there was none."""
+    with suppress(FileExistsError):
+        os.mkdir(name, dir_fd=directory)
+        return True
+    return False
+
+
+@contextmanager
+def held_parent(root: Path, path: str) -> Iterator[Path]:
+    """Yield a path that leads to an entry below a directory, through no links.
+
+    Raises OSError if its directory is missing, or if there is a link on the way.
+    """
+    if not has_paths():
+        yield root / path
+        return
+    *folders, name = PurePath(path).parts
+    top = os.open(root, SEARCH)
+    try:
+        directory = open_below(top, folders, create=False)
+    finally:
+        os.close(top)
+    try:
+        yield path_to(directory) / name
+    finally:
+        os.close(directory)
+
+
+def change_mode(path: Path, mode: int) -> None:
+    """Set the permissions of a file or directory; raise OSError for a link."""
+    if not has_paths():
+        os.chmod(path, mode)
+        return
+    descriptor = os.open(path, os.O_PATH | NO_LINK)
+    try:
+        if stat.S_ISLNK(os.fstat(descriptor).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+        os.chmod(path_to(descriptor), mode)
+    finally:
+        os.close(descriptor)
 
 
 def nearest_directory(path: Path) -> tuple[Path, tuple[str, ...]]:

@@ -15,6 +15,7 @@ from typing import IO
 from oh_jupyter.checkpoints.disk import State, is_now, look
 from oh_jupyter.checkpoints.git import TEMPORARY_SUFFIX, Git
 from oh_jupyter.checkpoints.rewind import PathChange, RewindPlan
+from oh_jupyter.descriptors import change_mode, held_parent
 from oh_jupyter.errors import CheckpointError
 
 CHANGED_MEANWHILE = "changed by others during the rewind"
@@ -78,7 +79,7 @@ class _Rewind:
         for path in reversed(plan.make_directories):
             if path not in self.kept:
                 mode = plan.directory_modes.get(path, 0o755)
-                self._try(path, functools.partial(os.chmod, self._full(path), mode))
+                self._try(path, functools.partial(self._finish_folder, path, mode))
 
     @contextlib.contextmanager
     def staging(self) -> Iterator[None]:
@@ -91,8 +92,9 @@ class _Rewind:
         finally:
             shutil.rmtree(self._staging, ignore_errors=True)
 
-    def _full(self, path: str) -> Path:
-        return self.git.work_tree / path
+    def _held(self, path: str) -> contextlib.AbstractContextManager[Path]:
+        """Return a path that leads to a path of the plan, whatever becomes of its directories."""
+        return held_parent(self.git.work_tree, path)
 
     def _try(self, path: str, call: Callable[[], object]) -> None:
         try:
@@ -112,25 +114,33 @@ class _Rewind:
         return False
 
     def _delete(self, change: PathChange) -> None:
-        if self._matches_plan(change.path, change.before):
-            os.unlink(self._full(change.path))
+        with self._held(change.path) as target:
+            if self._matches_plan(change.path, change.before):
+                os.unlink(target)
 
     def _remove_folder(self, path: str) -> None:
         try:
-            os.rmdir(self._full(path))
+            with self._held(path) as target:
+                os.rmdir(target)
         except OSError:
             if look(self.git.work_tree, path) is not None:
                 self.kept[path] = CHANGED_MEANWHILE
 
     def _make_folder(self, path: str) -> None:
         if look(self.git.work_tree, os.path.dirname(path)) or not os.path.dirname(path):
-            os.mkdir(self._full(path))
+            with self._held(path) as target:
+                os.mkdir(target)
         else:
             self.kept[path] = CHANGED_MEANWHILE
 
+    def _finish_folder(self, path: str, mode: int) -> None:
+        with self._held(path) as target:
+            change_mode(target, mode)
+
     def _set_mode(self, change: PathChange) -> None:
         if change.mode is not None and self._matches_plan(change.path, change.before):
-            os.chmod(self._full(change.path), change.mode)
+            with self._held(change.path) as target:
+                change_mode(target, change.mode)
 
     def _write(self, by_blob: dict[str, list[PathChange]]) -> None:
         if not by_blob:
@@ -145,28 +155,31 @@ class _Rewind:
 
     def _install(self, contents: Path, change: PathChange) -> None:
         """Replace a path with new contents, after comparing it once more."""
-        after = change.after
-        assert after is not None
-        target = self._full(change.path)
-        if look(self.git.work_tree, os.path.dirname(change.path)) is None and target.parent != (
-            self.git.work_tree
-        ):
+        folder = os.path.dirname(change.path)
+        if folder and look(self.git.work_tree, folder) is None:
             self.kept[change.path] = CHANGED_MEANWHILE
             return
-        fresh = self._fresh(target)
-        try:
-            if after.kind == "link":
-                os.symlink(os.fsdecode(contents.read_bytes()), fresh)
-            else:
-                fresh.touch(mode=0o600)
-                shutil.copyfile(contents, fresh)
-                if change.before is not None:
-                    _copy_attributes(target, fresh)
-                os.chmod(fresh, after.mode)
-            if self._matches_plan(change.path, change.before):
-                os.replace(fresh, target)
-        finally:
-            fresh.unlink(missing_ok=True)
+        with self._held(change.path) as target:
+            fresh = self._fresh(target)
+            try:
+                self._prepare(contents, change, target, fresh)
+                if self._matches_plan(change.path, change.before):
+                    os.replace(fresh, target)
+            finally:
+                fresh.unlink(missing_ok=True)
+
+    def _prepare(self, contents: Path, change: PathChange, target: Path, fresh: Path) -> None:
+        """Make the file or link that will replace a path."""
+        assert change.after is not None
+        if change.after.kind == "link":
+            os.symlink(os.fsdecode(contents.read_bytes()), fresh)
+            return
+        with open(contents, "rb") as source, open(fresh, "xb") as file:
+            change_mode(fresh, 0o600)
+            shutil.copyfileobj(source, file, _BLOCK_BYTES)
+            if change.before is not None:
+                _copy_attributes(target, file.fileno())
+        change_mode(fresh, change.after.mode)
 
     def _fresh(self, target: Path) -> Path:
         """Return a new path from which a file can be renamed to the target."""
@@ -185,11 +198,11 @@ def _copy(source: IO[bytes], target: Path, size: int) -> None:
             size -= len(block)
 
 
-def _copy_attributes(old: Path, new: Path) -> None:
-    """Copy the owner and the extended attributes, if permitted."""
+def _copy_attributes(old: Path, new: int) -> None:
+    """Copy the owner and the extended attributes to an open file, if permitted."""
     with contextlib.suppress(OSError, AttributeError):
         status = os.lstat(old)
         os.chown(new, status.st_uid, status.st_gid)
     with contextlib.suppress(OSError, AttributeError):
-        for name in os.listxattr(old):
-            os.setxattr(new, name, os.getxattr(old, name))
+        for name in os.listxattr(old, follow_symlinks=False):
+            os.setxattr(new, name, os.getxattr(old, name, follow_symlinks=False))

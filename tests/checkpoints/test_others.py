@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -364,3 +366,40 @@ def test_what_a_killed_rewind_had_not_done_is_not_its_work(
     assert checkpoints.rewind(rewind).changes == []
     assert (root / "notes").read_text() == "old notes\n"
     assert (root / "first").read_text() == "agent first\n"
+
+
+@pytest.mark.parametrize("kind", ["deleted", "changed", "made", "permissions"])
+def test_a_directory_that_becomes_a_link_during_a_rewind(
+    root: Path, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Nothing of where it leads is touched."""
+    outside, path = root.parent / "outside", root / "sub" / "file"
+    outside.mkdir()
+    (outside / "file").write_text("a person's\n")
+    (outside / "file").chmod(0o600)
+    path.parent.mkdir()
+    if kind != "deleted":
+        path.write_text("a person's\n")
+        path.chmod(0o644)
+    turn = checkpoints.begin("turn")
+    if kind == "permissions":
+        path.chmod(0o755)
+    elif kind == "made":
+        path.unlink()
+    else:
+        path.write_text("agent\n")
+    checkpoints.end(turn.id)
+
+    def swap(*arguments: object) -> bool:
+        if not (root / "sub").is_symlink():
+            (root / "sub").rename(root / "away")
+            (root / "sub").symlink_to(outside)
+        return True
+
+    monkeypatch.setattr("oh_jupyter.checkpoints.apply.is_now", swap)
+    with suppress(CheckpointError):
+        checkpoints.rewind(turn.id)
+    assert (root / "sub").is_symlink()
+    assert os.listdir(outside) == ["file"]
+    assert (outside / "file").read_text() == "a person's\n"
+    assert stat.S_IMODE((outside / "file").stat().st_mode) == 0o600

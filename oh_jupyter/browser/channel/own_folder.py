@@ -25,7 +25,7 @@ def own_folder(workspace: Path, name: str) -> Iterator[Path]:
         return
     top = os.open(workspace, SEARCH)
     try:
-        folder = open_below(top, [name], lambda created: _ignore_in_git(path_to(created)))
+        folder = open_below(top, [name], created=lambda new: _ignore_in_git(path_to(new)))
     finally:
         os.close(top)
     try:

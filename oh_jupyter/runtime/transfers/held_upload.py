@@ -119,7 +119,7 @@ class HeldUpload:
         top = os.open("/", SEARCH)
         try:
             names = Path(self._directory).parts[1:]
-            return open_below(top, names, partial(give_to, self._owner))
+            return open_below(top, names, created=partial(give_to, self._owner))
         finally:
             os.close(top)
 

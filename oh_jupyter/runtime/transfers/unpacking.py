@@ -184,7 +184,7 @@ def _make_directory(path: Path, own: Own) -> None:
         return
     parent = os.open(path.parent, SEARCH)
     try:
-        os.close(open_below(parent, [path.name], own))
+        os.close(open_below(parent, [path.name], created=own))
     finally:
         os.close(parent)
 
