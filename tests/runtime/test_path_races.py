@@ -8,10 +8,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from oh_jupyter.config import Settings
+from oh_jupyter.editor import FileEditor
+from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.path_guard import (
     PathGuard,
     guarded_by,
@@ -20,6 +23,7 @@ from oh_jupyter.editor.files.path_guard import (
     opened_directory,
     pinned,
 )
+from oh_jupyter.errors import EditorError
 from oh_jupyter.events import Action, FileEditAction, FileReadAction, FileWriteAction
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.sandbox import find_engine
@@ -179,3 +183,33 @@ def test_what_is_open_is_checked(tmp_path: Path) -> None:
             target.write_text("y")
     assert not (tmp_path / "made").exists()
     assert (tmp_path / "inside" / "new").read_text() == "y"
+
+
+@pytest.mark.parametrize("old", ["one\n", None])
+def test_a_persons_undo_follows_no_new_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str | None
+) -> None:
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    for each in (work / "sub", outside):
+        each.mkdir(parents=True)
+    (outside / "a.txt").write_text("a person's\n")
+    editor, path = FileEditor(workspace_root=work), work / "sub" / "a.txt"
+    if old is not None:
+        path.write_text(old)
+        editor(command="str_replace", path=path, old_str="one", new_str="two")
+    else:
+        editor(command="create", path=path, file_text="two\n")
+    real = atomic_write.fingerprint_of
+
+    def swap(checked: Path) -> Any:
+        fingerprint = real(checked)
+        if not (work / "sub").is_symlink():
+            (work / "sub").rename(work / "away")
+            (work / "sub").symlink_to(outside)
+        return fingerprint
+
+    monkeypatch.setattr(atomic_write, "fingerprint_of", swap)
+    with suppress(EditorError):
+        editor(command="undo_edit", path=path)
+    assert (outside / "a.txt").read_text() == "a person's\n"
+    assert os.listdir(outside) == ["a.txt"]

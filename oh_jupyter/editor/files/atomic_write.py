@@ -149,7 +149,7 @@ def replace(
     A file with several hard links, or one that cannot be replaced, is written in place, and
     restored on failure. ``is_real`` says that the path contains no symbolic links.
     """
-    with pinned(path if is_real else Path(os.path.realpath(path))) as target:
+    with pinned(path if is_real else Path(os.path.realpath(path)), is_real=is_real) as target:
         _replace(path, target, data, mode, attributes, tag, check)
 
 

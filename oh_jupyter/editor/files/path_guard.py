@@ -67,18 +67,22 @@ def open_guarded(path: Path, flags: int, *, writes: bool = False) -> int:
 
 
 @contextmanager
-def pinned(target: Path) -> Iterator[Path]:
+def pinned(target: Path, *, is_real: bool = False) -> Iterator[Path]:
     """Yield a path of a file that is to be written, whose directory nobody can replace any more.
 
-    Raises OSError if it is a file that the Action may not change.
+    Raises OSError if it is a file that the Action may not change, or if ``is_real`` says that the
+    path contained no links, and it does now.
     """
     guard = _guard.get()
-    if guard is None or not has_paths():
+    if not has_paths() or (guard is None and not is_real):
         yield target
         return
     directory = os.open(target.parent, SEARCH)
     try:
-        _check_name(guard, directory, (target.name,), target)
+        if is_real and (real := path_of(directory)) != str(target.parent):
+            raise _led_elsewhere(target, real)
+        if guard is not None:
+            _check_name(guard, directory, (target.name,), target)
         yield path_to(directory) / target.name
     finally:
         os.close(directory)

@@ -145,7 +145,7 @@ class FileHistory:
 
         if content is None:
             check()
-            with pinned(self.path) as target:
+            with pinned(self.path, is_real=True) as target:
                 os.unlink(target)
         else:
             attributes = self.timeline.attributes if fingerprint is None and mode is None else None
@@ -155,8 +155,8 @@ class FileHistory:
         """Write or remove the file after an interrupted change."""
         self.remove_temporary()
         if content is None:
-            with suppress(FileNotFoundError):
-                os.unlink(self.path)
+            with suppress(FileNotFoundError), pinned(self.path, is_real=True) as target:
+                os.unlink(target)
         else:
             self._replace(content, mode=mode, attributes=self.timeline.attributes)
 
