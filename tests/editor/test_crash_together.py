@@ -35,7 +35,9 @@ editor.edit_many(
     + [{{"command": "create", "path": workspace + "/c", "file_text": "new"}}]
 )
 """
-DIES_AT_B = DIES.replace("left -= 1", "left = -1 if str(args[1]) == paths[1] else 0")
+DIES_AT_B = DIES.replace(
+    "left -= 1", "left = -1 if os.path.basename(args[1]) == os.path.basename(paths[1]) else 0"
+)
 
 
 def numbers(paths):

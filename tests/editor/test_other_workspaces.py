@@ -39,7 +39,7 @@ DIES_AT_ONE_FILE = """if True:
     editor = FileEditor(os.path.dirname(paths[0]), history_dir=history)
     replace = os.replace
     def dies(source, target):
-        if str(target) == deadly:
+        if os.path.basename(target) == os.path.basename(deadly):
             os.kill(os.getpid(), 9)
         replace(source, target)
     os.replace = dies
@@ -51,7 +51,7 @@ DIES_AT_ONE_FILE = """if True:
 DIES_AT_ONE_CALL = DIES_AT_ONE_FILE.replace("history, deadly, *", "history, name, left, *").replace(
     """    replace = os.replace
     def dies(source, target):
-        if str(target) == deadly:
+        if os.path.basename(target) == os.path.basename(deadly):
             os.kill(os.getpid(), 9)
         replace(source, target)
     os.replace = dies
