@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -67,6 +67,11 @@ NETWORKS = {
 }
 """Networks of boxes in a status line."""
 
+RENEWED = (
+    "This is a new sandbox, because {} was replaced outside of the last one, which did not protect "
+    "the new file: the shell's variables, directory and background jobs are gone."
+)
+
 
 @dataclass(frozen=True)
 class BoxedShell:
@@ -76,6 +81,7 @@ class BoxedShell:
     shell: ShellSession
     access: HostAccess
     proxy: Proxy | None
+    notes: list[str] = field(default_factory=list)
 
     async def close(self) -> None:
         """End all of its processes and connections."""
@@ -258,9 +264,13 @@ class BoxedShells:
         owner = _owner(action) if is_agents else PERSON
         async with self._starting:
             boxed = self._boxes.get(owner)
-            if boxed is None:
-                boxed = await self._start()
-                self._boxes[owner] = boxed
+            replaced = [] if boxed is None else boxed.box.unprotected()
+            if boxed is not None and replaced:
+                del self._boxes[owner]
+                await boxed.close()
+            if boxed is None or replaced:
+                boxed = self._boxes[owner] = await self._start()
+                boxed.notes.extend(RENEWED.format(path) for path in replaced[:1])
             if is_agents:
                 self.last = boxed.shell
         if action.command and not action.is_input:
@@ -275,12 +285,14 @@ class BoxedShells:
             boxed.access.withdraw()
             raise
         if isinstance(observation, CmdOutputObservation):
-            for note in self._notes(observation, boxed.access):
+            for note in self._notes(observation, boxed):
                 observation.metadata.suffix += f"\n[{note}]"
         return observation
 
-    def _notes(self, observation: CmdOutputObservation, access: HostAccess) -> list[str]:
-        notes = list(access.refusals.values())[:MAX_NOTES]
+    def _notes(self, observation: CmdOutputObservation, boxed: BoxedShell) -> list[str]:
+        access = boxed.access
+        notes = [*boxed.notes, *access.refusals.values()][:MAX_NOTES]
+        boxed.notes.clear()
         if waiting := access.waiting:
             hosts = ", ".join(sorted(waiting)[:MAX_NOTES])
             notes.append(f"The user has not decided yet whether a command may reach {hosts}.")

@@ -20,6 +20,8 @@ from oh_jupyter.sandbox.mounts import (
     Mount,
     Placeholder,
     differences,
+    identities,
+    identity_of,
     missing_paths,
     resolve,
 )
@@ -55,6 +57,7 @@ class Box:
         self._user = user
         self._placeholders: list[Placeholder] = []
         self._mounts: list[Mount] = []
+        self._protected: dict[str, tuple[int, int]] = {}
         self._is_namespaced = sys.platform == "linux"
         self._process_limit = ProcessLimit(
             profile.max_processes, is_superuser=user is None and os.geteuid() == 0
@@ -180,7 +183,15 @@ class Box:
                 f"The sandbox was not used, because paths changed while it started "
                 f"({', '.join(wrong[:3])}). Try again."
             )
+        self._protected = identities(self._mounts)
         self.limit_processes(pid)
+
+    def unprotected(self) -> list[str]:
+        """Return the protected paths that were replaced outside since the box started.
+
+        A mount is gone with the file that it was on: git replaces its configuration, for example.
+        """
+        return [path for path, identity in self._protected.items() if identity_of(path) != identity]
 
     def limit_processes(self, pid: int) -> None:
         """Limit the processes of a started program of the box."""

@@ -162,6 +162,28 @@ def differences(mounts: list[Mount], pid: int) -> list[str]:
     return wrong
 
 
+def identities(mounts: list[Mount]) -> dict[str, tuple[int, int]]:
+    """Return device and inode of each path that is protected in a writable directory."""
+    known: dict[str, tuple[int, int]] = {}
+    above: list[Mount] = []
+    for mount in mounts:
+        above = [each for each in above if is_within(mount.path, each.path)]
+        identity = identity_of(mount.path)
+        if above and above[-1].kind == "writable" and mount.kind != "writable" and identity:
+            known[mount.path] = identity
+        above.append(mount)
+    return known
+
+
+def identity_of(path: str) -> tuple[int, int] | None:
+    """Return device and inode of a path, None if it does not exist."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def mount_points(table: bytes) -> dict[str, bool]:
     """Return the mount points of a mountinfo table, and whether each is writable."""
     points = {}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -290,3 +291,22 @@ def test_a_document_in_a_box_is_converted(make, tmp_path) -> None:
     pdf(document)
     action = FileEditAction(path=str(document), command="view", impl_source="oh_aci")
     assert "Hello PDF" in runtime.submit_action(action, "agent").result(60).content
+
+
+@needs_engine
+def test_a_replaced_file_that_the_box_protected(
+    make: Callable[..., Runtime], tmp_path: Path
+) -> None:
+    """A person's git replaces the configuration, and the mount on it is gone."""
+    runtime = make(sandbox="required")
+    work = tmp_path / "work"
+    subprocess.run(["git", "init", "-q", work], check=True)
+    run(runtime, "state=kept; cd .git")
+    assert "kept" in run(runtime, "echo $state").content
+    subprocess.run(["git", "-C", work, "config", "user.name", "a"], check=True)
+    done = run(runtime, "echo '[core]' >>.git/config; echo state=$state")
+    assert "Read-only file system" in done.content
+    assert "state=kept" not in done.content
+    assert f"{work}/.git/config was replaced outside of the last one" in str(done)
+    assert "was replaced outside" not in str(run(runtime, "true"))
+    assert "core" not in (work / ".git" / "config").read_text().partition("[user]")[2]
