@@ -25,6 +25,7 @@ from oh_jupyter.events.wire import to_wire
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.runtime import boxed_shells as module
 from oh_jupyter.runtime.confirmation import Decision
+from oh_jupyter.runtime.replay import Replayer
 from oh_jupyter.sandbox import Engine, find_engine
 from oh_jupyter.testing import wait_until
 from tests.editor.test_documents import pdf
@@ -290,3 +291,25 @@ def test_a_document_in_a_box_is_converted(make, tmp_path) -> None:
     pdf(document)
     action = FileEditAction(path=str(document), command="view", impl_source="oh_aci")
     assert "Hello PDF" in runtime.submit_action(action, "agent").result(60).content
+
+
+@needs_engine
+def test_a_replay_of_a_sandboxed_session_is_sandboxed(
+    make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of actions whose source is a person, since an agent's client may claim that."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    runtime = make(sandbox="required", confirmation="risky")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for source in ("agent", "user"):
+        action = CmdRunAction(f"echo x >{outside}/{source}; echo done")
+        runtime.submit(runtime.executor.run_action(action, source, principal="agent")).result(60)
+    outside.joinpath("new").touch()
+    runtime.submit_action(FileWriteAction(f"{outside}/new", "x"), "user").result(60)
+    outside.joinpath("new").write_text("")
+    steps = Replayer(runtime.settings, runtime.executor.workspace_dir).run(runtime.events)
+    assert [step.result for step in steps] == ["same", "same", "skipped"]
+    assert steps[-1].before == "it would need a person's approval again"
+    assert [(path.name, path.read_text()) for path in outside.iterdir()] == [("new", "")]
