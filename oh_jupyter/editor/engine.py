@@ -5,9 +5,7 @@ The edit is built on a stage while its files are locked, and rebuilt if somebody
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any, TypeVar
 
 from oh_jupyter.editor.arguments import prepare_edit
 from oh_jupyter.editor.files.atomic_write import ConcurrentWriteError
+from oh_jupyter.editor.files.new_directories import make_directory, remove_directories
 from oh_jupyter.editor.files.paths import check_path
 from oh_jupyter.editor.history.commit import commit
 from oh_jupyter.editor.messages import (
@@ -157,9 +156,7 @@ def _write(
                 _make_parents(stage.changed, parents)
                 commit(history.journal, stage.plan(histories, command))
             except BaseException as error:
-                for folder in reversed(parents):
-                    with suppress(OSError):  # somebody put something into it
-                        os.rmdir(folder)
+                remove_directories(parents)
                 if isinstance(error, ConcurrentWriteError):
                     continue
                 raise
@@ -177,10 +174,7 @@ def _make_parents(files: list[StagedFile], made: list[Path]) -> None:
         parent = staged.path.parent
         if staged.new is None or staged.old is not None or parent.is_dir():
             continue
-        missing = [folder for folder in (parent, *parent.parents) if not folder.exists()]
-        for folder in reversed(missing):
-            folder.mkdir(exist_ok=True)
-            made.append(folder)
+        make_directory(parent, made)
 
 
 def _lint(file: EditorResult) -> str:

@@ -12,6 +12,7 @@ from oh_jupyter.config import Settings
 from oh_jupyter.editor.changed_files import ChangedFile
 from oh_jupyter.editor.editor import FileEditor
 from oh_jupyter.editor.files import atomic_write
+from oh_jupyter.editor.files.new_directories import make_directory
 from oh_jupyter.editor.files.path_guard import open_guarded
 from oh_jupyter.editor.files.paths import DOCUMENT_SUFFIXES, check_regular
 from oh_jupyter.editor.lint import is_auto_lint
@@ -194,7 +195,7 @@ def write_file(
     try:
         if path.is_dir():
             raise IsADirectoryError
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(path.parent)
         existed = path.exists()
         if existed:
             check_regular(path)

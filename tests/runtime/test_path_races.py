@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.config import Settings
+from oh_jupyter.editor.files.new_directories import make_directory
 from oh_jupyter.editor.files.path_guard import PathGuard, guarded_by, open_guarded, pinned
 from oh_jupyter.events import Action, FileEditAction, FileReadAction, FileWriteAction
 from oh_jupyter.runtime import Runtime
@@ -109,6 +110,7 @@ def test_a_directory_that_becomes_a_link(runtime: Runtime, tmp_path: Path) -> No
     with changing(swap):
         for number in range(ROUNDS):
             contents(runtime, FileWriteAction("sub/.bashrc", "evil"))
+            contents(runtime, FileWriteAction(f"sub/new-{number}/x", "evil"))
             create = {"command": "create", "file_text": "evil"}
             contents(runtime, FileEditAction(str(work / "sub" / f"{number}"), **create))  # type: ignore[arg-type]
             assert "secret" not in contents(runtime, FileReadAction("sub/.ssh/id_rsa"))
@@ -135,6 +137,22 @@ def test_a_change_stays_within_the_directory_of_its_caller(
         for number in range(ROUNDS):
             contents(runtime, FileWriteAction(f"link/{number}", "x", within=""))
     assert os.listdir(tmp_path / "tmp") == []
+
+
+def test_a_new_directory_is_made_where_it_was_judged(tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "link").symlink_to(tmp_path)
+    root = os.path.realpath(tmp_path / "inside")
+
+    def is_inside(path: str) -> bool:
+        return path.startswith(f"{root}/")
+
+    with guarded_by(PathGuard(is_inside, is_inside)):
+        with pytest.raises(OSError, match="about which nobody was asked"):
+            make_directory(tmp_path / "inside" / "link" / "new")
+        make_directory(tmp_path / "inside" / "new" / "deep")
+    assert sorted(os.listdir(tmp_path)) == ["inside"]
+    assert (tmp_path / "inside" / "new" / "deep").is_dir()
 
 
 def test_what_is_open_is_checked(tmp_path: Path) -> None:
