@@ -15,8 +15,8 @@ from oh_jupyter.errors import StorePathError, TransferError, TransferTooLargeErr
 from oh_jupyter.runtime.file_system import unwritable
 from oh_jupyter.runtime.transfers.downloads import DESCRIPTORS
 from oh_jupyter.runtime.transfers.unpacking import member_names
-from oh_jupyter.runtime.transfers.uploads import Upload, UploadTarget, make_directory
-from oh_jupyter.storage.local.directory import open_directory
+from oh_jupyter.runtime.transfers.uploads import Upload, UploadTarget
+from oh_jupyter.storage.local.directory import Directory, open_directory
 
 PIECE_BYTES = 1024 * 1024
 
@@ -96,8 +96,7 @@ class HeldUpload:
     def _opened_directory(self) -> Iterator[str]:
         """Open the approved directory; yield a path that leads to it whatever is renamed."""
         try:
-            make_directory(Path(self._directory), self._owner)
-            with open_directory("/", Path(self._directory).parts[1:]) as opened:
+            with _made_directory(Path(self._directory), self._owner) as opened:
                 has_descriptor = opened.fd is not None and os.path.isdir(DESCRIPTORS)
                 yield f"{DESCRIPTORS}/{opened.fd}" if has_descriptor else self._directory
         except StorePathError:
@@ -111,3 +110,23 @@ class HeldUpload:
     def abort(self) -> None:
         """Discard the upload; may be called at any time."""
         self._contents.close()
+
+
+def _made_directory(path: Path, owner: tuple[int, int] | None) -> Directory:
+    """Open a directory, and make it with its missing parents, which belong to the owner.
+
+    Raises StorePathError if a part of the path is a link.
+    """
+    missing = [each for each in (path, *path.parents) if not os.path.lexists(each)]
+    opened = open_directory("/", path.parts[1:], create=True)
+    if owner is None:
+        return opened
+    try:
+        for each in missing:
+            with open_directory("/", each.parent.parts[1:]) as parent:
+                name = parent.at(each.name)
+                os.chown(name, *owner, dir_fd=parent.fd, follow_symlinks=False)
+    except BaseException:
+        opened.close()
+        raise
+    return opened

@@ -1,7 +1,8 @@
 """Unpacking of an uploaded zip file, which may be hostile.
 
 Nothing is written outside of the destination or beyond the limit. Members are unpacked into a
-staging directory first, so a failure changes nothing.
+staging directory first, so a failure changes nothing. All directories are opened one below the
+other, so that a link that another process puts there meanwhile is not followed.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import stat
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from oh_jupyter.errors import TransferError, TransferTooLargeError
+from oh_jupyter.errors import StorePathError, TransferError, TransferTooLargeError
 from oh_jupyter.runtime.file_system import check_replaceable
+from oh_jupyter.storage.local.directory import Directory, open_directory
 
 _PIECE_BYTES = 1024 * 1024
 _MAX_MEMBERS = 100_000
@@ -32,21 +35,34 @@ MAX_DISK_SHARE = 0.9
 """Share of the free disk space that one archive may use."""
 
 
-def unpack(
-    archive: Path, name: str, destination: Path, max_bytes: int, own: Callable[[Path], None]
-) -> None:
+Own = Callable[[str, int | None], None]
+"""Changes the owner of a new file: its path, or its name and its directory's descriptor."""
+
+
+def unpack(archive: Path, name: str, destination: Path, max_bytes: int, own: Own) -> None:
     """Unpack a zip file and pass new files to ``own``; raise TransferError or OSError."""
     budget = _Budget(name, archive.stat().st_size, max_bytes, shutil.disk_usage(destination).free)
     staging = Path(tempfile.mkdtemp(prefix=".oh_upload_", dir=destination))
     try:
-        with zipfile.ZipFile(archive) as opened:
+        with (
+            zipfile.ZipFile(archive) as opened,
+            open_directory(str(destination), ()) as target,
+            target.below([staging.name]) as source,
+        ):
             members = opened.infolist()
             budget.check(sum(member.file_size for member in members), len(members))
             for member in members:
-                _unpack_member(opened, member, staging, budget)
-        _merge(staging, destination, own)
+                _unpack_member(opened, member, source, budget)
+            files, directories = _paths(members)
+            _check_targets(files, directories, destination)
+            _merge(files, directories, source, _Destination(destination, target), own)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
         raise TransferError(f"{name} cannot be unpacked: {error}") from None
+    except StorePathError:
+        raise TransferError(
+            f"{name} was not unpacked as a whole, because a directory became a link meanwhile. "
+            "Upload it again"
+        ) from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -104,48 +120,104 @@ def _relative_name(member: zipfile.ZipInfo) -> PurePosixPath:
 
 
 def _unpack_member(
-    opened: zipfile.ZipFile, member: zipfile.ZipInfo, staging: Path, budget: _Budget
+    opened: zipfile.ZipFile, member: zipfile.ZipInfo, staging: Directory, budget: _Budget
 ) -> None:
-    target = staging.joinpath(*_relative_name(member).parts)
+    parts = _relative_name(member).parts
     try:
         if member.is_dir():
-            target.mkdir(parents=True, exist_ok=True)
+            staging.below(parts, create=True).close()
             return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with opened.open(member) as source, target.open("wb") as sink:
+        with (
+            staging.below(parts[:-1], create=True) as parent,
+            opened.open(member) as source,
+            parent.open_new(parts[-1]) as sink,
+        ):
             while piece := source.read(_PIECE_BYTES):
                 budget.spend(len(piece))
                 sink.write(piece)
+            mode = stat.S_IMODE(member.external_attr >> 16)
+            if mode & stat.S_IXUSR and os.chmod in os.supports_fd:
+                os.chmod(sink.fileno(), os.fstat(sink.fileno()).st_mode | (mode & 0o111))
     except (FileExistsError, NotADirectoryError, IsADirectoryError):
         raise TransferError(
             f"The member {member.filename!r} is a file in one place and a directory in "
             "another; nothing was unpacked"
         ) from None
-    mode = stat.S_IMODE(member.external_attr >> 16)
-    if mode & stat.S_IXUSR:
-        target.chmod(target.stat().st_mode | (mode & 0o111))
 
 
-def _merge(staging: Path, destination: Path, own: Callable[[Path], None]) -> None:
+def _paths(
+    members: Iterable[zipfile.ZipInfo],
+) -> tuple[list[PurePosixPath], list[PurePosixPath]]:
+    """Return the files of an archive, and its directories, outermost first."""
+    files: dict[PurePosixPath, None] = {}
+    directories: set[PurePosixPath] = set()
+    for member in members:
+        name = _relative_name(member)
+        directories.update(name.parents)
+        if member.is_dir():
+            directories.add(name)
+        else:
+            files[name] = None
+    return list(files), sorted(directories)
+
+
+def _check_targets(
+    files: Iterable[PurePosixPath], directories: Iterable[PurePosixPath], destination: Path
+) -> None:
+    """Raise TransferError unless everything can be put into the destination."""
+    for directory in directories:
+        target = destination / directory
+        if target.exists() and not target.is_dir():
+            raise TransferError(f"{target} is in the way of a directory; nothing was unpacked")
+        _check_inside(target, destination)
+    for file in files:
+        check_replaceable(destination / file)
+        _check_inside((destination / file).parent, destination)
+
+
+@dataclass(frozen=True)
+class _Destination:
+    """An open destination, and its path."""
+
+    path: Path
+    opened: Directory
+
+    def below(self, name: PurePosixPath, own: Own) -> Directory:
+        """Open a directory, made if it is missing; existing links may lead elsewhere in it."""
+        root = os.path.realpath(self.path)
+        relative = os.path.relpath(os.path.realpath(self.path / name), root)
+        segments = [] if relative == "." else relative.split(os.sep)
+        if os.pardir in segments:
+            raise StorePathError(f"{name} leads out of {root}")
+        try:
+            return self.opened.below(segments)
+        except FileNotFoundError:
+            with self.opened.below(segments[:-1], create=True) as parent:
+                opened = parent.below(segments[-1:], create=True)
+                own(parent.at(segments[-1]), parent.fd)
+                return opened
+
+
+def _merge(
+    files: Iterable[PurePosixPath],
+    directories: Iterable[PurePosixPath],
+    staging: Directory,
+    destination: _Destination,
+    own: Own,
+) -> None:
     """Move everything from the staging directory to the destination."""
-    directories = [Path(parent) for parent, _, _ in os.walk(staging)]
-    files = [Path(parent, name) for parent, _, names in os.walk(staging) for name in names]
-    for kind, paths in (("directory", directories), ("file", files)):
-        for path in paths:
-            target = destination / path.relative_to(staging)
-            if kind == "file":
-                check_replaceable(target)
-            elif target.exists() and not target.is_dir():
-                raise TransferError(f"{target} is in the way of a directory; nothing was unpacked")
-            _check_inside(target if kind == "directory" else target.parent, destination)
-    for path in directories:
-        target = destination / path.relative_to(staging)
-        if not target.exists():
-            target.mkdir()
-            own(target)
-    for path in files:
-        own(path)
-        os.replace(path, destination / path.relative_to(staging))
+    for directory in directories:
+        destination.below(directory, own).close()
+    for file in files:
+        with (
+            staging.below(file.parent.parts) as source,
+            destination.below(file.parent, own) as target,
+        ):
+            own(source.at(file.name), source.fd)
+            os.replace(
+                source.at(file.name), target.at(file.name),
+                src_dir_fd=source.fd, dst_dir_fd=target.fd,
+            )  # fmt: skip
 
 
 def _check_inside(directory: Path, destination: Path) -> None:

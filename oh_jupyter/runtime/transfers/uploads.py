@@ -105,17 +105,20 @@ class Upload:
             if self._zipped:
                 unpack(self._contents, self.name, self._directory, self._max_bytes, self._own)
                 return
-            if self._contents != self._part:
-                # With a directory descriptor, this call follows the link in /proc.
-                os.link(self._contents, self._part, src_dir_fd=self._sink.fileno())
-            self._sink.close()
             target = self._directory / self.name
             if self._follows:  # an upload to a link replaces its target
                 target = Path(os.path.realpath(target))
             check_replaceable(target)
+            # By the descriptor: another process could replace the file by a link.
+            open_file = self._sink.fileno() if os.chmod in os.supports_fd else self._part
             if target.exists():
-                self._part.chmod(target.stat().st_mode & 0o7777)
-            self._own(self._part)
+                os.chmod(open_file, target.stat().st_mode & 0o7777)
+            if self._owner is not None:
+                os.chown(open_file, *self._owner)
+            if self._contents != self._part:
+                # With a directory descriptor, this call follows the link in /proc.
+                os.link(self._contents, self._part, src_dir_fd=self._sink.fileno())
+            self._sink.close()
             os.replace(self._part, target)
         except OSError as error:
             raise unwritable(self.name, error) from None
@@ -129,9 +132,9 @@ class Upload:
         with suppress(OSError):
             self._part.unlink(missing_ok=True)
 
-    def _own(self, path: Path) -> None:
+    def _own(self, path: str, dir_fd: int | None) -> None:
         if self._owner is not None:
-            os.chown(path, *self._owner)
+            os.chown(path, *self._owner, dir_fd=dir_fd, follow_symlinks=False)
 
 
 def make_directory(path: Path, owner: tuple[int, int] | None) -> None:

@@ -14,7 +14,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import IO, Any
 
 from oh_jupyter.errors import StorePathError
 
@@ -41,6 +41,21 @@ class Directory:
         """Return the path of an entry, for a call with ``dir_fd=self.fd``."""
         return name if self.fd is not None else os.path.join(self._path, name)
 
+    def below(self, segments: Sequence[str], *, create: bool = False) -> Directory:
+        """Open a directory below this one; raise StorePathError for a link."""
+        if self.fd is None:
+            return _open_by_name(self._path, segments, create)
+        fd = _descend(os.dup(self.fd), segments, create)
+        return Directory(os.path.join(self._path, *segments), fd)
+
+    def open_new(self, name: str) -> IO[bytes]:
+        """Open a file for writing, as an empty one; a link is not followed."""
+
+        def open_file(path: str, flags: int) -> int:
+            return os.open(path, flags | _NOFOLLOW, 0o666, dir_fd=self.fd)
+
+        return open(self.at(name), "wb", opener=open_file)
+
     def entries(self) -> Iterator[os.DirEntry[str]]:
         """Iterate over the entries; call their methods with ``follow_symlinks=False``."""
         if self.fd is None:
@@ -58,6 +73,10 @@ class Directory:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close its descriptor."""
         if self.fd is not None:
             os.close(self.fd)
 
@@ -78,7 +97,12 @@ def open_directory(root: str, segments: Sequence[str], *, create: bool = False) 
         os.makedirs(root, exist_ok=True)
     if not _BY_DESCRIPTOR:
         return _open_by_name(root, segments, create)
-    fd = os.open(root, _SEARCH)
+    fd = _descend(os.open(root, _SEARCH), segments, create)
+    return Directory(os.path.join(root, *segments), fd)
+
+
+def _descend(fd: int, segments: Sequence[str], create: bool) -> int:
+    """Open one directory after the other, and close those before the last."""
     try:
         for segment in segments:
             inner = _open_below(fd, segment, create)
@@ -87,7 +111,7 @@ def open_directory(root: str, segments: Sequence[str], *, create: bool = False) 
     except BaseException:
         os.close(fd)
         raise
-    return Directory(os.path.join(root, *segments), fd)
+    return fd
 
 
 def is_real_path(fd: int, path: str) -> bool:
