@@ -8,11 +8,13 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from pathlib import Path
 from typing import Any, Protocol
 
 import requests
 
 from oh_jupyter.testing import LiveKernel, LiveServer
+from oh_jupyter.testing.kernel import connect_to_kernel
 
 ACTOR = {"client": "agent"}
 
@@ -92,6 +94,28 @@ class KernelDoor:
     def save_variable(self, name: str, path: str) -> str:
         """Save a variable of the notebook in a file of the workspace."""
         return _text(self._ask("save_variable", name=name, path=path))
+
+
+class ServerKernel(LiveKernel):
+    """A kernel of a server; the person's cells reach it directly.
+
+    Attributes:
+        id: Its id at the server.
+    """
+
+    def __init__(self, server: LiveServer, runtime_dir: Path) -> None:
+        """Start a kernel in the server's root directory."""
+        self._kernels = f"{server.url}/api/kernels"
+        self._headers = server.headers
+        reply = requests.post(self._kernels, json={"path": ""}, headers=self._headers, timeout=60)
+        self.id = str(reply.json()["id"])
+        self.client = connect_to_kernel(runtime_dir / f"kernel-{self.id}.json")
+        self.execute("%load_ext oh_jupyter")
+
+    def close(self) -> None:
+        """End the kernel at once."""
+        self.client.stop_channels()
+        requests.delete(f"{self._kernels}/{self.id}", headers=self._headers, timeout=60)
 
 
 class RestDoor:

@@ -203,6 +203,9 @@ def _fill_template(world: World) -> None:
     _git(template, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add",
          "--name", "part", str(part), "part")  # fmt: skip
     _git(template, "commit", "-qm", "first")
+    if world.work == world.home:  # as people do, who would otherwise commit their secrets
+        (template / ".git" / "info").mkdir()
+        (template / ".git" / "info" / "exclude").write_text("/.*\n!/.gitattributes\n")
 
 
 def _git(folder: Path, *arguments: str) -> None:
@@ -215,7 +218,8 @@ def make_world(*, home_is_workspace: bool) -> Iterator[World]:
     # Not below /tmp, which a box replaces as a whole.
     root = Path(tempfile.mkdtemp(prefix=".oh_escape_", dir=Path("~").expanduser()))
     home, token = root / "home", secrets.token_hex(8)
-    work = home if home_is_workspace else home / "work"
+    # The name of the folder that a server of the tests shows.
+    work = home if home_is_workspace else home / "root"
     world = World(root, home, work, f"secret-{token}", f"mark-{token}")
     try:
         for name in (*SECRETS, *START_UP):

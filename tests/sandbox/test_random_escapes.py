@@ -12,13 +12,12 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from oh_jupyter.sandbox import find_engine
-from oh_jupyter.testing import LiveKernel
-from tests.sandbox.escape_doors import Door, KernelDoor
+from oh_jupyter.testing import LiveKernel, run_server
+from tests.sandbox.escape_doors import Door, KernelDoor, RestDoor, ServerKernel
 from tests.sandbox.escape_operations import operation
 from tests.sandbox.escape_person import GIT, Command, command
 from tests.sandbox.escape_plants import plant
@@ -33,6 +32,9 @@ SESSIONS_OF_A_KERNEL = 20
 SLOW_SESSIONS_OF_A_KERNEL = 100
 ATTEMPTS = 3
 """Repetitions of an operation at a path that changes, which must meet it in several states."""
+
+REST_SESSIONS, SLOW_REST_SESSIONS = 20, 100
+KEY = "key-of-the-agents"
 
 USUAL = 40
 """Number of sessions without those of the slow tests."""
@@ -53,6 +55,16 @@ SETTINGS = {
 }
 
 
+Start = Callable[[World], tuple[LiveKernel, Door]]
+"""Starts a kernel in a world; returns it and the agent's way to it."""
+
+
+def start_kernel(world: World) -> tuple[LiveKernel, Door]:
+    """Start a kernel that an agent reaches by its control channel."""
+    kernel = LiveKernel(world.work)
+    return kernel, KernelDoor(kernel)
+
+
 class Session:
     """A kernel on a machine, and the moves of both sides; one session follows the other.
 
@@ -61,12 +73,11 @@ class Session:
         moves: Names of the moves since the session began.
     """
 
-    def __init__(self, world: World, start: Callable[[Path], LiveKernel]) -> None:
+    def __init__(self, world: World, start: Start) -> None:
         self.world = world
         self.moves: list[str] = []
         self._start = start
-        self._kernel = start(world.work)
-        self._door: Door = KernelDoor(self._kernel)
+        self._kernel, self._door = start(world)
 
     def cell(self, code: str) -> str:
         """Run a cell of the person's."""
@@ -83,8 +94,7 @@ class Session:
     def new_kernel(self) -> None:
         """Replace the kernel by a new one, as a person does."""
         self._kernel.close()
-        self._kernel = self._start(self.world.work)
-        self._door = KernelDoor(self._kernel)
+        self._kernel, self._door = self._start(self.world)
 
     def close(self) -> None:
         """End the kernel."""
@@ -161,12 +171,24 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Callable[[World], None]:
 
 
 @contextmanager
-def session_in(world: World) -> Iterator[Session]:
-    session = Session(world, LiveKernel)
+def session_in(world: World, start: Start = start_kernel) -> Iterator[Session]:
+    session = Session(world, start)
     try:
         yield session
     finally:
         session.close()
+
+
+def run_all(session: Session, seeds: range, name: str) -> None:
+    """Run sessions; the message of a failure says how to repeat it."""
+    for seed in seeds:
+        try:
+            session.run(random.Random(seed))
+        except AssertionError as error:
+            moves = "\n  ".join(session.moves)
+            again = f"OH_JUPYTER_TEST_ESCAPE_SEED={seed} OH_JUPYTER_TEST_ESCAPES=1 pytest -k {name}"
+            error.add_note(f"{again} repeats it:\n  {moves}")
+            raise
 
 
 def batches() -> list[object]:
@@ -191,11 +213,32 @@ def test_no_canary_is_touched(seeds: range, environment: Callable[[World], None]
     with make_world(home_is_workspace=bool(seeds[0] % 2)) as world:
         environment(world)
         with session_in(world) as session:
-            for seed in seeds:
-                try:
-                    session.run(random.Random(seed))
-                except AssertionError as error:
-                    moves = "\n  ".join(session.moves)
-                    again = f"OH_JUPYTER_TEST_ESCAPE_SEED={seed} OH_JUPYTER_TEST_ESCAPES=1"
-                    error.add_note(f"{again} repeats it:\n  {moves}")
-                    raise
+            run_all(session, seeds, "canary")
+
+
+def rest_seeds() -> list[object]:
+    """Return the seeds of the sessions over REST, most of them for the slow tests."""
+    if CHOSEN:
+        return [range(FIRST_SEED, FIRST_SEED + int(CHOSEN))]
+    usual = range(FIRST_SEED, FIRST_SEED + REST_SESSIONS)
+    slow = range(usual.stop, usual.stop + SLOW_REST_SESSIONS)
+    return [
+        pytest.param(usual, marks=pytest.mark.thorough),
+        pytest.param(slow, marks=pytest.mark.slow),
+    ]
+
+
+@pytest.mark.parametrize("seeds", rest_seeds(), ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+def test_nothing_is_touched_over_rest(seeds: range, environment: Callable[[World], None]) -> None:
+    with make_world(home_is_workspace=False) as world:
+        environment(world)
+        variables = {**world.environment(), **{f"OH_JUPYTER_{k}": v for k, v in SETTINGS.items()}}
+        variables["SESSION_API_KEY"] = KEY
+        with run_server(world.home, environment=variables) as server:
+
+            def start(world: World) -> tuple[LiveKernel, Door]:
+                kernel = ServerKernel(server, world.root / "runtime")
+                return kernel, RestDoor(server, kernel.id, KEY)
+
+            with session_in(world, start) as session:
+                run_all(session, seeds, "rest")
