@@ -44,7 +44,7 @@ def _path(aim: Aim) -> str:
     """Return a path that an operation must not reach, directly or through what a plant made."""
     dice, world = aim.dice, aim.world
     if aim.path:
-        return dice.choice([aim.path, f"{aim.path}/{dice.choice(BELOW)}"])
+        return f"{aim.path}/{dice.choice(BELOW)}" if aim.path == "sub" else aim.path
     link, race = dice.choice(LINKS), dice.choice(RACES)
     secret = dice.choice(SECRETS)
     inside = [
@@ -130,7 +130,7 @@ def _upload(aim: Aim) -> Named:
 
 
 def _upload_archive(aim: Aim) -> Named:
-    names = [_path(aim).lstrip("/~") for _ in range(3)]
+    names = [_path(aim).lstrip("/~") for _ in range(1 if aim.path else 3)]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in dict.fromkeys(names):
@@ -199,10 +199,12 @@ OPERATIONS: tuple[Callable[[Aim], Named], ...] = (
     *(_write, _write, _read, _read, _edit, _edit, _edit, _patch, _upload, _upload_archive),
     *(_download, _list, _store, _save_variable, _notebook),
 )
+AIMED_OPERATIONS = (_write, _write, _read, _read, _edit, _edit, _download, _upload, _upload_archive)
+"""Operations at a path that a plant has prepared."""
 
 
 def operation(dice: random.Random, world: World, path: str = "") -> Named:
     """Return a random operation with a name that says what it tries, at a path if there is one."""
     is_slow = not path and dice.random() < SLOW_SHARE
-    make = _document if is_slow else dice.choice(OPERATIONS)
+    make = _document if is_slow else dice.choice(AIMED_OPERATIONS if path else OPERATIONS)
     return make(Aim(dice, world, path))

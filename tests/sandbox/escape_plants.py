@@ -33,10 +33,13 @@ LINKS = ("link", "note.md", "linked.ipynb", "package/deep")
 """Paths in the workspace that plants replace by links; operations use the same ones."""
 
 RACES = ("raced", "package/raced", "sub")
-RACE_SECONDS = 0.2
+RACE_SECONDS = 0.4
+RACING = "racing"
+"""File that a race makes when it begins, and for which its command waits."""
 
 SWAP_FILE = """
 import os
+open("racing", "w").close()
 for turn in iter(int, 1):
     for target in {targets!r}:
         try:
@@ -51,6 +54,7 @@ for turn in iter(int, 1):
 SWAP_DIRECTORY = """
 import os
 os.makedirs({path!r}, exist_ok=True)
+open("racing", "w").close()
 for turn in iter(int, 1):
     for target in {targets!r}:
         try:
@@ -191,13 +195,13 @@ def _link(dice: random.Random, world: World) -> Plant:
 
 def _race(dice: random.Random, world: World) -> Plant:
     path = dice.choice(RACES)
-    chosen = dice.sample(targets(world), 2)
-    template = SWAP_DIRECTORY if path == "sub" else SWAP_FILE
+    template, chosen = SWAP_FILE, [world.home / dice.choice(SECRETS), world.home / ".bashrc"]
     if path == "sub":
-        chosen = [str(world.home), str(world.outside)]
-    code = template.format(path=path, targets=chosen)
-    command = f"timeout {RACE_SECONDS} {sys.executable} -I -S -c {shlex.quote(code)} &"
-    return Plant("race", f"race of {path}", command, path)
+        template, chosen = SWAP_DIRECTORY, [world.home, world.outside]
+    code = template.format(path=path, targets=[str(each) for each in chosen])
+    program = f"timeout {RACE_SECONDS} {sys.executable} -I -S -c {shlex.quote(code)}"
+    wait = f"for i in $(seq 100); do [ -e {RACING} ] && break; sleep 0.005; done"
+    return Plant("race", f"race of {path}", f"rm -f {RACING}; {program} & {wait}", path)
 
 
 def _direct(dice: random.Random, world: World) -> Plant:

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 SESSIONS_OF_A_KERNEL = 20
 SLOW_SESSIONS_OF_A_KERNEL = 100
-ATTEMPTS = 3
+ATTEMPTS = 8
 """Repetitions of an operation at a path that changes, which must meet it in several states."""
 
 REST_SESSIONS, SLOW_REST_SESSIONS = 20, 100

@@ -1,4 +1,4 @@
-"""Control files of git that the mounts of a running box cannot protect.
+"""Escapes that the mounts of a running box do not end: new and replaced paths.
 
 A mount protects a path that exists when the box starts, for as long as nobody replaces it outside.
 So each of these attempts succeeds, and its test is expected to fail until something else ends them.
@@ -38,9 +38,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         yield world
 
 
-@pytest.fixture
-def runtime(world: World) -> Iterator[Runtime]:
-    settings = Settings(
+def settings_in(world: World) -> Settings:
+    return Settings(
         workspace_dir=str(world.work),
         file_store="memory",
         checkpoints="off",
@@ -48,7 +47,11 @@ def runtime(world: World) -> Iterator[Runtime]:
         confirmation="risky",
         confirmation_timeout=0.01,
     )
-    runtime = Runtime(settings)
+
+
+@pytest.fixture
+def runtime(world: World) -> Iterator[Runtime]:
+    runtime = Runtime(settings_in(world))
     yield runtime
     runtime.close()
 
@@ -101,3 +104,16 @@ def test_a_repository_that_is_deep_in_the_workspace(runtime: Runtime, world: Wor
     run(runtime, append(world, "a/b/c/d/.git/config"))
     world.person("git", "status")
     assert world.fired() == []
+
+
+def test_a_new_start_up_file_in_a_home_that_is_the_workspace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with make_world(home_is_workspace=True) as world:
+        monkeypatch.setenv("HOME", str(world.home))
+        runtime = Runtime(settings_in(world))
+        try:
+            run(runtime, f"echo {world.mark} >~/.vimrc")
+        finally:
+            runtime.close()
+        assert not (world.home / ".vimrc").exists()
