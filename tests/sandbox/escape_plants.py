@@ -148,6 +148,11 @@ def _module(dice: random.Random, world: World) -> Plant:
     return Plant("code", name, put(f"{folder}{name}.py", world.module(f"code:{name}")))
 
 
+def all_modules(world: World) -> str:
+    """Return a command that plants every module, for processes that start afterwards."""
+    return "; ".join(put(f"{name}.py", world.module(f"code:{name}")) for name in MODULES)
+
+
 def _build_file(dice: random.Random, world: World) -> Plant:
     name = dice.choice(["conftest.py", "Makefile", "evil.pth", "git"])
     if name == "conftest.py":

@@ -20,7 +20,7 @@ from oh_jupyter.testing import LiveKernel, run_server
 from tests.sandbox.escape_doors import Door, KernelDoor, RestDoor, ServerKernel
 from tests.sandbox.escape_operations import operation
 from tests.sandbox.escape_person import GIT, Command, command
-from tests.sandbox.escape_plants import plant
+from tests.sandbox.escape_plants import all_modules, plant
 from tests.sandbox.escape_world import World, make_world
 
 pytestmark = pytest.mark.skipif(
@@ -131,6 +131,26 @@ class Session:
         assert changed == [], "files outside of the workspace have changed"
         assert self.world.planted() == [], "a person's programs run what the agent wrote"
 
+    def use_a_new_kernel(self) -> None:
+        """Start a kernel among planted modules, and use the parts that import when needed."""
+        self.moves = ["agent's box: every module", "person: a new kernel, and its parts"]
+        self._door.act("run", command=all_modules(self.world))
+        self.new_kernel()
+        code, book = f"{self.world.work}/new.py", f"{self.world.work}/book.ipynb"
+        for arguments in (
+            {"command": "create", "path": code, "file_text": "x = 1\nprint(x)\n"},
+            {"command": "str_replace", "path": code, "old_str": "print(x)", "new_str": "print(y)",
+             "enable_linting": True},
+            {"command": "notebook_edit", "path": book, "cell": 0, "new_str": "2 + 2"},
+            {"command": "view", "path": f"{self.world.work}/a.pdf"},
+        ):  # fmt: skip
+            if arguments["command"] == "view":
+                self._door.act("write", path=arguments["path"], content="%PDF-1.4 broken")
+            self._check(self._door.act("edit", **arguments))
+        for magic in ("%oh_store ls", "%oh_run git status", "%oh_rewind", "%oh_status"):
+            self.cell(magic)
+        self._check("")
+
     def _plant(self, dice: random.Random) -> None:
         planted = plant(dice, self.world)
         self.moves.append(f"agent's box: {planted.command}")
@@ -184,6 +204,8 @@ def run_all(session: Session, seeds: range, name: str) -> None:
     for seed in seeds:
         try:
             session.run(random.Random(seed))
+            if seed == seeds[-1]:
+                session.use_a_new_kernel()
         except AssertionError as error:
             moves = "\n  ".join(session.moves)
             again = f"OH_JUPYTER_TEST_ESCAPE_SEED={seed} OH_JUPYTER_TEST_ESCAPES=1 pytest -k {name}"
