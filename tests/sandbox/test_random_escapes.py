@@ -147,8 +147,10 @@ class Session:
             if arguments["command"] == "view":
                 self._door.act("write", path=arguments["path"], content="%PDF-1.4 broken")
             self._check(self._door.act("edit", **arguments))
-        for magic in ("%oh_store ls", "%oh_run git status", "%oh_rewind", "%oh_status"):
-            self.cell(magic)
+        # A person's document is converted outside of a box.
+        view = f"_ = oh.edit('view', '{self.world.work}/a.pdf')"
+        for line in ("%oh_store ls", "%oh_run git status", "%oh_rewind", "%oh_status", view):
+            self.cell(line)
         self._check("")
 
     def _plant(self, dice: random.Random) -> None:
