@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from oh_jupyter.editor.arguments import prepare_edit
 from oh_jupyter.editor.files.atomic_write import ConcurrentWriteError
-from oh_jupyter.editor.files.path_guard import make_parents
+from oh_jupyter.editor.files.path_guard import make_parents, pinned
 from oh_jupyter.editor.files.paths import check_path
 from oh_jupyter.editor.history.commit import commit
 from oh_jupyter.editor.messages import (
@@ -159,8 +159,9 @@ def _write(
                 commit(history.journal, stage.plan(histories, command))
             except BaseException as error:
                 for folder in reversed(parents):
-                    with suppress(OSError):  # somebody put something into it
-                        os.rmdir(folder)
+                    # Somebody may have put something into it.
+                    with suppress(OSError), pinned(folder) as target:
+                        os.rmdir(target)
                 if isinstance(error, ConcurrentWriteError):
                     continue
                 raise

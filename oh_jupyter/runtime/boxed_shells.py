@@ -37,6 +37,7 @@ from oh_jupyter.sandbox.hints import hint
 from oh_jupyter.sandbox.hosts import parse_hosts
 from oh_jupyter.sandbox.own_folders import homes, make_folders, own_folders, settings_files
 from oh_jupyter.sandbox.profile import (
+    PROTECTED_DIRECTORIES,
     Profile,
     hidden_paths,
     is_protected,
@@ -225,11 +226,17 @@ class BoxedShells:
         )
 
     def placeholders(self) -> list[str]:
-        """Return the missing files of the workspace that a box makes, which no agent changes."""
+        """Return the missing paths of the workspace that a box makes, which no agent changes.
+
+        A rewind that removed one would end its protection in a running box.
+        """
         if not self.is_on:
             return []
         files = protected_files(self._workspace_dir, homes(shell_user(self._settings())))
-        return [path for path, _ in files if not os.path.lexists(path)]
+        paths = [os.path.join(self._workspace_dir, name) for name in PROTECTED_DIRECTORIES]
+        return [
+            path for path in (*paths, *(path for path, _ in files)) if not os.path.lexists(path)
+        ]
 
     async def find(self) -> Engine:
         """Return the engine, tried until it works."""

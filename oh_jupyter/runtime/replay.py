@@ -12,7 +12,15 @@ from typing import Any, TypeVar, cast
 
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import StorageError
-from oh_jupyter.events import Action, CmdOutputObservation, ErrorObservation, Event, Observation
+from oh_jupyter.events import (
+    Action,
+    CmdOutputObservation,
+    ErrorObservation,
+    Event,
+    EventSource,
+    Observation,
+    UserRejectObservation,
+)
 from oh_jupyter.events.masking import HIDDEN
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.events.wire import action_from_wire, to_wire
@@ -118,6 +126,7 @@ class Replayer:
                 workspace_dir=folder,
                 file_store="memory",
                 file_store_web_hook_url=None,
+                confirmation_timeout=0.0,  # nobody sees its questions
             )
         )
         steps: list[ReplayStep] = []
@@ -152,11 +161,20 @@ class Replayer:
         repeated = json.loads(text.replace(workspace, json.dumps(folder)[1:-1]))
         repeated.get("args", {}).pop("confirmation_state", None)
         try:
-            after = runtime.submit_action(action_from_wire(repeated), "user").result()
+            after = _repeat(runtime, action_from_wire(repeated))
         except Exception as error:
             after = ErrorObservation(f"{type(error).__name__}: {error}")
+        if isinstance(after, UserRejectObservation):
+            return ReplayStep(*step, "skipped", "it would need a person's approval again")
         old, new = comparable_text(before, self._workspace_dir), comparable_text(after, folder)
         return ReplayStep(*step, "same" if old == new else "different", old, new)
+
+
+def _repeat(runtime: Runtime, action: Action) -> Observation:
+    """Execute an Action again; with a sandbox as an agent's, since the log has only a claim."""
+    executor = runtime.executor
+    principal: EventSource = "agent" if executor.boxes.is_on else "user"
+    return runtime.submit(executor.run_action(action, principal)).result()
 
 
 def _recorded(

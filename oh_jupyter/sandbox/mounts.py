@@ -133,7 +133,7 @@ def resolve(
     for home in homes:
         if os.path.isdir(home) and home != "/" and not is_within_any(home, roots):
             plan[home] = "home"
-    return _without_redundant(plan)
+    return _without_redundant(plan, roots)
 
 
 def differences(mounts: list[Mount], pid: int) -> list[str]:
@@ -229,13 +229,18 @@ def _is_socket(path: str) -> bool:
         return False
 
 
-def _without_redundant(plan: dict[str, Kind]) -> list[Mount]:
-    """Sort the mounts, and drop those of paths that another mount hides or protects already."""
+def _without_redundant(plan: dict[str, Kind], roots: list[str]) -> list[Mount]:
+    """Sort the mounts, and drop those of paths that another mount hides or protects already.
+
+    Below a hidden directory, only a root is writable, and not the parent of another hidden path.
+    """
     mounts: list[Mount] = []
     for path in sorted(plan, key=lambda path: path.split("/")):
         kind = plan[path]
         above = next((each for each in reversed(mounts) if is_within(path, each.path)), None)
         is_foreign = above is not None and above.kind in FOREIGN
+        if is_foreign and kind == "writable" and path not in roots:
+            continue
         if is_foreign != (kind == "visible") and kind not in ("writable", "home"):
             continue
         if kind == "read_only" and (above is None or above.kind == "read_only"):

@@ -26,6 +26,7 @@ from oh_jupyter.events.wire import to_wire
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.runtime import boxed_shells as module
 from oh_jupyter.runtime.confirmation import Decision
+from oh_jupyter.runtime.replay import Replayer
 from oh_jupyter.sandbox import Engine, find_engine
 from oh_jupyter.testing import wait_until
 from tests.editor.test_documents import pdf
@@ -310,3 +311,25 @@ def test_a_replaced_file_that_the_box_protected(
     assert f"{work}/.git/config was replaced outside of the last one" in str(done)
     assert "was replaced outside" not in str(run(runtime, "true"))
     assert "core" not in (work / ".git" / "config").read_text().partition("[user]")[2]
+
+
+@needs_engine
+def test_a_replay_of_a_sandboxed_session_is_sandboxed(
+    make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of actions whose source is a person, since an agent's client may claim that."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    runtime = make(sandbox="required", confirmation="risky")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for source in ("agent", "user"):
+        action = CmdRunAction(f"echo x >{outside}/{source}; echo done")
+        runtime.submit(runtime.executor.run_action(action, source, principal="agent")).result(60)
+    outside.joinpath("new").touch()
+    runtime.submit_action(FileWriteAction(f"{outside}/new", "x"), "user").result(60)
+    outside.joinpath("new").write_text("")
+    steps = Replayer(runtime.settings, runtime.executor.workspace_dir).run(runtime.events)
+    assert [step.result for step in steps] == ["same", "same", "skipped"]
+    assert steps[-1].before == "it would need a person's approval again"
+    assert [(path.name, path.read_text()) for path in outside.iterdir()] == [("new", "")]

@@ -128,6 +128,44 @@ def test_what_an_archive_says_of_its_sizes_is_not_trusted(place: Path, monkeypat
     assert os.listdir(place) == []
 
 
+def test_a_directory_that_becomes_a_link_while_files_are_moved(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    replace = os.replace
+
+    def swap_and_replace(source: str, target: str, **descriptors: int) -> None:
+        replace(source, target, **descriptors)
+        if str(target).endswith("first"):
+            (place / "a").rename(place / "away")
+            (place / "a").symlink_to(outside)
+
+    monkeypatch.setattr(os, "replace", swap_and_replace)
+    with pytest.raises(TransferError):
+        upload(place, "all.zip", archive({"a/first": b"x", "a/second": b"x"}))
+    assert os.listdir(outside) == []
+
+
+def test_a_new_file_that_becomes_a_link_keeps_what_it_leads_to(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "secret").chmod(0o600)
+    (place / "a").write_text("old")
+    (place / "a").chmod(0o666)
+    link = os.link
+
+    def link_and_swap(source: str, target: Path, **descriptors: int) -> None:
+        link(source, target, **descriptors)
+        os.unlink(target)
+        os.symlink(tmp_path / "secret", target)
+
+    monkeypatch.setattr(os, "link", link_and_swap)
+    upload(place, "a", b"new")
+    assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
+
+
 def test_an_archive_leaves_room_on_the_disk(place: Path, monkeypatch) -> None:
     usage = shutil.disk_usage(place)._replace(free=1_000_000)
     monkeypatch.setattr(unpacking.shutil, "disk_usage", lambda path: usage)

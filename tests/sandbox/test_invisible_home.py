@@ -102,6 +102,21 @@ def test_a_home_that_is_the_workspace_hides_its_dot_files(home: Path) -> None:
     assert not (home / ".config" / "x").exists()
 
 
+@needs_engine
+def test_the_parents_of_a_hidden_path_stay_hidden(home: Path) -> None:
+    """Also in a home that is the workspace, where a rename of the parents would show the path."""
+    runtime = home / ".local" / "share" / "jupyter" / "runtime"
+    runtime.mkdir(parents=True)
+    profile = make_profile(str(home), homes=[str(home)], own_folders=[str(runtime)])
+    command = (
+        "echo x >.local/share/x; mkdir -p .local/share/jupyter/kernels; cat .local/share/new/*"
+    )
+    shown = run_in(Box(profile, find_engine()), home, home, command)
+    assert "outside-secret" not in shown
+    assert sorted(os.listdir(home / ".local" / "share")) == ["jupyter", "new"]
+    assert os.listdir(home / ".local" / "share" / "jupyter") == ["runtime"]
+
+
 def test_settings_without_secrets_are_copied(home: Path, tmp_path: Path) -> None:
     (tmp_path / "copies").mkdir()
     copies = copy_settings([str(home)], str(tmp_path / "copies"))

@@ -113,7 +113,8 @@ class ReplayMagics(OhMagics):
         the type of the Observation, its content, the exit code and the error flag, without
         volatile details: dates and times, durations, process ids of jobs, memory addresses,
         UUIDs, local ports, temporary folders. Actions with a hidden secret, and those that a
-        person rejected, are skipped.
+        person rejected, are skipped. With a sandbox, all Actions run as an agent's: commands run
+        in a box, and what would need approval is skipped.
         """
         options = parse_line(self.oh_replay, line)
         log = session_log(self.oh, options.session)

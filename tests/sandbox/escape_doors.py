@@ -1,0 +1,173 @@
+"""The ways by which an agent reaches a kernel: its control channel, and REST.
+
+Every method returns all that the agent sees as text, also of a failure.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any, Protocol
+
+import requests
+
+from oh_jupyter.testing import LiveKernel, LiveServer
+from oh_jupyter.testing.kernel import connect_to_kernel
+
+ACTOR = {"client": "agent"}
+
+
+class Door(Protocol):
+    """An agent's way to a kernel."""
+
+    def act(self, kind: str, **arguments: Any) -> str:
+        """Execute an Action."""
+
+    def upload(self, folder: str, name: str, content: bytes, *, recursive: bool) -> str:
+        """Upload a file or the files of an archive."""
+
+    def download(self, path: str) -> str:
+        """Download a file or the files of a directory."""
+
+    def list_files(self, path: str) -> str:
+        """List a directory."""
+
+    def copy_with_store(self, direction: str, path: str, file: str) -> str:
+        """Copy a file between the store and the workspace."""
+
+    def save_variable(self, name: str, path: str) -> str:
+        """Save a variable of the notebook in a file of the workspace."""
+
+
+class KernelDoor:
+    """The control channel, as a server uses it for an agent."""
+
+    def __init__(self, kernel: LiveKernel) -> None:
+        self._kernel = kernel
+
+    def _ask(self, operation: str, body: Any = None, **fields: Any) -> tuple[dict[str, Any], bytes]:
+        """Send a request of the agent; return fields and body of the reply."""
+        kernel = self._kernel
+        id = kernel.send(operation, body, by_agent=True, actor=ACTOR, confined=False, **fields)
+        while True:
+            message = kernel.client.get_control_msg(timeout=60)
+            if message["parent_header"].get("msg_id") == id:
+                buffers = message["buffers"]
+                return message["content"], bytes(buffers[0]) if buffers else b""
+
+    def act(self, kind: str, **arguments: Any) -> str:
+        """Execute an Action."""
+        return _text(self._ask("execute_action", {"action": {"action": kind, "args": arguments}}))
+
+    def upload(self, folder: str, name: str, content: bytes, *, recursive: bool) -> str:
+        """Upload a file or the files of an archive."""
+        fields, body = self._ask(
+            "upload", destination=folder, filename=name, recursive=recursive, exact=False
+        )
+        if "id" not in fields:
+            return _text((fields, body))
+        self._ask("send", content, id=fields["id"])
+        return _text(self._ask("finish", id=fields["id"]))
+
+    def download(self, path: str) -> str:
+        """Download a file or the files of a directory."""
+        operation = "download" if path.endswith("/") else "download_file"
+        fields, body = self._ask(operation, path=path)
+        pieces = [body]
+        while "id" in fields:
+            piece = self._ask("receive", id=fields["id"])[1]
+            if not piece:
+                break
+            pieces.append(piece)
+        return str(fields) + _unpacked(b"".join(pieces))
+
+    def list_files(self, path: str) -> str:
+        """List a directory."""
+        return _text(self._ask("list_files", path=path))
+
+    def copy_with_store(self, direction: str, path: str, file: str) -> str:
+        """Copy a file between the store and the workspace."""
+        return _text(self._ask("copy_with_store", direction=direction, path=path, file=file))
+
+    def save_variable(self, name: str, path: str) -> str:
+        """Save a variable of the notebook in a file of the workspace."""
+        return _text(self._ask("save_variable", name=name, path=path))
+
+
+class ServerKernel(LiveKernel):
+    """A kernel of a server; the person's cells reach it directly.
+
+    Attributes:
+        id: Its id at the server.
+    """
+
+    def __init__(self, server: LiveServer, runtime_dir: Path) -> None:
+        """Start a kernel in the server's root directory."""
+        self._kernels = f"{server.url}/api/kernels"
+        self._headers = server.headers
+        reply = requests.post(self._kernels, json={"path": ""}, headers=self._headers, timeout=60)
+        self.id = str(reply.json()["id"])
+        self.client = connect_to_kernel(runtime_dir / f"kernel-{self.id}.json")
+        self.execute("%load_ext oh_jupyter")
+
+    def close(self) -> None:
+        """End the kernel at once."""
+        self.client.stop_channels()
+        requests.delete(f"{self._kernels}/{self.id}", headers=self._headers, timeout=60)
+
+
+class RestDoor:
+    """The REST interface, with a key that the server gives to agents."""
+
+    def __init__(self, server: LiveServer, kernel: str, key: str) -> None:
+        self._base = f"{server.url}/oh_jupyter"
+        self._kernel = f"{self._base}/kernels/{kernel}"
+        self._headers = {"X-Session-API-Key": key}
+
+    def _ask(self, method: str, address: str, **options: Any) -> str:
+        response = requests.request(method, address, headers=self._headers, timeout=60, **options)
+        return _unpacked(response.content)
+
+    def act(self, kind: str, **arguments: Any) -> str:
+        """Execute an Action."""
+        body = {"action": {"action": kind, "args": arguments}}
+        return self._ask("POST", f"{self._kernel}/execute_action", json=body)
+
+    def upload(self, folder: str, name: str, content: bytes, *, recursive: bool) -> str:
+        """Upload a file or the files of an archive."""
+        query = {"destination": folder, "recursive": "true" if recursive else "false"}
+        files = {"file": (name, content)}
+        return self._ask("POST", f"{self._kernel}/upload_file", params=query, files=files)
+
+    def download(self, path: str) -> str:
+        """Download a file or the files of a directory."""
+        name = "download_files" if path.endswith("/") else "view"
+        return self._ask("GET", f"{self._kernel}/{name}", params={"path": path})
+
+    def list_files(self, path: str) -> str:
+        """List a directory."""
+        return self._ask("POST", f"{self._kernel}/list_files", json={"path": path})
+
+    def copy_with_store(self, direction: str, path: str, file: str) -> str:
+        """Write a file of the store, since only MCP copies files to the workspace."""
+        return self._ask("PUT", f"{self._base}/store/{path}", data=file.encode())
+
+    def save_variable(self, name: str, path: str) -> str:
+        """List the variables, since only MCP saves one in a file."""
+        return self._ask("GET", f"{self._kernel}/variables")
+
+
+def _text(reply: tuple[dict[str, Any], bytes]) -> str:
+    fields, body = reply
+    return json.dumps(fields) + body.decode("utf-8", "replace")
+
+
+def _unpacked(content: bytes) -> str:
+    """Return the text of a download, which may be an archive."""
+    if not zipfile.is_zipfile(io.BytesIO(content)):
+        return content.decode("utf-8", "replace")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        parts = [archive.read(name) for name in archive.namelist()]
+    return "\n".join(part.decode("utf-8", "replace") for part in parts)
