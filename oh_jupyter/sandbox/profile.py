@@ -21,6 +21,7 @@ from oh_jupyter.containment import is_within, is_within_any
 from oh_jupyter.sandbox.repositories import (
     control_files,
     git_directories,
+    indexed_repositories,
     is_git_directory,
     placeholders,
 )
@@ -192,7 +193,7 @@ def make_profile(
     nested: list[str] = []
     nested_files: list[tuple[str, str]] = []
     for root in roots:
-        for directory in _interesting(root):
+        for directory in dict.fromkeys([*_interesting(root), *indexed_repositories(root)]):
             if os.path.basename(directory) == ".git" and is_git_directory(directory):
                 for each in git_directories(directory):
                     nested += control_files(each)

@@ -21,6 +21,9 @@ MAX_DEPTH = 4
 
 TIMEOUT_SECONDS = 5
 
+GITLINK = "160000 "
+"""Start of the line of a repository in the list of an index."""
+
 
 def is_git_directory(path: str) -> bool:
     """Return whether git takes a directory for a repository's own, and not for an empty one."""
@@ -48,6 +51,19 @@ def _git_directories_below(folder: str, depth: int) -> Iterator[str]:
             yield from _git_directories_below(each, depth - 1)
 
 
+def indexed_repositories(root: str) -> list[str]:
+    """Return the ``.git`` of each repository in the index of another one, however deep it is.
+
+    These are the ones into which git descends by itself.
+    """
+    if not os.path.lexists(os.path.join(root, ".git")):
+        return []
+    # The configuration of a repository in the index must not start a program here.
+    words = _git("-C", root, "-c", "core.fsmonitor=false", "ls-files", "--stage", "-z")
+    paths = [word.partition("\t")[2] for word in words if word.startswith(GITLINK)]
+    return [os.path.join(root, path, ".git") for path in paths]
+
+
 def control_files(directory: str) -> list[str]:
     """Return the control files of a git directory, which may be missing."""
     return [
@@ -70,18 +86,24 @@ def _named_in_configuration(directory: str) -> list[str]:
         return []
     if b"include" not in text and b"hookspath" not in text:
         return []
-    command = ["git", "config", "--file", config, "--includes", "--show-origin", "-z", "--list"]
-    env = {"PATH": os.defpath, "HOME": os.path.expanduser("~"), "GIT_DIR": directory}
-    try:
-        listed = subprocess.run(
-            command, env=env, cwd="/", capture_output=True, timeout=TIMEOUT_SECONDS, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return []
-    words = listed.stdout.decode("utf-8", "surrogateescape").split("\0")
+    listing = ("config", "--file", config, "--includes", "--show-origin", "-z", "--list")
+    words = _git(*listing, GIT_DIR=directory)
     paths = {origin.removeprefix("file:") for origin in words[::2] if origin.startswith("file:")}
     for setting in words[1::2]:
         name, _, value = setting.partition("\n")
         if name == "core.hookspath":
             paths.add(os.path.join(os.path.dirname(directory), os.path.expanduser(value)))
     return sorted(os.path.abspath(path) for path in paths)
+
+
+def _git(*arguments: str, **variables: str) -> list[str]:
+    """Return the NUL-separated words that git prints; none if it fails."""
+    env = {"PATH": os.defpath, "HOME": os.path.expanduser("~"), **variables}
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            env=env, cwd="/", capture_output=True, timeout=TIMEOUT_SECONDS, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return done.stdout.decode("utf-8", "surrogateescape").split("\0")

@@ -7,7 +7,6 @@ test is expected to fail until something else ends them; the review names such f
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -83,17 +82,6 @@ def test_a_directory_that_leads_to_a_new_repository(runtime: Runtime, world: Wor
     run(runtime, f"git init -q new; {append(world, 'new/.git/config')}; cp new/.git/HEAD .")
     run(runtime, "echo 'gitdir: ../new/.git' >package/.git")
     world.person("git", "status", folder="package")
-    assert world.fired() == []
-
-
-def test_a_repository_that_is_deep_in_the_workspace(runtime: Runtime, world: World) -> None:
-    """The search for repositories ends at a depth, that of git does not."""
-    deep = world.work / "a" / "b" / "c" / "d"
-    deep.parent.mkdir(parents=True)
-    shutil.copytree(world.work / "vendor" / "lib", deep)
-    world.person("git", "add", "a")
-    run(runtime, append(world, "a/b/c/d/.git/config"))
-    world.person("git", "status")
     assert world.fired() == []
 
 

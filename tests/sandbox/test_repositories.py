@@ -37,6 +37,7 @@ ATTEMPTS = (
     "echo ../../../../evil >.git/modules/a/b/commondir",
     "cp evil/config .git/modules/a/b/config",
     "cp evil/config sub/.git/config; echo ../../evil >sub/.git/commondir",
+    "cp evil/config a/b/c/d/e/.git/config",
 )
 
 USES = ("status", "commit -qm x --allow-empty", "log", "-C sub status", "-C module status", "diff")
@@ -60,6 +61,9 @@ def repository(tmp_path: Path) -> Path:
     (work / "module").mkdir()
     (work / ".git" / "modules" / "a").mkdir(parents=True)
     git(work, f"init -q --separate-git-dir={work}/.git/modules/a/b module")
+    for command in ("init -q", "commit -qm x --allow-empty", "-C ../../../.. add b/c/d/e"):
+        (work / "a" / "b" / "c" / "d" / "e").mkdir(parents=True, exist_ok=True)
+        git(work / "a" / "b" / "c" / "d" / "e", command)
     return work
 
 
