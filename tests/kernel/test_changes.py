@@ -54,6 +54,9 @@ def test_files_that_run_are_named_with_the_act_of_the_person(kernel) -> None:
     assert acts == {project: None, notes: None, makefile: "you run make"}
     kernel.act("write", path=str(project), content="[build-system]\nrequires = []\n")
     assert listed(kernel, project)[0]["runs_when"] == "you install the project"
+    for before, act in (("", "you install the project"), (project.read_text(), None)):
+        _, reply = kernel.ask("runs_when", path=str(project), before=before)
+        assert reply == {"runs_when": act}
 
 
 def test_what_cannot_be_shown_says_why(kernel) -> None:

@@ -59,6 +59,21 @@ async def _change(request: Request) -> Reply:
     raise WireError(f"{path} has not changed in this session", "path")
 
 
+@operation("runs_when")
+async def _runs_when(request: Request) -> Reply:
+    """Return what a person does that runs a changed file, from its content before, or null."""
+    executor = request.runtime.executor
+    path = Path(os.path.realpath(os.path.expanduser(request.text("path"))))
+    before = request.text("before").encode()
+
+    def act() -> str | None:
+        current = path.read_bytes() if path.is_file() else None
+        change = ChangedFile.between(path, before, current)
+        return change.runs_when(executor.workspace_dir)
+
+    return Reply(body=encode_json({"runs_when": await executor.in_thread(act)}))
+
+
 @operation("undo_change")
 async def _undo_change(request: Request) -> Reply:
     """Undo or ``redo`` the last edit of a file, or else what commands changed in this session.
