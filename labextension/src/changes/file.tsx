@@ -252,10 +252,7 @@ export function kindLabel(kind: ChangeKind): string {
 export function RunsWhen(props: { name: string; when: string }) {
   const { name, when } = props;
   return when ? (
-    <span
-      className="oh-Badge oh-mod-environment oh-RunsWhen"
-      title={runsWhenTitle(name, when)}
-    >
+    <span className="oh-Badge oh-RunsWhen" title={runsWhenTitle(name, when)}>
       {runsWhenLabel(when)}
     </span>
   ) : null;

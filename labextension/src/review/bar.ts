@@ -25,7 +25,7 @@ export class ReviewBar extends Widget {
     this.node.setAttribute('aria-label', trans.__('Review of changes'));
     this._text = span('oh-ReviewBar-text', '');
     this._text.setAttribute('role', 'status');
-    this._runs = span('oh-Badge oh-mod-environment oh-RunsWhen', '');
+    this._runs = span('oh-Badge oh-RunsWhen', '');
     this.node.append(
       this._text,
       this._runs,
