@@ -1,8 +1,8 @@
 """Files that programs of a person take as instructions, each with the act that makes one run.
 
-A box, a review and a token look at the same table. It is by kind: a pattern without a slash is the
-name of a file, one with a slash is the end of its path, and one that ends with a slash is a folder
-with everything in it.
+Reviews, summaries of turns and limits of tokens use the same table. It is by kind: a pattern
+without a slash is the name of a file, one with a slash is the end of its path, and one that ends
+with a slash is a folder with everything in it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -166,6 +165,8 @@ def _same_part(part: Callable[[bytes], object], old: bytes | None, new: bytes) -
 
 
 def _build_system(text: bytes) -> object:
+    import tomllib
+
     return tomllib.loads(text.decode()).get("build-system")
 
 
