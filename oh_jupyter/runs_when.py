@@ -160,7 +160,7 @@ def change_runs_when(path: str, workspace: str, old: bytes | None, new: bytes | 
 def _same_part(part: Callable[[bytes], object], old: bytes | None, new: bytes) -> bool:
     try:
         return part(old or b"") == part(new)
-    except (ValueError, AttributeError):  # nobody knows how a broken file is read
+    except (ValueError, AttributeError, RecursionError):  # nobody knows how a broken file is read
         return False
 
 
@@ -219,7 +219,7 @@ def _included(config: str) -> tuple[str, ...]:
     try:
         status = os.stat(config)
         return _included_by(config, status.st_mtime_ns, status.st_size)
-    except OSError:
+    except (OSError, ValueError):  # a path with a NUL character has no status
         return ()
 
 

@@ -124,6 +124,10 @@ def test_what_boxes_protect_runs_also_for_the_table(workspace: str) -> None:
     assert [path for path in protected if runs_when(path, workspace) is None] == []
 
 
+def test_a_path_that_no_system_has_is_free(workspace: str) -> None:
+    assert runs_when("a\0b/c.txt", workspace) is None
+
+
 def test_names_above_the_workspace_do_not_count(tmp_path: Path) -> None:
     assert runs_when("notes.md", str(tmp_path / ".claude" / "worktrees" / "a")) is None
     assert runs_when(str(tmp_path / "Makefile"), str(tmp_path / "other")) == "you run make"
@@ -186,6 +190,7 @@ def test_a_module_that_was_there_is_the_persons(workspace: str) -> None:
         ("package.json", b'{"name": "a"}', b'{"name": "b"}', None),
         ("package.json", b'{"name": "a"}', b'{"scripts": {"test": "x"}}', "you run npm"),
         ("package.json", None, b"[]", "you run npm"),
+        ("package.json", None, b"[" * 100_000, "you run npm"),
         (".vscode/package.json", b"{}", b"{ }", "you open the folder in VS Code"),
         (".gitattributes", None, b"*.png binary\n", None),
         (".gitattributes", b"*.png binary\n", b"*.png filter=lfs\n", "you run git"),
