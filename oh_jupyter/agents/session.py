@@ -400,7 +400,7 @@ class AgentSession:
                 turn.first_event,
                 has_checkpoint=turn.checkpoint is not None,
             )
-            turn.changed_files, turn.changed_by_commands, turn.diff = changes
+            turn.changed_files, turn.changed_by_commands, turn.diff, turn.runs_when = changes
             on_change(turn)
             return turn
 

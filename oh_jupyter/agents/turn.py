@@ -98,6 +98,8 @@ class AgentTurn:
         changed_files: Number of edits for each edited file.
         changed_by_commands: Paths of the files that commands or the agent's own tools changed
             without an edit; ``oh.rewind`` undoes that.
+        runs_when: For each changed file that programs take as instructions, what a person does
+            that runs it, such as "you run make".
         truncated: Whether some of the result was dropped for its size.
         notices: Remarks about the turn, such as missing tools.
         status: Why the agent makes no progress, such as a retry or silence.
@@ -125,6 +127,7 @@ class AgentTurn:
     diff: str = ""
     changed_files: dict[str, int] = field(default_factory=dict)
     changed_by_commands: list[str] = field(default_factory=list)
+    runs_when: dict[str, str] = field(default_factory=dict)
     truncated: bool = False
     notices: list[str] = field(default_factory=list)
     status: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,6 +15,7 @@ from oh_jupyter.editor.notebook.cells import Cell, Notebook
 from oh_jupyter.editor.notebook.validation import is_notebook
 from oh_jupyter.editor.text.line_diff import changed_lines, changed_ranges, unified_diffs
 from oh_jupyter.editor.undo import decoded, read_current
+from oh_jupyter.runs_when import change_runs_when
 
 _UNKNOWN = "unknown"  # not a digest
 
@@ -130,6 +132,16 @@ class ChangedFile:
         """Numbers of added and of removed lines."""
         ranges = changed_lines(*self._compared)
         return sum(j2 - j1 for _, _, j1, j2 in ranges), sum(i2 - i1 for i1, i2, _, _ in ranges)
+
+    def runs_when(self, workspace: str) -> str | None:
+        """Return what a person does that runs the changed part, or None.
+
+        Args:
+            workspace: Absolute path of the workspace.
+        """
+        # Under its new name, all of a moved file is new.
+        old = None if self.moved_from is not None else self.old
+        return change_runs_when(str(self.path), os.path.realpath(workspace), old, self.new)
 
     def diff(self, context: int = 3) -> str:
         """Compare the old with the new text; for a notebook the cells without their outputs.

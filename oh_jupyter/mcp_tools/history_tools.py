@@ -123,6 +123,7 @@ class History:
         body = await self._kernel.ask("changes")
         lines = [
             f"{each['kind']:9} {each['path']} +{each['added']} -{each['removed']}"
+            + (f" · runs when {each['runs_when']}" if each["runs_when"] else "")
             for each in body["files"]
         ]
         if body["problem"]:

@@ -18,8 +18,8 @@ from oh_jupyter.events import (
     FileReadAction,
     FileWriteAction,
 )
+from oh_jupyter.runs_when import runs_when
 from oh_jupyter.runtime.effects import Effects, outside_of, real_paths
-from oh_jupyter.sandbox.profile import is_protected
 
 WITHOUT_EXECUTE = "The token does not allow running code, so"
 
@@ -55,8 +55,19 @@ def _file_fault(effects: Effects, workspace_dir: str, hides: Callable[[str], boo
             if hides(real):
                 own = "credentials and Jupyter's own files"
                 return f"{WITHOUT_EXECUTE} {own} are not allowed: {real}."
-            if path in effects.writes and is_protected(real):
-                return f"{WITHOUT_EXECUTE} files that run code cannot be changed: {real}."
+        if path in effects.writes and (fault := _run_fault(path, effects.real[path], root)):
+            return fault
+    return ""
+
+
+def _run_fault(path: str, reals: Iterable[str], root: str) -> str:
+    # A link can have a name that programs look for, and so can the file that it leads to.
+    for each in (path, *sorted(reals)):
+        if when := runs_when(each, root):
+            return (
+                f"{WITHOUT_EXECUTE} files that run code cannot be changed: {each} runs when {when}."
+                " A token with execute may change it."
+            )
     return ""
 
 

@@ -12,6 +12,7 @@ from oh_jupyter.config import Settings
 from oh_jupyter.containment import is_within
 from oh_jupyter.errors import NotApprovedError
 from oh_jupyter.events import FileReadAction, FileWriteAction
+from oh_jupyter.runs_when import runs_when
 from oh_jupyter.runtime.boxed_shells import BoxedShells
 from oh_jupyter.runtime.confinement import confinement_fault
 from oh_jupyter.runtime.effects import Effects, effects, outside_of
@@ -77,7 +78,7 @@ class FileRules:
         roots = [self._workspace_dir] if confined else self.roots
         limits = (self._boxes.is_on and asks) or confined
         rules = self._boxes.visibility()
-        limit = None
+        limit, workspace = None, os.path.realpath(self._workspace_dir)
         if within is not None:
             limit = os.path.realpath(os.path.join(self._workspace_dir, within))
 
@@ -90,6 +91,7 @@ class FileRules:
             if limit is not None and not is_within(real, limit):
                 return False
             is_risky = limits and (rules.hides(real) or is_protected(real))
+            is_risky = is_risky or (confined and runs_when(real, workspace) is not None)
             is_elsewhere = (asks or confined) and any(outside_of([real], roots))
             return real in judged or not (is_risky or is_elsewhere)
 

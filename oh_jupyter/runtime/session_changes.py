@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from oh_jupyter.editor import ChangedFile, HistoryPosition
 from oh_jupyter.errors import CheckpointError, EditorError
 from oh_jupyter.events import Event, Observation
+from oh_jupyter.runs_when import runs_when
 from oh_jupyter.writes import PersonsWrite, moved_to, moves
 
 if TYPE_CHECKING:
@@ -107,11 +108,15 @@ def _join_persons_moves(
 
 
 class TurnChanges(NamedTuple):
-    """Edited files with their number of edits, other changed files, and the diff of both."""
+    """Edited files with their number of edits, other changed files, and the diff of both.
+
+    ``runs_when`` has what a person does that runs a file, for those that run.
+    """
 
     edits: dict[str, int]
     by_commands: list[str]
     diff: str
+    runs_when: dict[str, str]
 
 
 def turn_changes(
@@ -121,13 +126,27 @@ def turn_changes(
     edited = _edited_paths(executor.events.search(start=last_id + 1))
     edits = _edit_counts(executor.editor, edited, since) if edited else {}
     diffs = list(_edit_diffs(executor.editor, edits)) if edits else []
-    others: list[ChangedFile] = []
-    if has_checkpoint:
-        known = {os.path.realpath(path) for path in edited}
-        others = [each for each in _changes(executor, since) if str(each.path) not in known]
-        diffs.append(joined_diff(others))
+    changes = {str(each.path): each for each in _changes(executor, since)} if has_checkpoint else {}
+    known = {os.path.realpath(path) for path in edited}
+    others = [each for path, each in changes.items() if path not in known]
+    diffs.append(joined_diff(others))
     diff = "\n".join(diff.rstrip("\n") for diff in diffs if diff)
-    return TurnChanges(edits, [str(each.path) for each in others], diff)
+    by_commands = [str(each.path) for each in others]
+    acts = _acts([*edits, *by_commands], changes, os.path.realpath(executor.workspace_dir))
+    return TurnChanges(edits, by_commands, diff, acts)
+
+
+def _acts(
+    paths: Iterable[str], changes: Mapping[str, ChangedFile], workspace: str
+) -> dict[str, str]:
+    """Return what a person does that runs each file; without its contents, the name decides."""
+    acts = {}
+    for path in paths:
+        change = changes.get(os.path.realpath(path))
+        when = change.runs_when(workspace) if change else runs_when(path, workspace)
+        if when is not None:
+            acts[path] = when
+    return acts
 
 
 def joined_diff(changes: Sequence[ChangedFile]) -> str:

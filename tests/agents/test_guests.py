@@ -31,6 +31,8 @@ from oh_jupyter.events import (
     MessageAction,
     UserRejectObservation,
 )
+from oh_jupyter.kernel.control.broadcast import turn_fields
+from oh_jupyter.kernel.display.live import turn_bundle
 from oh_jupyter.runtime.confirmation import Decision
 from oh_jupyter.runtime.rewind import Scope
 from oh_jupyter.sandbox import find_engine
@@ -277,6 +279,22 @@ def test_an_agent_with_one_session_is_told_which_turn_was_undone_and_restored(
     guests.call(turns.rewind(rewind.id, Scope(), preview=False))
     assert "restored your turn 'write a.txt: x'" in guests.prompt("again").text
     assert not first.undone
+
+
+def test_a_turn_names_the_files_that_run(guests: Guests) -> None:
+    project = guests.folder / "pyproject.toml"
+    project.write_text("[project]\nname = 'a'\n")
+    turn = guests.prompt(
+        "write conftest.py: x = 1\nrun echo all: > Makefile; echo x > notes.txt; "
+        "echo \"version = '1'\" >> pyproject.toml"
+    )
+    acts = {"conftest.py": "you run pytest", "Makefile": "you run make"}
+    assert turn.runs_when == {str(guests.folder / name): act for name, act in acts.items()}
+    assert str(project) in turn.changed_by_commands
+    bundle = turn_bundle(turn)
+    for kind in ("text/plain", "text/markdown"):
+        assert "Makefile · runs when you run make" in bundle[kind]
+    assert turn_fields(turn)["runs_when"] == turn.runs_when
 
 
 @pytest.mark.thorough

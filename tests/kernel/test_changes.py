@@ -42,6 +42,23 @@ def test_a_file_is_compared_undone_and_redone(kernel, notes) -> None:
     assert notes.read_text() == "one = 1\n"
 
 
+def test_files_that_run_are_named_with_the_act_of_the_person(kernel) -> None:
+    project, notes = kernel.directory / "pyproject.toml", kernel.directory / "plain_of_changes.txt"
+    makefile = kernel.directory / "of_changes" / "Makefile"
+    settled(kernel)
+    project.write_text("[project]\nname = 'a'\n")
+    kernel.act("write", path=str(notes), content="x")
+    kernel.act("run", command=f"mkdir {makefile.parent}; echo all: > {makefile}")
+    kernel.act("write", path=str(project), content="[project]\nname = 'b'\n")
+    acts = {path: listed(kernel, path)[0]["runs_when"] for path in (project, notes, makefile)}
+    assert acts == {project: None, notes: None, makefile: "you run make"}
+    kernel.act("write", path=str(project), content="[build-system]\nrequires = []\n")
+    assert listed(kernel, project)[0]["runs_when"] == "you install the project"
+    for before, act in (("", "you install the project"), (project.read_text(), None)):
+        _, reply = kernel.ask("runs_when", path=str(project), before=before)
+        assert reply == {"runs_when": act}
+
+
 def test_what_cannot_be_shown_says_why(kernel) -> None:
     path = kernel.directory / "numbers_of_changes.bin"
     path.write_bytes(b"\0\1")

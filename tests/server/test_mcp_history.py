@@ -76,10 +76,13 @@ async def test_windows_without_sessions_differ_by_a_header(
         async with mcp_connect(kernel, transport="sessionless", headers=headers) as client:
             return text_of(await client.call_tool(tool, arguments))
 
-    await call(windows["left"], "run", command="echo one > one.txt")
+    await call(windows["left"], "run", command="echo one > one.txt; echo all: > Makefile")
     assert "one.txt" in await call(windows["left"], "changes")
     assert "no turns" in await call(windows["right"], "changes")
     assert "no turns" in await call(jp_auth_header, "changes")
+    files = await call(jp_auth_header, "changes", command="files")
+    assert "Makefile +1 -0 · runs when you run make" in files
+    assert "one.txt +1 -0\n" in f"{files}\n"
 
 
 @pytest.mark.server_config(OhJupyter={"confirmation": "never"})

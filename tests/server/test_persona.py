@@ -85,6 +85,14 @@ def test_what_waits_and_notices_are_shown() -> None:
     assert shown.endswith("(it becomes another user)\n\n*It is silent.*")
 
 
+def test_an_ended_turn_names_the_files_that_run() -> None:
+    acts = {"/w/Makefile": "you run make", "/w/a/conftest.py": "you run pytest"}
+    shown = turn_text(turn(stop_reason="end_turn", changed_files=list(acts), runs_when=acts))
+    assert shown.endswith(
+        "- `Makefile` · runs when you run make\n- `conftest.py` · runs when you run pytest"
+    )
+
+
 def test_an_ended_turn_names_its_changes() -> None:
     shown = turn_text(turn(stop_reason="end_turn", changed_files=["/w/a.py"]))
     assert shown == "Changed `a.py`. `/undo` undoes the turn."

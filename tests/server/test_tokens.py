@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -209,6 +210,9 @@ def patch_of(*names: str) -> dict[str, str]:
         ("write", {"path": ".git/hooks/pre-commit", "content": "x"}, "files that run code"),
         ("edit", patch_of("../up.txt"), "only files of the workspace"),
         ("edit", patch_of("inside.txt", ".git/hooks/x"), "files that run code"),
+        ("write", {"path": "Makefile", "content": "x"}, "Makefile runs when you run make."),
+        ("edit", patch_of("tests/conftest.py"), "runs when you run pytest"),
+        ("edit", patch_of("random.py"), "runs when you import random"),
         ("edit", patch_of("link"), "only files of the workspace"),
         ("browse", {"url": "file:///etc/passwd"}, "only pages of the web"),
         ("browse", {"url": "/etc/passwd"}, "only pages of the web"),
@@ -233,6 +237,48 @@ async def test_without_execute_an_agent_is_confined(
     assert (status, answer["observation"]) == (200, "error")
     assert answer["content"].startswith("The token does not allow running code, so")
     assert message in answer["content"]
+
+
+async def test_files_that_run_need_execute(
+    act_with: Act, mcp_connect: Any, token: Any, jp_root_dir: Path
+) -> None:
+    makefile = jp_root_dir / "Makefile"
+    makefile.write_text("all:\n\ttrue\n")
+    (jp_root_dir / "notes.txt").write_text("all:\n")
+    (jp_root_dir / "GNUmakefile").symlink_to("notes.txt")
+    headers = token("read", "edit")
+    replacement = {"command": "str_replace", "old_str": "true", "new_str": "false"}
+    closed = (
+        ("write", {"path": "Makefile", "content": "x"}),
+        ("write", {"path": "GNUmakefile", "content": "x"}),
+        ("edit", {"path": "Makefile", **replacement}),
+        ("edit", patch_of("notes.md", "sub/conftest.py")),
+    )
+    message = "runs when you run .*. A token with execute may change it."
+    for kind, args in closed:
+        answer = (await act_with(headers, kind, **args))[1]
+        assert answer["observation"] == "error"
+        assert re.search(message, answer["content"])
+    async with mcp_connect(headers=headers) as session:
+        for name, arguments in (
+            *closed[:-1],
+            ("edit", {"command": "create", "path": ".envrc", "file_text": "x"}),
+        ):
+            result = await session.call_tool(name, arguments)
+            assert result.is_error
+            assert "A token with execute may change it." in text_of(result), name
+        shown = await session.call_tool("read", {"path": "Makefile"})
+        assert "true" in text_of(shown)
+    assert makefile.read_text() == "all:\n\ttrue\n"
+    assert (jp_root_dir / "notes.txt").read_text() == "all:\n"
+    assert not (jp_root_dir / ".envrc").exists()
+    for name in ("AGENTS.md", "analysis.py", "test_analysis.py"):
+        answer = (await act_with(headers, "write", path=name, content="x"))[1]
+        assert answer["observation"] == "write", name
+    more = token("read", "edit", "execute")
+    answer = (await act_with(more, "write", path="Makefile", content="all:\n\tfalse\n"))[1]
+    assert answer["observation"] == "write"
+    assert makefile.read_text() == "all:\n\tfalse\n"
 
 
 @pytest.mark.thorough

@@ -31,6 +31,12 @@ test('a turn is read even if fields are missing', () => {
   assert.equal(readTurn({ agent: 'claude' }), null);
 });
 
+test('files that run are read with the act of the person', () => {
+  const { runs } = turn({ runs_when: { '/w/Makefile': 'you run make' } });
+  assert.deepEqual(runs, [{ path: '/w/Makefile', when: 'you run make' }]);
+  assert.deepEqual(turn({}).runs, []);
+});
+
 test('an invalid conversation is rejected', () => {
   assert.throws(() => readConversation({ agents: [] }), /unexpected/);
   const empty = readConversation({ agents: [], turns: [7], current: null });

@@ -45,6 +45,8 @@ export interface ITurn {
   /** Tokens of the turn; 0 if the agent does not report them. */
   readonly tokens: number;
   readonly changedFiles: readonly string[];
+  /** Changed files that programs of the person run, and when. */
+  readonly runs: readonly { readonly path: string; readonly when: string }[];
   /** Id of the checkpoint at its start; null without. */
   readonly checkpoint: number | null;
   /** Whether a rewind has undone its changes. */
@@ -139,6 +141,9 @@ export function readTurn(value: unknown): ITurn | null {
     currency: text(value, 'currency'),
     tokens: integer(isRecord(value.usage) ? value.usage.total_tokens : 0) ?? 0,
     changedFiles: list(value.changed_files).map(String),
+    runs: Object.entries(isRecord(value.runs_when) ? value.runs_when : {}).map(
+      ([path, when]) => ({ path, when: String(when) })
+    ),
     checkpoint: integer(value.checkpoint),
     undone: value.undone === true
   };

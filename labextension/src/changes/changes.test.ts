@@ -19,6 +19,18 @@ test('invalid changes are rejected', () => {
   assert.throws(() => readContents(null, FILE), /unexpected/);
 });
 
+test('a file that runs has the act of the person', () => {
+  const files = [
+    { path: '/w/Makefile', runs_when: 'you run make' },
+    { path: '/w/a.txt', runs_when: null }
+  ];
+  const { files: read } = readChanges({ workspace: '/w', files });
+  assert.deepEqual(
+    read.map(({ runsWhen }) => runsWhen),
+    ['you run make', '']
+  );
+});
+
 test('a file has one comparison, in the language of its name', () => {
   const [only] = readContents({ old: 'a', new: 'b' }, FILE);
   assert.deepEqual(only, {

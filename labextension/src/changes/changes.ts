@@ -18,6 +18,8 @@ export interface IFileChange {
   readonly removed: number;
   /** Size of a binary file, whose lines are not counted; else null. */
   readonly binarySize: number | null;
+  /** What a person does that runs the change, such as “you run make”; "" if nothing. */
+  readonly runsWhen: string;
   /** Whether others changed it between the edits. */
   readonly byOthers: boolean;
   readonly undoable: boolean;
@@ -65,6 +67,7 @@ export function readChanges(reply: unknown): IChanges {
     added: Number(each.added) || 0,
     removed: Number(each.removed) || 0,
     binarySize: typeof each.binary_size === 'number' ? each.binary_size : null,
+    runsWhen: text(each, 'runs_when'),
     byOthers: each.by_others === true,
     undoable: each.undoable === true,
     redoable: each.redoable === true

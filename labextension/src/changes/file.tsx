@@ -17,6 +17,7 @@ import {
   type IComparison,
   type IFileChange
 } from './changes.js';
+import { runsWhenLabel, runsWhenTitle } from './runs.js';
 import { DiffView, type DiffLayout } from './diff.js';
 import type { ChangesModel } from './model.js';
 
@@ -86,6 +87,7 @@ export function FileItem(props: IFileProps) {
               {trans.__('from %1', below(file.movedFrom, workspace))}
             </span>
           )}
+          <RunsWhen name={name} when={file.runsWhen} />
           {file.byOthers && (
             <span className="oh-Badge oh-mod-environment">
               {trans.__('also by others')}
@@ -244,6 +246,16 @@ export function kindLabel(kind: ChangeKind): string {
     moved: trans.__('moved')
   };
   return labels[kind];
+}
+
+/** Label of a file that a program of the person runs; nothing for others. */
+export function RunsWhen(props: { name: string; when: string }) {
+  const { name, when } = props;
+  return when ? (
+    <span className="oh-Badge oh-RunsWhen" title={runsWhenTitle(name, when)}>
+      {runsWhenLabel(when)}
+    </span>
+  ) : null;
 }
 
 /** Numbers of changed lines, or the size of a binary file. */

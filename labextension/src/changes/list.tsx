@@ -5,7 +5,7 @@ import * as React from 'react';
 import { CommandIDs } from '../ids.js';
 import { below } from '../log/summary.js';
 import { trans } from '../translation.js';
-import { FileSize, kindLabel } from './file.js';
+import { FileSize, kindLabel, RunsWhen } from './file.js';
 import type { ChangesModel } from './model.js';
 
 interface IFilesProps {
@@ -75,6 +75,10 @@ function Files({ model, commands }: IFilesProps) {
             <span className="oh-Change-name">
               {below(file.path, changes.workspace)}
             </span>
+            <RunsWhen
+              name={below(file.path, changes.workspace)}
+              when={file.runsWhen}
+            />
             <span className={`oh-Change-kind oh-mod-${file.kind}`}>
               {kindLabel(file.kind)}
             </span>

@@ -1,7 +1,9 @@
+import { PathExt } from '@jupyterlab/coreutils';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import * as React from 'react';
 
 import { AgentText, Step, TurnStart, turnFacts } from '../agent/parts.js';
+import { runsWhenLabel, runsWhenTitle } from '../changes/runs.js';
 import { trans } from '../translation.js';
 import { Age } from './age.js';
 import type { ConversationRow, IGroupRow, ISumRow } from './conversation.js';
@@ -9,6 +11,7 @@ import { foldLabel } from './fold.js';
 import { KindIcon } from './icons.js';
 import { sourceLabel } from './labels.js';
 import { kind } from './summary.js';
+import { visible } from './visible.js';
 
 /** What a conversation needs besides its rows. */
 export interface IConversationActions {
@@ -122,6 +125,19 @@ function TurnSum({
         >
           {trans.__('Undo turn…')}
         </button>
+      )}
+      {turn.runs.length > 0 && (
+        <ul
+          className="oh-TurnSum-runs"
+          aria-label={trans.__('Changed files that run')}
+        >
+          {turn.runs.map(({ path, when }) => (
+            <li key={path} title={runsWhenTitle(path, when)}>
+              <code>{visible(PathExt.basename(path))}</code>
+              {` · ${runsWhenLabel(when)}`}
+            </li>
+          ))}
+        </ul>
       )}
     </footer>
   );

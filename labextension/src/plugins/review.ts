@@ -12,6 +12,7 @@ import type { CommandRegistry } from '@lumino/commands';
 
 import { prepareAnnouncements } from '../announce.js';
 import { askKernel } from '../control/request.js';
+import { isRecord, text } from '../events/wire.js';
 import { CommandIDs } from '../ids.js';
 import type { IKeepRecord, IUndoRecord } from '../review/document.js';
 import { Reviews } from '../review/reviews.js';
@@ -68,7 +69,14 @@ export const reviewPlugin = definePlugin({
         void recordUndo(kernel, record);
       }
     };
-    const reviews = new Reviews(documents, store, onUndo, onKeep);
+    const runsWhen = async (
+      context: DocumentRegistry.Context,
+      before: string
+    ) => {
+      const kernel = kernelFor(context);
+      return kernel ? await askRunsWhen(kernel, context.path, before) : '';
+    };
+    const reviews = new Reviews(documents, store, onUndo, onKeep, runsWhen);
     reviews.isEnabled = registry === null;
     void followSettings(registry, ID, settings => {
       reviews.isEnabled = settings.get('review').composite === 'on';
@@ -210,6 +218,23 @@ async function recordKeep(
   await askKernel(kernel, request).catch(() => undefined);
 }
 
+/** Ask what a person does that runs a changed file; "" if nothing, or without a runtime. */
+async function askRunsWhen(
+  kernel: Kernel.IKernelConnection,
+  path: string,
+  before: string
+): Promise<string> {
+  const request = { op: 'runs_when', path: pathInKernel(path), before };
+  const reply: unknown = await askKernel(kernel, request).catch(() => null);
+  return isRecord(reply) ? text(reply, 'runs_when') : '';
+}
+
+/** Return the path by which the kernel knows a file. */
+function pathInKernel(path: string): string {
+  const root = PageConfig.getOption('serverRoot');
+  return root ? `${root}/${path}` : path;
+}
+
 /** Record an undo in the log as the person's Action; a kernel without a runtime has no log. */
 async function recordUndo(
   kernel: Kernel.IKernelConnection,
@@ -221,8 +246,7 @@ async function recordUndo(
     cells.length === 0
       ? ''
       : ` in cell${cells.length === 1 ? '' : 's'} ${cells.join(', ')}`;
-  const root = PageConfig.getOption('serverRoot');
-  const args = { path: root ? `${root}/${path}` : path, command: 'undo_edit' };
+  const args = { path: pathInKernel(path), command: 'undo_edit' };
   const edit = {
     action: { action: 'edit', args },
     content: `The person undid ${changes}${where} of ${name}.`,

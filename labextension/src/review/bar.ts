@@ -2,6 +2,7 @@ import { Widget } from '@lumino/widgets';
 
 import { trans } from '../translation.js';
 import { button } from '../button.js';
+import { runsWhenLabel, runsWhenTitle } from '../changes/runs.js';
 import { span } from './controls.js';
 import type { ReviewedDocument } from './document.js';
 
@@ -24,8 +25,10 @@ export class ReviewBar extends Widget {
     this.node.setAttribute('aria-label', trans.__('Review of changes'));
     this._text = span('oh-ReviewBar-text', '');
     this._text.setAttribute('role', 'status');
+    this._runs = span('oh-Badge oh-RunsWhen', '');
     this.node.append(
       this._text,
+      this._runs,
       button(trans.__('Keep all'), trans.__('Keep all changes'), () =>
         actions.keepAll()
       ),
@@ -47,6 +50,10 @@ export class ReviewBar extends Widget {
     if (this._text.textContent !== text) {
       this._text.textContent = text;
     }
+    const { runsWhen, context } = this._document;
+    this._runs.hidden = runsWhen === '';
+    this._runs.textContent = runsWhen && runsWhenLabel(runsWhen);
+    this._runs.title = runsWhenTitle(context.path, runsWhen);
   }
 
   /** The numbers as a text. */
@@ -55,6 +62,7 @@ export class ReviewBar extends Widget {
   }
 
   private readonly _text: HTMLSpanElement;
+  private readonly _runs: HTMLSpanElement;
 }
 
 /** Summarize the changes of a document in one line. */

@@ -38,7 +38,8 @@ export class ReviewedDocument {
     readonly tracker: NotebookTracker | FileTracker,
     private readonly _agents: AgentActivity,
     private readonly _store: ReviewStore,
-    private readonly _decisions: IDecisions
+    private readonly _decisions: IDecisions,
+    private readonly _askRunsWhen: (before: string) => Promise<string>
   ) {
     this._path = context.path;
     const stored = this._store.load(this._path);
@@ -49,16 +50,22 @@ export class ReviewedDocument {
     this._count = this.review.count;
     this._shared = new SharedKeeps(tracker.awareness, this.review);
     this.review.changed.connect(this._onChanged, this);
+    this._updateRunsWhen();
     this._agents.acted.connect(this._onActed, this);
     context.pathChanged.connect(this._onPathChanged, this);
   }
 
-  /** Emitted when the name of an agent becomes known after its change. */
-  readonly agentNamed = new Signal<this, void>(this);
+  /** Emitted when the agent's name, or what runs the file, becomes known after a change. */
+  readonly factsChanged = new Signal<this, void>(this);
 
   /** Name of the agent that made the last change; "" if unknown. */
   get agent(): string {
     return this._agent;
+  }
+
+  /** What a person does that runs the changed file; "" if nothing. */
+  get runsWhen(): string {
+    return this._runsWhen;
   }
 
   get review(): Review {
@@ -150,6 +157,7 @@ export class ReviewedDocument {
     if (this.review.count > this._count) {
       this._agent = this._agents.name;
       this._awaitsName = !this._agents.isWorking;
+      this._updateRunsWhen();
     }
     this._count = this.review.count;
     this._save();
@@ -161,8 +169,22 @@ export class ReviewedDocument {
       this._awaitsName = false;
       this._agent = this._agents.name;
       this._save();
-      this.agentNamed.emit();
+      this.factsChanged.emit();
     }
+  }
+
+  /** Ask what runs the changed file; notebooks run only by their own buttons. */
+  private _updateRunsWhen(): void {
+    const text = this.isNotebook ? null : this.review.cell(FILE_ID)?.text;
+    if (!text) {
+      return;
+    }
+    void this._askRunsWhen(text.base).then(when => {
+      if (when !== this._runsWhen) {
+        this._runsWhen = when;
+        this.factsChanged.emit();
+      }
+    });
   }
 
   private _save(): void {
@@ -179,6 +201,7 @@ export class ReviewedDocument {
   private readonly _shared: SharedKeeps;
   private _path: string;
   private _agent = '';
+  private _runsWhen = '';
   private _count: number;
   /** Whether the action that made the last change is not recorded yet. */
   private _awaitsName = false;

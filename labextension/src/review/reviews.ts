@@ -24,7 +24,11 @@ export class Reviews {
     private readonly _documents: OpenDocuments,
     private readonly _store: ReviewStore,
     private readonly _onUndo: (context: Context, record: IUndoRecord) => void,
-    private readonly _onKeep: (context: Context, record: IKeepRecord) => void
+    private readonly _onKeep: (context: Context, record: IKeepRecord) => void,
+    private readonly _askRunsWhen: (
+      context: Context,
+      before: string
+    ) => Promise<string>
   ) {
     this._documents.onMerge = (context, isAgents, merge) => {
       const document = this._known.get(context);
@@ -105,7 +109,8 @@ export class Reviews {
         {
           undone: record => this._onUndo(context, record),
           kept: record => this._onKeep(context, record)
-        }
+        },
+        before => this._askRunsWhen(context, before)
       )
     );
   }

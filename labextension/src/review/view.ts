@@ -24,7 +24,7 @@ export abstract class ReviewView {
     readonly document: ReviewedDocument
   ) {
     this.document.review.changed.connect(this.schedule, this);
-    this.document.agentNamed.connect(this._refreshBar, this);
+    this.document.factsChanged.connect(this._refreshBar, this);
     this.schedule();
   }
 
@@ -32,7 +32,7 @@ export abstract class ReviewView {
   dispose(): void {
     this._isDisposed = true;
     this.document.review.changed.disconnect(this.schedule, this);
-    this.document.agentNamed.disconnect(this._refreshBar, this);
+    this.document.factsChanged.disconnect(this._refreshBar, this);
     if (!this.widget.isDisposed) {
       this.clear();
     }

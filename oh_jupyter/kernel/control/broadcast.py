@@ -143,6 +143,7 @@ def turn_fields(turn: AgentTurn) -> dict[str, Any]:
         "undone",
         "checkpoint",
         "changed_by_commands",
+        "runs_when",
     )
     return {
         **{name: getattr(turn, name) for name in names},

@@ -14,13 +14,14 @@ from typing import Any
 
 from oh_jupyter.checkpoints import Checkpoint, RewindPlan
 from oh_jupyter.control_messages import Reply
-from oh_jupyter.editor import ChangedFile, FileEditor
+from oh_jupyter.editor import ChangedFile
 from oh_jupyter.errors import CheckpointError, WireError
 from oh_jupyter.events import EventSource, Observation
 from oh_jupyter.events.actor import turn_owner
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.agent_requests import check_approved, is_judged
 from oh_jupyter.kernel.control.rpc import Request, operation
+from oh_jupyter.runtime import ActionExecutor
 from oh_jupyter.runtime.rewind import Scope
 from oh_jupyter.runtime.session_changes import has_edits, rewound_files, session_changes
 from oh_jupyter.runtime.undo import rewind, rewind_changes, undo_change
@@ -42,7 +43,7 @@ async def _changes(request: Request) -> Reply:
         problem = str(error)
         changes = await session_changes(executor, by_commands=False)
     files = await executor.in_thread(
-        lambda: [_summary(each, executor.editor, each.path in rewound) for each in changes]
+        lambda: [_summary(each, executor, each.path in rewound) for each in changes]
     )
     fields = {"workspace": executor.workspace_dir, "problem": problem, "files": files}
     return Reply(body=encode_json(fields))
@@ -56,6 +57,21 @@ async def _change(request: Request) -> Reply:
         if str(each.path) == path:
             return Reply(body=encode_json(_contents(each)))
     raise WireError(f"{path} has not changed in this session", "path")
+
+
+@operation("runs_when")
+async def _runs_when(request: Request) -> Reply:
+    """Return what a person does that runs a changed file, from its content before, or null."""
+    executor = request.runtime.executor
+    path = Path(os.path.realpath(os.path.expanduser(request.text("path"))))
+    before = request.text("before").encode()
+
+    def act() -> str | None:
+        current = path.read_bytes() if path.is_file() else None
+        change = ChangedFile.between(path, before, current)
+        return change.runs_when(executor.workspace_dir)
+
+    return Reply(body=encode_json({"runs_when": await executor.in_thread(act)}))
 
 
 @operation("undo_change")
@@ -76,7 +92,8 @@ async def _undo_change(request: Request) -> Reply:
     return Reply(body=encode_json({"kept": "".join(result.kept.values())}))
 
 
-def _summary(change: ChangedFile, editor: FileEditor, is_rewound: bool) -> dict[str, Any]:
+def _summary(change: ChangedFile, executor: ActionExecutor, is_rewound: bool) -> dict[str, Any]:
+    editor = executor.editor
     added, removed = (0, 0) if change.is_binary else change.counts
     redoable = is_rewound or any(step.undone for step in editor.history(change.path))
     # Commands changed a moved file under its old name.
@@ -88,6 +105,7 @@ def _summary(change: ChangedFile, editor: FileEditor, is_rewound: bool) -> dict[
         "added": added,
         "removed": removed,
         "binary_size": len(change.new or change.old or b"") if change.is_binary else None,
+        "runs_when": change.runs_when(executor.workspace_dir),
         "by_others": change.by_others,
         "undoable": is_commands or has_edits(change, editor),
         "redoable": redoable,

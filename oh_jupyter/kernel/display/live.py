@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import sys
 import threading
@@ -20,6 +21,7 @@ import oh_jupyter.kernel.display.html as html
 from oh_jupyter.agents import AgentTurn, ToolCall
 from oh_jupyter.background import start_timer
 from oh_jupyter.kernel.display.table import number_text
+from oh_jupyter.visible_text import visible
 
 NOTICE_DELAY_SECONDS = 1.0
 UPDATE_INTERVAL_SECONDS = 0.2
@@ -147,7 +149,7 @@ class LiveTurn(RunningCellDisplay):
     def finish(self, turn: AgentTurn) -> None:
         """Show the complete turn, on the main thread."""
         if self._kernel is None:
-            self._print(turn.text + "\n")
+            self._print("\n".join([turn.text, *_runs_when(turn), ""]))
         elif self.shown:
             self.show(turn_bundle(turn))
         else:
@@ -185,11 +187,17 @@ def _text(turn: AgentTurn) -> str:
     lines += [f"{_MARKS.get(entry.status, '○')} {entry.content}" for entry in turn.plan]
     for part in turn.parts:
         lines.append(part.strip("\n") if isinstance(part, str) else _summary(part))
-    return "\n".join([*lines, *_remarks(turn)])
+    return "\n".join([*lines, *_runs_when(turn), *_remarks(turn)])
 
 
 def _summary(call: ToolCall) -> str:
     return f"{_MARKS.get(call.status, '○')} {call.title or call.kind}"
+
+
+def _runs_when(turn: AgentTurn) -> list[str]:
+    """Return a line for each changed file that programs of the person run."""
+    acts = turn.runs_when.items()
+    return [visible(f"{os.path.basename(path)} · runs when {act}") for path, act in acts]
 
 
 def _remarks(turn: AgentTurn) -> list[str]:
@@ -220,6 +228,8 @@ def _markdown(turn: AgentTurn) -> str:
         count = len(turn.changed_files) + len(turn.changed_by_commands)
         title = f"Changed: {count} file{'s' if count > 1 else ''}"
         blocks.append(_one_line(html.folded(title, html.diff_block(turn.diff))))
+    if turn.runs_when:
+        blocks.append("\n".join(f"- {line}" for line in map(escape, _runs_when(turn))))
     return "\n\n".join([*blocks, *(f"*{escape(remark)}*" for remark in _remarks(turn))])
 
 

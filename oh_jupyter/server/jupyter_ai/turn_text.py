@@ -45,6 +45,7 @@ def turn_text(turn: Mapping[str, Any], waiting: Iterable[Mapping[str, Any]] = ()
     blocks.append(_ENDS.get(turn["stop_reason"], ""))
     if turn["stop_reason"]:
         blocks.append(_changes([*turn["changed_files"], *turn["changed_by_commands"]]))
+        blocks.append("\n".join(_runs_when(turn.get("runs_when", {}))))
     return "\n\n".join(filter(None, blocks))
 
 
@@ -62,6 +63,14 @@ def _changes(files: list[str]) -> str:
     names = ", ".join(f"`{path.rpartition('/')[2]}`" for path in files[:MAX_FILES])
     more = f" and {len(files) - MAX_FILES} more" if len(files) > MAX_FILES else ""
     return f"Changed {names}{more}. `/undo` undoes the turn."
+
+
+def _runs_when(acts: Mapping[str, str]) -> Iterable[str]:
+    """Yield a line for each changed file that programs of the person run."""
+    for path, act in list(acts.items())[:MAX_FILES]:
+        yield f"- {_code(path.rpartition('/')[2])} · runs when {act}"
+    if len(acts) > MAX_FILES:
+        yield f"- and {len(acts) - MAX_FILES} more files that run"
 
 
 def _code(text: str) -> str:
