@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from oh_jupyter.control_messages import Reply
+from oh_jupyter.errors import NotApprovedError
 
 current_actions: ContextVar[CallActions | None] = ContextVar("current_actions", default=None)
 """Collects the Actions of the current tool call."""
@@ -119,6 +120,20 @@ class Kernel(ABC):
     @abstractmethod
     def other(self, kernel_id: str) -> Kernel:
         """Return another kernel of the same server."""
+
+    def other_for_agents(self, kernel_id: str) -> Kernel:
+        """Return another kernel in which the agents of this one may work.
+
+        Raises:
+            NotApprovedError: This one is in a sandbox as a whole, and that one is not.
+        """
+        other = self.other(kernel_id)
+        if self.is_boxed and not other.is_boxed:
+            raise NotApprovedError(
+                "The kernel of that notebook is in no sandbox, unlike this one; nothing was done. "
+                "Use the notebook of a sandboxed kernel"
+            )
+        return other
 
     @abstractmethod
     async def send(

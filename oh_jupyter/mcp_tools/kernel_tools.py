@@ -102,7 +102,7 @@ async def notebook_and_kernel(
     notebook = await notebooks.find(name, kernel.kernel_id)
     if notebook.kernel_id is None:
         raise KernelNotFoundError(f"{notebook.path} has no kernel; command=start starts one")
-    return notebook, kernel.other(notebook.kernel_id)
+    return notebook, kernel.other_for_agents(notebook.kernel_id)
 
 
 @dataclass(frozen=True)

@@ -158,6 +158,20 @@ async def _ask(kernel: Kernel, file: str, *, writes: bool) -> None:
     await kernel.request("ask_file", {"path": file, "writes": writes, "tool": tool})
 
 
+def _check_in_box(kernel: Kernel, notebook: OpenNotebook, file: str, *, writes: bool) -> None:
+    """Raise NotApprovedError for a notebook that is outside of a kernel's sandbox, or runs there.
+
+    The server decides, because agents can change what a sandboxed kernel's runtime answers.
+    """
+    if not kernel.workspace_of_box or not is_within(file, kernel.workspace_of_box):
+        raise NotApprovedError(
+            f"{notebook.path} is outside of the directory of this kernel's sandbox; nothing was "
+            "done. Use a notebook in the kernel's directory"
+        )
+    if writes and notebook.kernel_id is not None:
+        kernel.other_for_agents(notebook.kernel_id)
+
+
 class Notebooks(ABC):
     """Finds notebooks, and their documents."""
 
@@ -210,20 +224,16 @@ class Notebooks(ABC):
         """Check a notebook's file; one without a kernel of its own is judged like any file.
 
         Raises:
-            NotApprovedError: A person did not allow it.
+            NotApprovedError: A person did not allow it, or it leads out of a kernel's sandbox.
         """
         await self.check_file(kernel, notebook.path, writes=writes)
-        is_unopened = notebook.kernel_id is None and kernel.is_there
-        if not self.root or not is_unopened or self.file_to_judge(notebook.path) is not None:
+        if not self.root or not kernel.is_there or self.file_to_judge(notebook.path) is not None:
             return
         file = os.path.realpath(self.file_of(notebook.path))
-        if not kernel.is_boxed:
+        if kernel.is_boxed:
+            _check_in_box(kernel, notebook, file, writes=writes)
+        elif notebook.kernel_id is None:
             await _ask(kernel, file, writes=writes)
-        elif not kernel.workspace_of_box or not is_within(file, kernel.workspace_of_box):
-            raise NotApprovedError(
-                f"{notebook.path} is outside of the directory of this kernel's sandbox; nothing "
-                "was done. Use a notebook in the kernel's directory, or one with its own kernel"
-            )
 
     @abstractmethod
     async def start(self, path: str, kernel_name: str | None, box: str | None = None) -> str:

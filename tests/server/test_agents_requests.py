@@ -479,7 +479,13 @@ async def test_a_confined_token_uses_no_notebook_behind_a_link(
 
 @pytest.mark.thorough
 async def test_a_sandboxed_kernel_decides_about_nothing_outside(
-    mcp_connect: Any, send: Send, token: Any, secret: Path, workspace: Path, jp_serverapp: Any
+    mcp_connect: Any,
+    send: Send,
+    token: Any,
+    secret: Path,
+    workspace: Path,
+    jp_serverapp: Any,
+    jp_fetch: Any,
 ) -> None:
     nodes = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     (secret.parent / "book.ipynb").write_text(json.dumps(nodes))
@@ -500,6 +506,19 @@ async def test_a_sandboxed_kernel_decides_about_nothing_outside(
             kernels.get_kernel(kernel_id).provisioner.workspace = os.path.realpath(workspace)
         result = await session.call_tool("read_cells", {"notebook": "plain.ipynb"})
         assert not result.is_error
+        (boxed,) = kernels.list_kernel_ids()
+        (workspace / "elsewhere.ipynb").write_text(json.dumps(nodes))
+        body = {"path": "elsewhere.ipynb", "name": "", "type": "notebook", "kernel": {}}
+        await jp_fetch("api/sessions", method="POST", body=json.dumps(body))
+        for kernel_id in kernels.list_kernel_ids():
+            if kernel_id != boxed:
+                kernels.get_kernel(kernel_id).kernel_spec.metadata.clear()
+        for tool, arguments in (
+            ("insert_cell", {"source": "1"}),
+            ("variables", {"expression": "1 + 1"}),
+        ):
+            result = await session.call_tool(tool, {"notebook": "elsewhere.ipynb", **arguments})
+            assert "is in no sandbox, unlike this one" in text_of(result), tool
     before = list(kernels.list_kernel_ids())
     async with mcp_connect() as session:
         result = await session.call_tool("kernel", {"command": "start", "notebook": "plain.ipynb"})
