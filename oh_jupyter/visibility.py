@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from oh_jupyter.containment import is_within, is_within_any
 
@@ -27,12 +28,11 @@ class Visibility:
 
     def hides(self, path: str) -> bool:
         """Return whether a box cannot see a real path."""
-        if is_within_any(path, _real(self.hidden)):
+        hidden, homes, shown, roots = self._real
+        if is_within_any(path, hidden):
             return True
-        homes = _real(self.homes)
-        if not is_within_any(path, homes) or is_within_any(path, _real(self.shown)):
+        if not is_within_any(path, homes) or is_within_any(path, shown):
             return False
-        roots = _real(self.roots)
         root = max((each for each in roots if is_within(path, each)), key=len, default="")
         if not root:
             return True
@@ -41,6 +41,8 @@ class Visibility:
         name = os.path.relpath(path, home)
         return is_within(home, root) and name.startswith(".") and name != "."
 
-
-def _real(paths: Sequence[str]) -> list[str]:
-    return [os.path.realpath(path) for path in paths]
+    @cached_property
+    def _real(self) -> list[list[str]]:
+        """The attributes, each resolved once for all questions."""
+        attributes = (self.hidden, self.homes, self.shown, self.roots)
+        return [[os.path.realpath(path) for path in paths] for paths in attributes]

@@ -120,6 +120,7 @@ class BoxedShells:
         self._boxes: dict[str, BoxedShell] = {}
         self._starting = asyncio.Lock()
         self._exports: dict[str, str] = {}
+        self._visibility: tuple[Settings, Visibility] | None = None
         self._make_access = make_access
         self._keep_output = keep_output
         self._loop = asyncio.get_running_loop()
@@ -173,6 +174,8 @@ class BoxedShells:
         return [*self._file_questions(known)[:1], *self._page_questions(known)]
 
     def _file_questions(self, known: Effects) -> list[str]:
+        if not known.paths:
+            return []
         hides = self.visibility().hides
         workspace = os.path.realpath(self._workspace_dir)
         reasons = []
@@ -211,8 +214,13 @@ class BoxedShells:
         return replace(settings, browser_allowed_origins=origins)
 
     def visibility(self) -> Visibility:
-        """Return which paths boxes see."""
+        """Return which paths boxes see, as resolved when the settings were first used."""
         settings = self._settings()
+        if self._visibility is None or self._visibility[0] != settings:
+            self._visibility = (settings, self._visible_with(settings))
+        return self._visibility[1]
+
+    def _visible_with(self, settings: Settings) -> Visibility:
         user_homes = homes(shell_user(settings))
         own = [*own_folders(settings), *settings.sandbox_hidden]
         return Visibility(

@@ -77,23 +77,26 @@ class FileRules:
         judged = {real for reals in known.real.values() for real in reals}
         roots = [self._workspace_dir] if confined else self.roots
         limits = (self._boxes.is_on and asks) or confined
-        rules = self._boxes.visibility()
+        rules = self._boxes.visibility() if limits else None
         limit, workspace = None, os.path.realpath(self._workspace_dir)
         if within is not None:
             limit = os.path.realpath(os.path.join(self._workspace_dir, within))
 
         def may_read(real: str) -> bool:
-            is_hidden = limits and rules.hides(real)
-            is_elsewhere = confined and any(outside_of([real], roots))
-            return real in judged or not (is_hidden or is_elsewhere)
+            if real in judged:
+                return True
+            is_hidden = rules is not None and rules.hides(real)
+            return not (is_hidden or (confined and any(outside_of([real], roots))))
 
         def may_write(real: str) -> bool:
             if limit is not None and not is_within(real, limit):
                 return False
-            is_risky = limits and (rules.hides(real) or is_protected(real))
+            if real in judged:
+                return True
+            is_risky = rules is not None and (rules.hides(real) or is_protected(real))
             is_risky = is_risky or (confined and runs_when(real, workspace) is not None)
             is_elsewhere = (asks or confined) and any(outside_of([real], roots))
-            return real in judged or not (is_risky or is_elsewhere)
+            return not (is_risky or is_elsewhere)
 
         return PathGuard(may_read, may_write)
 

@@ -221,6 +221,7 @@ def sandboxed(directory: str, plain: dict[str, tuple[float, float]]) -> None:
     server = Server(directory, options=options)
     try:
         server.act(action("run", command="true"))
+        server.act(action("run_ipython", code=ECHO_OPERATION))
         boxed = measure(server, directory, None)
     finally:
         server.stop()
