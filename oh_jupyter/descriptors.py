@@ -106,6 +106,31 @@ def held_parent(root: Path, path: str) -> Iterator[Path]:
         os.close(directory)
 
 
+def read_real(path: Path) -> bytes:
+    """Read a regular file by its real path; raise OSError if the path has become a link's."""
+    flags = os.O_RDONLY | NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with open(os.open(path, flags), "rb") as file:
+        real = path_of(file.fileno())
+        if real and real != os.fspath(path):
+            raise OSError(errno.ELOOP, f"It leads to {real} now", str(path))
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "It is not a regular file", str(path))
+        return file.read()
+
+
+def content_at(path: Path) -> bytes | None:
+    """Return the content of a file by its real path, or the target of a link, as git stores them.
+
+    Returns None for a missing path; raises OSError for anything else.
+    """
+    try:
+        if stat.S_ISLNK(os.lstat(path).st_mode):
+            return os.fsencode(os.readlink(path))
+        return read_real(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
 def change_mode(path: Path, mode: int) -> None:
     """Set the permissions of a file or directory; raise OSError for a link."""
     if not has_paths():

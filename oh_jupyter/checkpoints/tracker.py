@@ -20,6 +20,7 @@ from oh_jupyter.checkpoints.process_log import ProcessLog
 from oh_jupyter.checkpoints.snapshot import Details, Limits, Snapshot, changes, load, states
 from oh_jupyter.checkpoints.watch import Watch
 from oh_jupyter.checkpoints.writers import Lineage, Writers, descendants, lineage
+from oh_jupyter.descriptors import read_real
 
 MAX_SEPARATE_FILES = 500
 """Number of changed paths above which git lists the whole workspace, which is faster."""
@@ -447,7 +448,7 @@ class Tracker:
             if stat.S_ISLNK(status.st_mode):
                 target = os.fsencode(os.readlink(self._root / path))
                 return State("link", 0, store(git.directory, target)), ""
-            contents = (self._root / path).read_bytes()
+            contents = read_real(self._root / path)
         except PermissionError:
             return None, "not readable"
         except OSError:  # it has just disappeared; an event says so

@@ -181,6 +181,8 @@ def changes(store: EditHistory, since: HistoryPosition | None) -> list[ChangedFi
             continue
         path = Path(name)
         with store.open(path) as history:
+            if history.path != path:  # a link has replaced it, which no edit does
+                continue
             current, _ = read_current(history)
             is_complete = since is None or len(history.timeline.steps) < store.max_steps
             old, index = _past(history, current, old_head, is_complete)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from oh_jupyter.descriptors import content_at
 from oh_jupyter.editor import ChangedFile, HistoryPosition
 from oh_jupyter.errors import CheckpointError, EditorError
 from oh_jupyter.events import Event, Observation
@@ -91,7 +92,7 @@ def _join_persons_moves(
     gone |= {path: old for path, old in originals.items() if old is None and _read(path) is None}
     for path, old in gone.items():
         target = Path(moved_to(str(path), persons_moves))
-        new = _read(target)
+        new = _read(Path(os.path.realpath(target.parent), target.name))
         if target == path or new is None:
             continue
         before, after = changes.pop(path, None), changes.pop(target, None)
@@ -189,7 +190,7 @@ def _changes(executor: ActionExecutor, since: float) -> Iterator[ChangedFile]:
         return
     for path in sorted(originals):
         with suppress(OSError):
-            new = path.read_bytes() if path.exists() else None
+            new = content_at(path)
             if new != originals[path]:
                 yield ChangedFile.between(path, originals[path], new)
 
@@ -203,5 +204,5 @@ def _diff(change: ChangedFile) -> str:
 
 def _read(path: Path) -> bytes | None:
     with suppress(OSError):
-        return path.read_bytes()
+        return content_at(path)
     return None

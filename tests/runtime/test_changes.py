@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -102,3 +103,38 @@ def test_a_session_without_turns_has_no_originals(root: Path, tmp_path: Path) ->
     assert checkpoints.originals(0) == {}
     checkpoints.begin("a mark", kind="mark")
     assert checkpoints.originals(0) == {}
+
+
+@pytest.mark.parametrize("name", ["by_command.txt", "by_both.txt"])
+def test_a_link_shows_where_it_leads_and_not_what_is_there(
+    root: Path, tmp_path: Path, name: str
+) -> None:
+    """An agent in a sandbox reads the changes, and may not read every file."""
+    (tmp_path / "secret").write_text("a secret\n")
+    editor = FileEditor(workspace_root=str(root), history_dir=tmp_path / "history")
+    checkpoints = Checkpoints(root, tmp_path / "checkpoints")
+    start = HistoryPosition(time.time(), editor.position().heads)
+    turn = checkpoints.begin("a turn")
+    if name == "by_both.txt":
+        editor(command="insert", path=str(root / name), insert_line=1, new_str="by an edit")
+    (root / name).unlink()
+    (root / name).symlink_to(tmp_path / "secret")
+    checkpoints.end(turn.id)
+    (change,) = join_changes(editor, start, checkpoints.originals(start.time))
+    assert (change.old, change.new) == (b"old\n", os.fsencode(tmp_path / "secret"))
+
+
+def test_a_directory_that_became_a_link_shows_nothing(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "file").write_text("a secret\n")
+    (root / "sub").mkdir()
+    (root / "sub" / "file").write_text("old\n")
+    editor = FileEditor(workspace_root=str(root), history_dir=tmp_path / "history")
+    checkpoints = Checkpoints(root, tmp_path / "checkpoints")
+    start = HistoryPosition(time.time(), editor.position().heads)
+    turn = checkpoints.begin("a turn")
+    (root / "sub").rename(root / "away")
+    (root / "sub").symlink_to(tmp_path / "private")
+    checkpoints.end(turn.id)
+    changes = join_changes(editor, start, checkpoints.originals(start.time))
+    assert not any(b"secret\n" in (change.new or b"") for change in changes)
