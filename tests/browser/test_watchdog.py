@@ -23,6 +23,7 @@ from oh_jupyter.testing import descendants, suspended
 pytestmark = [pytest.mark.thorough, pytest.mark.browser]
 
 COMPUTE = """() => {
+  console.log("computing");
   let sum = 0;
   for (let i = 0; i < 6e8; i++) sum += i % 7;
   return sum;
@@ -79,8 +80,12 @@ def test_a_page_that_computes_with_little_processor_time_does_not_hang(monkeypat
     monkeypatch.setattr(watchdog, "HUNG_IDLE_SECONDS", 1.0)
 
     async def question(page: Page, dog: Watchdog) -> bool:
+        begun = asyncio.Event()
+        page.on("console", lambda message: begun.set())
         with little_processor_time():
-            return await dog.responds(page.evaluate(COMPUTE))
+            computing = asyncio.ensure_future(page.evaluate(COMPUTE))
+            await begun.wait()  # the request itself may wait for a processor for a second
+            return await dog.responds(computing)
 
     assert ask(question)
 

@@ -40,6 +40,17 @@ class Patience:
         """Seconds in which no renderer computed or waited for a processor."""
         return time.monotonic() - self._start - min(self._computing, self._max_computing)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the page counts as hung; a renderer that is runnable now has not idled.
+
+        On a busy machine, the last interval may be long ago.
+        """
+        if self.cpu >= HUNG_CPU_SECONDS:
+            return True
+        is_idle = self.idle >= HUNG_IDLE_SECONDS
+        return is_idle and not any(_waits_for_processor(pid) for pid in self._used)
+
     def note(self, seconds: float, cpu_by_pid: dict[int, float]) -> None:
         """Add an interval with the processor time of each renderer, by process id."""
         for pid, cpu in cpu_by_pid.items():
@@ -63,7 +74,7 @@ class Watchdog:
         try:
             async with self.patience() as patience:
                 while not (await asyncio.wait([task], timeout=MEASURE_INTERVAL_SECONDS))[0]:
-                    if patience.cpu >= HUNG_CPU_SECONDS or patience.idle >= HUNG_IDLE_SECONDS:
+                    if patience.is_over:
                         return task.done()
         finally:
             if not task.done():
@@ -84,6 +95,7 @@ class Watchdog:
 
     async def _measure(self, patience: Patience) -> None:
         at, before = time.monotonic(), await self.cpu_seconds()
+        patience.note(0.0, dict.fromkeys(before, 0.0))
         while True:
             await asyncio.sleep(MEASURE_INTERVAL_SECONDS)
             now, used = time.monotonic(), await self.cpu_seconds()
