@@ -253,7 +253,8 @@ class Router:
         elif data.get("action") == "interrupt" and kernel_id in self._links:
             # Jupyter's own interrupt stops cells only.
             link = self._links[kernel_id]
-            requested = {"requested": link.kernel_clock()}
+            # A command that runs when a person interrupts must never count as a later one.
+            requested = {"requested": link.kernel_clock(latest=True)}
             run_in_background(link.request("interrupt", requested, load=False))
         elif data.get("action") == "shutdown":
             self._watched.discard(kernel_id)

@@ -13,6 +13,7 @@ from leaving_client import asked
 from waiting import until
 
 from oh_jupyter.server.handlers import events
+from oh_jupyter.server.links.kernel_link import clock_offsets
 
 
 class Stream:
@@ -197,6 +198,13 @@ async def _delete(ask: Any, key: str) -> Any:
         return await ask("requests", key, method="DELETE")
     except json.JSONDecodeError:
         return 204, None
+
+
+def test_the_lead_of_a_kernels_clock() -> None:
+    """On one machine there is none, however long the reply waited."""
+    assert clock_offsets(10.0, 10.1, 12.0) == (0.0, 0.0)
+    assert clock_offsets(10.0, 500.0, 12.0) == (488.0, 490.0)
+    assert clock_offsets(10.0, 9.0, 12.0) == (-3.0, -1.0)
 
 
 @pytest.mark.thorough

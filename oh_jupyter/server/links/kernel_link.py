@@ -63,6 +63,20 @@ LONG_OPERATIONS = {"execute_action", "run_cell"}  # under the concurrency limit
 Buffers = list[Any]  # bytes and memory views of bytes
 
 
+def clock_offsets(asked: float, clock: float, answered: float) -> tuple[float, float]:
+    """Return the smallest and largest possible lead of a kernel's monotonic clock over ours.
+
+    Nobody knows how long the reply waited on its way. If both clocks can be the same, they are:
+    that of the machine, which all of its processes share.
+
+    Args:
+        asked: Our time before the request, in seconds.
+        clock: The kernel's time in its reply.
+        answered: Our time after the reply.
+    """
+    return (0.0, 0.0) if asked <= clock <= answered else (clock - answered, clock - asked)
+
+
 class KernelLink(ABC):
     """Carries requests to the runtime in one kernel, on the kernel's control channel.
 
@@ -84,7 +98,7 @@ class KernelLink(ABC):
         self._load_code = load
         self._loading = asyncio.Lock()
         self._generation: str | None = None
-        self._clock_offset_seconds: float | None = None
+        self._clock_offsets: tuple[float, float] | None = None
         self._closed: KernelDiedError | None = None
         self._pending = PendingReplies(
             ping=self._ping,
@@ -237,10 +251,13 @@ class KernelLink(ABC):
             return content
         return {**content, "expires": now + PING_GRACE_SECONDS}
 
-    def kernel_clock(self) -> float | None:
-        """Return the time of the kernel's monotonic clock, or None while it is unknown."""
-        offset = self._clock_offset_seconds
-        return None if offset is None else time.monotonic() + offset
+    def kernel_clock(self, *, latest: bool = False) -> float | None:
+        """Return the earliest or latest time that the kernel's monotonic clock can have now.
+
+        None while it is unknown.
+        """
+        offsets = self._clock_offsets
+        return None if offsets is None else time.monotonic() + offsets[latest]
 
     def _message(
         self, msg_type: str, content: dict[str, Any], subshell: str | None = None
@@ -347,11 +364,12 @@ class KernelLink(ABC):
         info = await self.ask(INFO_REQUEST, {})
         if KERNEL_INFO_FIELD not in info["content"]:
             return None
+        asked = time.monotonic()
         pong = await self._ask_in_order(REQUEST_MESSAGE, {"op": "ping"})
         if pong is None:
             return None
         if "clock" in pong:
-            self._clock_offset_seconds = float(pong["clock"]) - time.monotonic()
+            self._clock_offsets = clock_offsets(asked, float(pong["clock"]), time.monotonic())
         return str(pong["generation"])
 
     async def _ask_in_order(self, msg_type: str, content: dict[str, Any]) -> dict[str, Any] | None:
