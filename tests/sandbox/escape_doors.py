@@ -40,6 +40,9 @@ class Door(Protocol):
     def save_variable(self, name: str, path: str) -> str:
         """Save a variable of the notebook in a file of the workspace."""
 
+    def changes(self) -> str:
+        """Return the files that changed, with their texts."""
+
 
 class KernelDoor:
     """The control channel, as a server uses it for an agent."""
@@ -94,6 +97,13 @@ class KernelDoor:
     def save_variable(self, name: str, path: str) -> str:
         """Save a variable of the notebook in a file of the workspace."""
         return _text(self._ask("save_variable", name=name, path=path))
+
+    def changes(self) -> str:
+        """Return the files that changed, with their texts."""
+        fields, body = self._ask("changes")
+        files = json.loads(body)["files"] if body else []
+        texts = [_text(self._ask("change", path=each["path"])) for each in files]
+        return "\n".join([_text((fields, body)), *texts])
 
 
 class ServerKernel(LiveKernel):
@@ -157,6 +167,10 @@ class RestDoor:
     def save_variable(self, name: str, path: str) -> str:
         """List the variables, since only MCP saves one in a file."""
         return self._ask("GET", f"{self._kernel}/variables")
+
+    def changes(self) -> str:
+        """Return the log, since only MCP returns the changes."""
+        return self._ask("GET", f"{self._kernel}/events")
 
 
 def _text(reply: tuple[dict[str, Any], bytes]) -> str:

@@ -177,6 +177,10 @@ def _save_variable(aim: Aim) -> Named:
     return f"save_variable {path}", lambda door: door.save_variable("planted", path)
 
 
+def _changes(aim: Aim) -> Named:
+    return "changes", lambda door: door.changes()
+
+
 def _document(aim: Aim) -> Named:
     """View a document, which another process of ours converts."""
     path = f"{aim.world.work}/{aim.dice.choice(['a.pdf', 'a.docx', 'a.xlsx'])}"
@@ -197,7 +201,7 @@ def _notebook(aim: Aim) -> Named:
 
 OPERATIONS: tuple[Callable[[Aim], Named], ...] = (
     *(_write, _write, _read, _read, _edit, _edit, _edit, _patch, _upload, _upload_archive),
-    *(_download, _list, _store, _save_variable, _notebook),
+    *(_download, _list, _store, _save_variable, _notebook, _changes, _changes),
 )
 AIMED_OPERATIONS = (_write, _write, _read, _read, _edit, _edit, _download, _upload, _upload_archive)
 """Operations at a path that a plant has prepared."""
