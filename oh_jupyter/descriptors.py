@@ -13,6 +13,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
+from typing import IO
 
 _DESCRIPTORS = "/proc/self/fd"
 _DELETED = " (deleted)"
@@ -106,15 +107,31 @@ def held_parent(root: Path, path: str) -> Iterator[Path]:
         os.close(directory)
 
 
+@contextmanager
+def _regular(path: str | Path, flags: int = 0) -> Iterator[IO[bytes]]:
+    """Open a regular file; raise OSError for anything else, such as a pipe, which would block."""
+    flags |= os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with open(os.open(path, flags), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "It is not a regular file", str(path))
+        yield file
+
+
+def read_regular(path: str | Path, max_bytes: int) -> bytes:
+    """Read a regular file; raise OSError for anything else, and for a larger one."""
+    with _regular(path) as file:
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return content
+
+
 def read_real(path: Path) -> bytes:
     """Read a regular file by its real path; raise OSError if the path has become a link's."""
-    flags = os.O_RDONLY | NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with open(os.open(path, flags), "rb") as file:
+    with _regular(path, NO_LINK) as file:
         real = path_of(file.fileno())
         if real and real != os.fspath(path):
             raise OSError(errno.ELOOP, f"It leads to {real} now", str(path))
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "It is not a regular file", str(path))
         return file.read()
 
 

@@ -16,7 +16,11 @@ from functools import cache, lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES
 
 from oh_jupyter.containment import is_within
+from oh_jupyter.descriptors import read_regular
 from oh_jupyter.installed import LIBRARY_FOLDERS
+
+MAX_CONFIG_BYTES = 1024 * 1024
+"""Maximum size of a repository's configuration that is read; an agent may have written it."""
 
 GIT = "you run git"
 START_PYTHON = "you start Python"
@@ -225,8 +229,8 @@ def _included(config: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=100)
 def _included_by(config: str, modified: int, size: int) -> tuple[str, ...]:
-    with open(config, encoding="utf-8", errors="replace") as file:
-        values = [value.strip('"') for value in _GIT_SETTING.findall(file.read())]
+    text = read_regular(config, MAX_CONFIG_BYTES).decode("utf-8", "replace")
+    values = [value.strip('"') for value in _GIT_SETTING.findall(text)]
     folder = os.path.dirname(config)
     # Included files start at the configuration's folder, hooks at the working tree.
     starts = (folder, os.path.dirname(folder))

@@ -56,7 +56,7 @@ MAY_IMPORT = {
     "control_messages": set(),
     "descriptors": set(),
     "import_guard": {"containment", "installed"},
-    "runs_when": {"containment", "installed"},
+    "runs_when": {"containment", "descriptors", "installed"},
     "installed": {"containment"},
     "schema": set(),
     "trace_context": set(),

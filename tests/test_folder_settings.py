@@ -138,19 +138,19 @@ def test_what_is_no_usable_file_sets_nothing_and_stops_nothing(folder: Path) -> 
 def test_what_is_wrong_is_told_to_who_wants_to_trust(
     folder: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def told(*words: str) -> str:
+    def printed(*words: str) -> str:
         main(["trust", *words])
         return str(capsys.readouterr().err)
 
-    assert told() == f"oh-jupyter: There is no config.toml in {folder}. Name its folder\n"
+    assert printed() == f"oh-jupyter: There is no config.toml in {folder}. Name its folder\n"
     (folder / "config.toml").write_text("[core")
-    assert "config.toml cannot be read: Expected ']'" in told()
+    assert "config.toml cannot be read: Expected ']'" in printed()
     (folder / "config.toml").write_text("[core]\nsandbx = 'auto'\nmax_upload_mb = -1\n")
-    assert "sandbx" in told("--show")
-    assert "Did you mean sandbox?" in told("--show")
-    assert "must be a number greater than 0, not -1" in told("--show")
+    assert "sandbx" in printed("--show")
+    assert "Did you mean sandbox?" in printed("--show")
+    assert "must be a number greater than 0, not -1" in printed("--show")
     monkeypatch.setenv("OH_JUPYTER_CONFIG_FILE", "/named.toml")
-    assert "names /named.toml, so no folder's file is used" in told()
+    assert "names /named.toml, so no folder's file is used" in printed()
 
 
 def test_the_file_that_the_operator_names_holds(folder: Path) -> None:

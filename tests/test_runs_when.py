@@ -202,3 +202,11 @@ def test_a_change_counts_only_in_the_part_that_runs(
     workspace: str, path: str, old: bytes | None, new: bytes | None, when: str | None
 ) -> None:
     assert change_runs_when(path, workspace, old, new) == when
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_configuration_that_is_a_pipe_does_not_block(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    os.mkfifo(tmp_path / ".git" / "config")
+    assert runs_when("notes.txt", str(tmp_path)) is None
+    assert runs_when("Makefile", str(tmp_path)) == "you run make"

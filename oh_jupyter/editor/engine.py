@@ -159,7 +159,7 @@ def _write(
                 commit(history.journal, stage.plan(histories, command))
             except BaseException as error:
                 for folder in reversed(parents):
-                    # Somebody may have put something into it.
+                    # It may no longer be empty.
                     with suppress(OSError), pinned(folder) as target:
                         os.rmdir(target)
                 if isinstance(error, ConcurrentWriteError):

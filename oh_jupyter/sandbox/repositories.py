@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
+
+from oh_jupyter.descriptors import read_regular
 
 CONTROL_FILES = ("hooks", "config", "config.worktree", "commondir", "gitdir")
 
@@ -20,6 +21,9 @@ MAX_DEPTH = 4
 """Maximum depth of submodules in one another, and of slashes in their names."""
 
 TIMEOUT_SECONDS = 5
+
+MAX_CONFIG_BYTES = 1024 * 1024
+"""Maximum size of a configuration that is searched for others; an agent may have written it."""
 
 GITLINK = "160000 "
 """Start of the line of a repository in the list of an index."""
@@ -81,7 +85,7 @@ def _named_in_configuration(directory: str) -> list[str]:
     """Return the files that a configuration includes, and its directory of hooks."""
     config = os.path.join(directory, "config")
     try:
-        text = Path(config).read_bytes().lower()
+        text = read_regular(config, MAX_CONFIG_BYTES).lower()
     except OSError:
         return []
     if b"include" not in text and b"hookspath" not in text:

@@ -35,17 +35,17 @@ ROUNDS = 40
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A person's home, with a secret and a report beside the workspace."""
     home = tmp_path_factory.mktemp("home")
-    for name in (".ssh", "report", "work"):
+    for name in (".ssh", "report", "project"):
         (home / name).mkdir()
     (home / ".ssh" / "id_rsa").write_text("a secret\n")
     (home / "report" / "index.html").write_text(
         '<iframe src="part.html"></iframe><iframe src="../.ssh/id_rsa"></iframe>'
     )
     (home / "report" / "part.html").write_text("one part")
-    (home / "work" / "part.html").write_text("own part")
-    (home / "work" / "link").symlink_to(home / ".ssh" / "id_rsa")
+    (home / "project" / "part.html").write_text("own part")
+    (home / "project" / "link").symlink_to(home / ".ssh" / "id_rsa")
     secret = f"file://{home}/.ssh/id_rsa"
-    (home / "work" / "page.html").write_text(
+    (home / "project" / "page.html").write_text(
         '<iframe src="part.html"></iframe><iframe src="link"></iframe>'
         f'<iframe src="{secret}"></iframe><object data="{secret}"></object>'
         f"""<iframe srcdoc='<iframe src="{secret}"></iframe>'></iframe>"""
@@ -62,7 +62,7 @@ def runtime(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         runtime = Runtime(
             Settings(
-                workspace_dir=str(home / "work"),
+                workspace_dir=str(home / "project"),
                 file_store="memory",
                 confirmation="risky",
                 confirmation_timeout=0.001,
@@ -83,7 +83,7 @@ def browsed(runtime: Runtime, action: Action, source: str = "agent") -> str:
 
 @needs_engine
 def test_a_page_of_the_workspace_shows_nothing_that_is_hidden(runtime: Runtime, home: Path) -> None:
-    page = f"file://{home}/work/page.html"
+    page = f"file://{home}/project/page.html"
     content = browsed(runtime, BrowseURLAction(page, return_axtree=True))
     assert "own part" in content
     assert "a secret" not in content
@@ -104,16 +104,18 @@ def test_what_a_person_opens_shows_what_is_beside_it(runtime: Runtime, home: Pat
     content = browsed(runtime, page, "user")
     assert "one part" in content
     assert "a secret" not in content
-    listing = browsed(runtime, BrowseURLAction(f"file://{home}/work/"))
-    assert f"[part.html]({home}/work/part.html)" in listing
-    assert "own part" in browsed(runtime, BrowseURLAction(f"file://{home}/work/part.html"))
+    listing = browsed(runtime, BrowseURLAction(f"file://{home}/project/"))
+    assert f"[part.html]({home}/project/part.html)" in listing
+    assert "own part" in browsed(runtime, BrowseURLAction(f"file://{home}/project/part.html"))
+    missing = browsed(runtime, BrowseURLAction(f"file://{home}/project/missing.html"))
+    assert f"FileNotFoundError: there is no file '{home}/project/missing.html'" in missing
 
 
 @needs_engine
 @pytest.mark.thorough
 def test_an_address_that_becomes_a_link(runtime: Runtime, home: Path) -> None:
-    path = home / "work" / "r.txt"
-    targets = itertools.cycle((home / ".ssh" / "id_rsa", home / "work" / "part.html"))
+    path = home / "project" / "r.txt"
+    targets = itertools.cycle((home / ".ssh" / "id_rsa", home / "project" / "part.html"))
 
     def swap() -> None:
         os.symlink(next(targets), f"{path}.new")

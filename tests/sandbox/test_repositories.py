@@ -106,3 +106,10 @@ def test_git_works_in_the_box(repository: Path, tmp_path: Path) -> None:
     box.close()
     shown = subprocess.run(["git", "status", "--short", "-b"], cwd=repository, capture_output=True)
     assert shown.stdout.startswith(b"## b\n")
+
+
+def test_a_configuration_that_is_a_pipe_does_not_block(repository: Path) -> None:
+    (repository / "sub" / ".git" / "config").unlink()
+    os.mkfifo(repository / "sub" / ".git" / "config")
+    profile = make_profile(str(repository), homes=[])
+    assert str(repository / "sub" / ".git" / "hooks") in profile.nested

@@ -24,6 +24,7 @@ from urllib.request import url2pathname
 from oh_jupyter.browser.worker.pdf_view import pdf_page
 from oh_jupyter.containment import is_within, is_within_any
 from oh_jupyter.descriptors import NO_LINK, has_paths, path_of, path_to
+from oh_jupyter.errors import BrowserActionError
 from oh_jupyter.visibility import Visibility
 
 if TYPE_CHECKING:
@@ -68,11 +69,19 @@ class LocalFiles:
         return {"rules": asdict(self.rules), "is_persons": False, **paths}
 
     async def prepare(self, context: BrowserContext, address: str) -> bool:
-        """Prepare for a typed address; return whether files are read here from now on."""
+        """Prepare for a typed address; return whether files are read here from now on.
+
+        Raises BrowserActionError if it is that of a missing file.
+        """
         if self.rules is None or urlsplit(address).scheme != "file":
             return False
+        path = _path_of_address(address)
+        if not os.path.lexists(path):
+            raise BrowserActionError(
+                f"FileNotFoundError: there is no file {path!r}. Check the address with a listing."
+            )
         if self.is_persons:
-            self._open_for_person(_path_of_address(address))
+            self._open_for_person(path)
         if not self._is_installed:
             # Only now: a browser with routes does not use its cache.
             await context.route(_is_file, self._answer)
@@ -123,7 +132,8 @@ class LocalFiles:
                 self.notices.append(f"{path} was not loaded: {error.strerror or error}")
                 await route.abort("accessdenied")
             except (OSError, ValueError) as error:
-                self.notices.append(f"{path} was not loaded: {error}")
+                reason = getattr(error, "strerror", None) or error
+                self.notices.append(f"{path} was not loaded: {reason}")
                 await route.abort("failed")
             else:
                 await route.fulfill(**response)

@@ -314,8 +314,8 @@ async def reopen(session: BrowserSession, request: dict[str, Any]) -> None:
     for number, url in enumerate(request["urls"]):
         if number:
             await session.open_tab()
-        await session.local_files.prepare(session.context, url)
-        with contextlib.suppress(Error):
+        with contextlib.suppress(Error, BrowserError):
+            await session.local_files.prepare(session.context, url)
             await session.page.goto(url, wait_until="commit")
     await session.focus_tab(request["active"])
 
