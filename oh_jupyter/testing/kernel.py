@@ -58,6 +58,7 @@ class LiveKernel:
             **({"transport_encryption": "required"} if encrypted else {}),
         )
         self.manager.start_kernel(cwd=str(directory), extra_arguments=list(arguments or _EXTENSION))
+        self._replies: dict[str, Any] = {}
         self.client: BlockingKernelClient = self.manager.client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=REPLY_TIMEOUT_SECONDS)
@@ -95,11 +96,22 @@ class LiveKernel:
         Returns:
             The fields of the reply, and its JSON body.
         """
-        while True:
+        content, body = self.raw_reply(msg_id, timeout)
+        return content, json.loads(body) if body else None
+
+    def raw_reply(
+        self, msg_id: str, timeout: float = REPLY_TIMEOUT_SECONDS
+    ) -> tuple[dict[str, Any], bytes]:
+        """Wait for the reply to a request, see ``reply``; return its fields and its body.
+
+        Replies to other requests that come first are kept for those who wait for them later.
+        """
+        while msg_id not in self._replies:
             message = self.client.get_control_msg(timeout=timeout)
-            if message["parent_header"].get("msg_id") == msg_id:
-                buffers = message["buffers"]
-                return message["content"], json.loads(bytes(buffers[0])) if buffers else None
+            self._replies[message["parent_header"].get("msg_id", "")] = message
+        message = self._replies.pop(msg_id)
+        buffers = message["buffers"]
+        return message["content"], bytes(buffers[0]) if buffers else b""
 
     def ask(self, operation: str, body: Any = None, **fields: Any) -> tuple[dict[str, Any], Any]:
         """Send a request and wait for its reply, see ``send`` and ``reply``."""

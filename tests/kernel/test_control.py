@@ -20,6 +20,12 @@ def test_ping_is_answered_at_once(kernel) -> None:
     assert len(fields["generation"]) == 32
 
 
+def test_replies_are_awaited_in_any_order(kernel) -> None:
+    first, second = kernel.send("ping"), kernel.send("ping")
+    assert kernel.reply(second, 30)[0]["status"] == "ok"
+    assert kernel.reply(first, 30)[0]["status"] == "ok"
+
+
 def test_a_silent_request_does_not_make_the_kernel_busy_or_idle(kernel, monkeypatch) -> None:
     monkeypatch.setattr(kernel.client.session, "metadata", {SILENT_FIELD: True})
     asked = kernel.send("ping")

@@ -54,11 +54,7 @@ class KernelDoor:
         """Send a request of the agent; return fields and body of the reply."""
         kernel = self._kernel
         id = kernel.send(operation, body, by_agent=True, actor=ACTOR, confined=False, **fields)
-        while True:
-            message = kernel.client.get_control_msg(timeout=60)
-            if message["parent_header"].get("msg_id") == id:
-                buffers = message["buffers"]
-                return message["content"], bytes(buffers[0]) if buffers else b""
+        return kernel.raw_reply(id, 60)
 
     def act(self, kind: str, **arguments: Any) -> str:
         """Execute an Action."""
@@ -119,6 +115,7 @@ class ServerKernel(LiveKernel):
         self._headers = server.headers
         reply = requests.post(self._kernels, json={"path": ""}, headers=self._headers, timeout=60)
         self.id = str(reply.json()["id"])
+        self._replies = {}
         self.client = connect_to_kernel(runtime_dir / f"kernel-{self.id}.json")
         self.execute("%load_ext oh_jupyter")
 
