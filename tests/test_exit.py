@@ -29,3 +29,13 @@ def test_closing_in_the_last_deletions_of_a_program(
     assert done.stdout.count("Python is exiting") == rejected
     job = int((tmp_path / "job").read_text())
     wait_until(lambda: not psutil.pid_exists(job), what="the end of the shell's job")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no events of files on this system")
+def test_changes_of_files_are_read_until_the_last_exit_handler(tmp_path: Path) -> None:
+    program = PROGRAM.with_name("late_exit_program.py")
+    done = subprocess.run(
+        [sys.executable, str(program), str(tmp_path)], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "late.txt" in done.stdout.split()

@@ -21,6 +21,7 @@ class Owner:
         stack = contextlib.ExitStack()
         stack.enter_context(file_lock(self._path, 0))
         self.close = weakref.finalize(self, stack.close)
+        self.close.atexit = False  # a runtime may be closed after Python's exit handlers
 
     def beat(self) -> None:
         """Record that the process is alive."""

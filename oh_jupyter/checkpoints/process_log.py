@@ -64,6 +64,7 @@ class ProcessLog:
         self._ended_earlier: set[int] = set()
         addresses: list[int] = []
         self.close = weakref.finalize(self, _close, self._process, self.fds, self._pages, addresses)
+        self.close.atexit = False  # a runtime may be closed after Python's exit handlers
         try:
             for cpu in sorted(_processors()):
                 self.fds.append(_open(cpu))

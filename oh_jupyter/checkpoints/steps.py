@@ -246,7 +246,8 @@ class StepLog:
                 f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; {_SCHEMA}"
             )
             self._connection, self._process = connection, os.getpid()
-            weakref.finalize(self, _close, connection, self._process)
+            # a runtime may be closed after Python's exit handlers
+            weakref.finalize(self, _close, connection, self._process).atexit = False
         return self._connection
 
 

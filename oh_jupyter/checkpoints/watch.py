@@ -100,6 +100,7 @@ class Watch:
         self._source = _open_source(root)
         self.names_processes, self.fd = self._source.names_processes, self._source.fd
         self.close = weakref.finalize(self, os.close, self.fd)
+        self.close.atexit = False  # a runtime may be closed after Python's exit handlers
 
     def add(self, folder: str) -> None:
         """Watch a directory, named relative to the workspace; "" is the workspace.
