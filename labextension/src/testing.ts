@@ -11,7 +11,12 @@ import {
   type IConfirmation
 } from './events/card.js';
 import type { IProgress } from './events/progress.js';
-import type { IAction, IObservation, WireEvent } from './events/wire.js';
+import {
+  outcomeOf,
+  type IAction,
+  type IObservation,
+  type WireEvent
+} from './events/wire.js';
 import { setTranslation } from './translation.js';
 
 /** Leave texts in English: JupyterLab's translator cannot be imported outside a bundle. */
@@ -53,8 +58,9 @@ export function observation(
   extras: Record<string, unknown> = { metadata: { exit_code: 0 } },
   more: Partial<IObservation> = {}
 ): IObservation {
-  const answer = { observation: type, content, extras, ...more };
-  return { ...EVENT, id, cause, ...answer };
+  const outcome = outcomeOf(type);
+  const result = { observation: type, outcome, content, extras, ...more };
+  return { ...EVENT, id, cause, ...result };
 }
 
 /** Pending Action as the server lists it. */

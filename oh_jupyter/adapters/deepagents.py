@@ -20,7 +20,6 @@ from oh_jupyter.errors import OhJupyterError, TransferError, TransferNotFoundErr
 from oh_jupyter.events import (
     CmdOutputObservation,
     FileEditAction,
-    FileEditObservation,
     FileReadAction,
     FileReadObservation,
     FileWriteAction,
@@ -217,7 +216,7 @@ class OhSandbox(BaseSandbox):
         # The editor also accepts approximate matches; the framework expects exact ones, counted.
         seen = await self._client.execute(FileReadAction(file_path))
         if not isinstance(seen, FileReadObservation):
-            is_missing = seen.content.startswith("File not found")
+            is_missing = seen.reason_code == "file_not_found"
             reason = f"File '{file_path}' not found" if is_missing else seen.content
             return EditResult(f"Error: {reason}")
         old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
@@ -234,11 +233,9 @@ class OhSandbox(BaseSandbox):
         action = FileEditAction(file_path, "str_replace", old_str=old, new_str=new)
         action.replace_all, action.within = replace_all, self._cwd
         observation = await self._client.execute(action)
-        reason = observation.content.removeprefix("ERROR:").strip()
-        is_edit = isinstance(observation, FileEditObservation)
-        if is_edit and not observation.content.startswith("ERROR:"):
+        if observation.outcome == "done":
             return EditResult(path=file_path, occurrences=count)
-        return EditResult(f"Error editing file '{file_path}': {reason}")
+        return EditResult(f"Error editing file '{file_path}': {observation.failure}")
 
     def delete(self, file_path: str) -> DeleteResult:
         """Delete a file or directory like the framework, if it is in ``cwd``; it is not undone.

@@ -18,7 +18,6 @@ from oh_jupyter.errors import TransferError, TransferNotFoundError
 from oh_jupyter.events import (
     CmdOutputObservation,
     FileEditAction,
-    FileEditObservation,
     FileReadAction,
     FileWriteAction,
     FileWriteObservation,
@@ -269,10 +268,9 @@ class OhWorkspace:
         action = FileEditAction(path, "apply_patch", content=patch, dry_run=dry_run)
         action.within = await self._within(named)
         observation = await self._client.execute(action)
-        reason = observation.content.removeprefix("ERROR:").strip()
-        if isinstance(observation, FileEditObservation) and reason == observation.content:
+        if observation.outcome == "done":
             return ApplyPatchResult("completed", f"Deleted {path}")
-        return ApplyPatchResult("failed", reason)
+        return ApplyPatchResult("failed", observation.failure)
 
     async def _resolved(self, path: str) -> str:
         """Return an absolute path; relative ones start where commands do."""

@@ -68,14 +68,12 @@ from oh_jupyter.events import (
     ErrorObservation,
     EventSource,
     FileEditAction,
-    FileEditObservation,
     FileReadAction,
     FileWriteAction,
     MCPAction,
     MCPObservation,
     NullObservation,
     Observation,
-    UserRejectObservation,
 )
 
 if TYPE_CHECKING:
@@ -182,7 +180,9 @@ class AcpClient:
             raise
         finally:
             self._acting.discard(task)
-        return ErrorObservation("The action was cancelled.") if task.cancelled() else task.result()
+        if task.cancelled():
+            return ErrorObservation("The action was cancelled.", outcome="cancelled")
+        return task.result()
 
     @_answered
     async def request_permission(
@@ -233,7 +233,9 @@ class AcpClient:
             nonlocal decision
             decision = await self._executor.confirmations.ask(action, form)
             if decision is None:
-                return ErrorObservation("Nobody answered in time.")
+                return ErrorObservation(
+                    "Nobody answered in time.", outcome="timed_out", reason_code="unanswered"
+                )
             answer = "The user answered." if decision.approved else "The user did not answer."
             return MCPObservation(answer, name=action.name, arguments=arguments)
 
@@ -453,8 +455,6 @@ class AcpClient:
 
 def _content(observation: Observation) -> str:
     """Return the content of an Observation; raise RequestError for a rejection or an error."""
-    failed = isinstance(observation, ErrorObservation | UserRejectObservation)
-    refused = isinstance(observation, FileEditObservation)
-    if failed or (refused and observation.content.startswith("ERROR:\n")):
-        _refuse(observation.content.removeprefix("ERROR:\n"))
+    if observation.outcome != "done":
+        _refuse(observation.failure)
     return observation.content

@@ -96,6 +96,7 @@ def browse(
             url=action.url if isinstance(action, BrowseURLAction) else "",
             trigger_by_action=action.kind,
             error=True,
+            outcome="timed_out" if is_timeout else "failed",
             last_browser_action=calls,
             last_browser_action_error=message,
         )
@@ -115,6 +116,7 @@ def browse(
         ),
         set_of_marks=result["set_of_marks"],
         error=bool(result["last_action_error"]),
+        outcome="failed" if result["last_action_error"] else "done",
         open_pages_urls=result["open_pages_urls"],
         active_page_index=result["active_page_index"],
         last_browser_action=result["last_action"] if len(pieces) == 1 else calls,

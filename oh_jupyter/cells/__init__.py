@@ -35,6 +35,11 @@ class CellOutput:
     late_text: str = ""
     withdrawn: bool = False
 
+    @property
+    def raised(self) -> bool:
+        """Whether the cell ended with an exception."""
+        return any(output.get("output_type") == "error" for output in self.notebook_outputs)
+
 
 captured_outputs: ContextVar[list[CellOutput] | None] = ContextVar("captured_outputs", default=None)
 """Collects full outputs for callers that store a cell in a notebook."""

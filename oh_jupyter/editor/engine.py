@@ -27,7 +27,7 @@ from oh_jupyter.editor.messages import (
     invalid,
     too_large,
 )
-from oh_jupyter.editor.result import EditorResult
+from oh_jupyter.editor.result import EditorResult, Part
 from oh_jupyter.editor.stage import Stage, StagedFile
 from oh_jupyter.editor.state import EditorState
 from oh_jupyter.editor.text.edits import EditCommand, NewFile
@@ -52,22 +52,24 @@ def apply(state: EditorState, command: EditCommand | NewFile, options: EditOptio
     """Apply one command to one file."""
     stage, path = Stage(state), command.path
     build = partial(_stage_command, command=command)
-    (output, note), _ = _make(stage, [path], build, "", options.dry_run)
+    (done, note), _ = _make(stage, [path], build, "", options.dry_run)
     staged = stage.at(path)
     new = command if isinstance(command, NewFile) else command.if_missing
     result = staged.result(dry_run=options.dry_run)
-    result.output = DRY_RUN * options.dry_run + output
+    parts = [Part(DRY_RUN * options.dry_run), *done]
     if staged.command != "create" and isinstance(command, EditCommand):
-        result.output += (_lint(result) if options.linting else "") + command.review + note
+        parts += _lint(result) if options.linting else []
+        parts += [Part(command.review, "advice"), Part(note, "note")]
     elif new is not None:
         result.new_content = new.text  # with the caller's line ends
+    result.say(parts)
     return result
 
 
 def apply_all(
     state: EditorState,
     paths: Iterable[Path],
-    build: Callable[[Stage], str],
+    build: Callable[[Stage], list[Part]],
     command: str,
     path: Path,
     options: EditOptions,
@@ -75,20 +77,15 @@ def apply_all(
     """Apply an edit of any number of files as one step; ``build`` may be called repeatedly."""
     stage, targets, dry_run = Stage(state), list(paths), options.dry_run
     state.finish_interrupted(*targets)
-    output, notes = _make(stage, targets, build, command, dry_run)
+    done, notes = _make(stage, targets, build, command, dry_run)
     files = [staged.result(dry_run=dry_run) for staged in stage.changed]
+    parts = [Part(DRY_RUN * dry_run), *done]
     if options.linting:
-        output += "".join(_lint(file) for file in files if file.new_content is not None)
+        parts += [part for file in files if file.new_content is not None for part in _lint(file)]
     only = files[0] if len(files) == 1 else EditorResult("")
-    return EditorResult(
-        DRY_RUN * dry_run + output + "".join(notes.values()),
-        path=str(path),
-        prev_exist=only.prev_exist,
-        old_content=only.old_content,
-        new_content=only.new_content,
-        dry_run=dry_run,
-        files=files,
-    )
+    result = replace(only, path=str(path), dry_run=dry_run, files=files)
+    result.say([*parts, *(Part(note, "note") for note in notes.values())])
+    return result
 
 
 def apply_together(
@@ -96,11 +93,13 @@ def apply_together(
 ) -> EditorResult:
     """Apply several commands in order, as one edit."""
 
-    def build(stage: Stage) -> str:
-        outputs = []
+    def build(stage: Stage) -> list[Part]:
+        files = plural(len({command.path for command in commands}), "file")
+        edits = plural(len(commands), "edit")
+        parts = [Part(f"{edits} of {files} made together, as one step.\n")]
         for number, command in enumerate(commands, 1):
             try:
-                output, note = _stage_command(stage, command)
+                done, note = _stage_command(stage, command)
             except EditorError as error:
                 if len(commands) == 1:
                     raise
@@ -108,10 +107,9 @@ def apply_together(
                     f"{error}\nThis is edit {number} of {len(commands)} ({command.name} in "
                     f"{command.path}); none of the edits was applied."
                 ) from None
-            outputs.append((output + note.lstrip()).removesuffix("\n") + "\n")
-        files = plural(len({command.path for command in commands}), "file")
-        heading = f"{plural(len(commands), 'edit')} of {files} made together, as one step.\n"
-        return heading + "".join(outputs) + REVIEW
+            *before, last = [*done, Part(note.lstrip(), "note")] if note else done
+            parts += [*before, last._replace(text=last.text.removesuffix("\n") + "\n")]
+        return [*parts, Part(REVIEW, "advice")]
 
     paths = [command.path for command in commands]
     return apply_all(state, paths, build, "edit_many", paths[0], options)
@@ -182,20 +180,21 @@ def _make_parents(files: list[StagedFile], made: list[Path]) -> None:
         made += make_parents(staged.path)
 
 
-def _lint(file: EditorResult) -> str:
-    from oh_jupyter.editor.lint import lint_report
+def _lint(file: EditorResult) -> list[Part]:
+    from oh_jupyter.editor.lint import NO_FINDINGS, lint_report
 
-    return f"\n{lint_report(Path(file.path), file.old_content or '', file.new_content or '')}\n"
+    report = lint_report(Path(file.path), file.old_content or "", file.new_content or "")
+    return [Part(f"\n{report}\n", "done" if report == NO_FINDINGS else "note")]
 
 
-def _stage_command(stage: Stage, command: EditCommand | NewFile) -> tuple[str, str]:
-    """Apply one command on the stage; return its output and a note."""
+def _stage_command(stage: Stage, command: EditCommand | NewFile) -> tuple[list[Part], str]:
+    """Apply one command on the stage; return what was done with an excerpt, and a note."""
     path = command.path
     staged = stage.at(path)
     if isinstance(command, EditCommand) and command.if_missing is not None and staged.text is None:
         command = command.if_missing
     if isinstance(command, NewFile):
-        return _stage_new(stage, staged, command), ""
+        return [Part(_stage_new(stage, staged, command))], ""
     if staged.text is None:
         check_path(command.name, path, restorable=False)  # raises, and suggests a similar name
         raise invalid("path", path, f"The path {path} does not exist: it was removed before.")
@@ -210,7 +209,7 @@ def _stage_command(stage: Stage, command: EditCommand | NewFile) -> tuple[str, s
     if excerpt is None:
         excerpt = text.around(edit.offset, edit.before, edit.after)
     snippet = number_lines(excerpt, edit.caption or command.caption, edit.first)
-    return f"The file {path} has been edited. {snippet}", note
+    return [Part(f"The file {path} has been edited."), Part(f" {snippet}", "excerpt")], note
 
 
 def _stage_new(stage: Stage, staged: StagedFile, command: NewFile) -> str:
@@ -268,9 +267,11 @@ class Transaction:
             EditorError: The edit was rejected; the previous ones are kept.
         """
         command = prepare_edit(edit, self._state.workspace)
-        output, note = _stage_command(self._stage, command)
+        done, note = _stage_command(self._stage, command)
         self._commands.append(command)
-        return replace(self._stage.at(command.path).result(dry_run=True), output=output + note)
+        result = self._stage.at(command.path).result(dry_run=True)
+        result.say([*done, Part(note, "note")])
+        return result
 
     def __enter__(self) -> Transaction:
         """Start the block."""

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from oh_jupyter.config import Settings
 from oh_jupyter.editor.changed_files import ChangedFile
@@ -15,6 +16,7 @@ from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.path_guard import make_parents, open_guarded
 from oh_jupyter.editor.files.paths import DOCUMENT_SUFFIXES, check_regular
 from oh_jupyter.editor.lint import is_auto_lint
+from oh_jupyter.editor.messages import EDITOR_FAILURE
 from oh_jupyter.editor.notebook.validation import is_notebook
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.text.edits import write_range
@@ -90,7 +92,10 @@ def read_file(action: FileReadAction, *, cwd: str, editor: FileEditor) -> Observ
             return ErrorObservation(_too_large(path, size))
         data, _ = atomic_write.read(path)
     except FileNotFoundError:
-        return ErrorObservation(f"File not found: {path}. Your current working directory is {cwd}.")
+        return ErrorObservation(
+            f"File not found: {path}. Your current working directory is {cwd}.",
+            reason_code="file_not_found",
+        )
     except IsADirectoryError:
         return ErrorObservation(f"Path is a directory: {path}. You can only read files")
     except (OSError, ValueError, EditorError) as error:
@@ -137,13 +142,14 @@ def _too_large(path: Path, size: int) -> str:
 def _view(action: FileReadAction, editor: FileEditor, *, binary_refused: bool) -> Observation:
     if binary_refused and _is_binary(Path(action.path)):
         return ErrorObservation(_BINARY)
+    seen = FileReadObservation("", path=action.path, impl_source="oh_aci")
     try:
-        content = editor(
+        seen.content = editor(
             command="view", path=action.path, view_range=action.view_range or None
         ).output
     except EditorError as error:
-        content = f"ERROR:\n{error}"
-    return FileReadObservation(content, path=action.path, impl_source="oh_aci")
+        seen.content, seen.outcome = EDITOR_FAILURE.format(error), "failed"
+    return seen
 
 
 def _is_binary(path: Path) -> bool:
@@ -204,7 +210,7 @@ def write_file(
             data = compute(atomic_write.read(path)[0] if existed else None)
             atomic_write.replace(path, data, mode=_NEW_FILE_MODE)
     except FileNotFoundError:
-        return ErrorObservation(f"File not found: {path}")
+        return ErrorObservation(f"File not found: {path}", reason_code="file_not_found")
     except IsADirectoryError:
         return ErrorObservation(f"Path is a directory: {path}. You can only write to files")
     except UnicodeDecodeError:
@@ -264,7 +270,6 @@ def edit_file(
         from oh_jupyter.editor.draft import edit_by_draft
 
         return edit_by_draft(action, cwd=cwd, editor=editor, settings=settings or Settings())
-    diff = context_diff = ""
     is_write = action.command == "write"  # with empty content it removes lines
     try:
         result = editor(
@@ -285,19 +290,34 @@ def edit_file(
             replace_all=action.replace_all,
             dry_run=action.dry_run,
         )
-        content, (diff, context_diff) = result.output, _diffs(result)
     except EditorError as error:
-        content = f"ERROR:\n{error}"
-    observation = FileEditObservation(
+        return _edited(action, EDITOR_FAILURE.format(error), outcome="failed")
+    diff, context_diff = _diffs(result)
+    observation = _edited(
+        action,
+        result.output,
+        diff="\n".join(line.rstrip() for line in diff.split("\n")),
+        around_excerpts=result.around_excerpts,
+        notes=result.notes,
+        dry_run=result.dry_run,
+        changed_paths=[file.path for file in result.files],
+    )
+    observation.context_diff = context_diff
+    return observation
+
+
+def _edited(
+    action: FileEditAction, content: str, *, diff: str = "", **facts: Any
+) -> FileEditObservation:
+    return FileEditObservation(
         content,
         path=action.path,
         old_content=action.old_str,
         new_content=action.new_str,
         impl_source="oh_aci",
-        diff="\n".join(line.rstrip() for line in diff.split("\n")),
+        diff=diff,
+        **facts,
     )
-    observation.context_diff = context_diff
-    return observation
 
 
 def _diffs(result: EditorResult) -> tuple[str, str]:

@@ -239,12 +239,16 @@ def is_auto_lint(settings: Settings | None) -> bool:
     return (settings is not None and settings.enable_auto_lint) or value in ("1", "true", "yes")
 
 
+NO_FINDINGS = "No linting issues found in the changes."
+"""Report in OpenHands' words."""
+
+
 def lint_report(path: Path, old: str, new: str) -> str:
     """Report the problems that an edit introduced, in OpenHands' words, and a missing linter."""
     result = _lint(path, new)
     if result.missing and not result.complete:
         return result.missing
-    report = "No linting issues found in the changes."
+    report = NO_FINDINGS
     introduced = _introduced(_lint(path, old), result) if result.findings else []
     if introduced:
         report = "Linting issues found in the changes:\n" + "".join(

@@ -9,6 +9,9 @@ from oh_jupyter.errors import (
     FileValidationError,
 )
 
+EDITOR_FAILURE = "ERROR:\n{}"
+"""Text for agents of a failure, with its reason."""
+
 _CLIPPED = "<response clipped><NOTE>Due to the max output limit, only part of this "
 
 TEXT_CLIPPED = (

@@ -16,7 +16,7 @@ from oh_jupyter.editor.notebook.validation import is_notebook
 from oh_jupyter.editor.patch import FilePatch
 from oh_jupyter.editor.patch.applying import Patched, apply_hunks
 from oh_jupyter.editor.patch.formats import parse_patch
-from oh_jupyter.editor.result import EditorResult
+from oh_jupyter.editor.result import EditorResult, Part
 from oh_jupyter.editor.stage import Stage
 from oh_jupyter.editor.state import EditorState
 from oh_jupyter.editor.text import TextFile
@@ -54,7 +54,7 @@ def patch_files(state: EditorState, path: Path, text: str, options: EditOptions)
     names = [n for patch in patches for n in (patch.path, patch.new_path) if n is not None]
     paths = {name: _resolve(path, name) for name in names}
 
-    def build(stage: Stage) -> str:
+    def build(stage: Stage) -> list[Part]:
         run = _PatchRun(stage, paths, state.max_file_bytes)
         for patch in patches:
             run.stage_patch(patch)
@@ -162,7 +162,7 @@ class _PatchRun:
         else:
             self.unchanged.append(f"{path}{remarks}")
 
-    def summary(self) -> str:
+    def summary(self) -> list[Part]:
         """Describe what was done; raise an error if any part does not fit."""
         if self.done or self.errors:
             self.errors += [f"{reason}, and cannot be deleted." for reason in self.missing]
@@ -177,9 +177,11 @@ class _PatchRun:
                 text += f"These parts fit and can stay as they are:\n{_listed(self.done)}"
             raise PatchError(text.rstrip("\n"))
         if not self.done:
-            return f"The patch was applied before; nothing was written.\n{_listed(self.unchanged)}"
+            before = "The patch was applied before; nothing was written.\n"
+            return [Part(before), Part(_listed(self.unchanged), "note")]
         unchanged = [f"{note}: nothing to do" for note in self.unchanged]
-        return f"The patch was applied.\n{_listed(self.done + unchanged)}{REVIEW}"
+        listed = Part(_listed(self.done + unchanged), "note")
+        return [Part("The patch was applied.\n"), listed, Part(REVIEW, "advice")]
 
 
 def _apply(path: Path, file: TextFile, patch: FilePatch) -> Patched:

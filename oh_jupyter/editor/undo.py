@@ -14,7 +14,7 @@ from oh_jupyter.editor.history.steps import Step
 from oh_jupyter.editor.history.timeline import Conflict, Timeline
 from oh_jupyter.editor.messages import DRY_RUN, cannot_read, cannot_write
 from oh_jupyter.editor.reading import show_text
-from oh_jupyter.editor.result import EditorResult
+from oh_jupyter.editor.result import EditorResult, Part
 from oh_jupyter.editor.state import real_path
 from oh_jupyter.editor.text.conflicts import short_diff
 from oh_jupyter.editor.text.line_diff import unified_diff
@@ -50,19 +50,26 @@ def undo_or_redo(
     real = real_path(path) if len(changes) > 1 else changes[0].history.path
     main = next(change for change in changes if change.history.path == real)
     result = _result(path, main, command, dry_run)
+    parts = [Part(result.output)]
     if step is not None:
         verb = "undone" if command == "undo_edit" else "redone"
         others = ", ".join(str(c.history.path) for c in changes if c is not main)
-        result.output += (
-            f"This edit changed {plural(len(step.files), 'file')}; it was {verb} in all of them, "
-            f"including {others}.\n"
+        parts.append(
+            Part(
+                f"This edit changed {plural(len(step.files), 'file')}; it was {verb} in all of "
+                f"them, including {others}.\n"
+            )
         )
         result.files = [_result(c.history.path, c, command, dry_run) for c in changes]
     if forgotten:
-        result.output += (
-            "NOTE: The edit is no longer in the history of these files, so they are unchanged: "
-            f"{', '.join(forgotten)}.\n"
+        parts.append(
+            Part(
+                "NOTE: The edit is no longer in the history of these files, so they are "
+                f"unchanged: {', '.join(forgotten)}.\n",
+                "note",
+            )
         )
+    result.say(parts)
     return result, {} if dry_run else {change.history.path: change.new for change in changes}
 
 

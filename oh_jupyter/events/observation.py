@@ -5,9 +5,8 @@ OpenHands' client passes every key of ``extras`` to a constructor, so an unknown
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from oh_jupyter.events.action import EXTENSION, FileEditSource, FileReadSource
 from oh_jupyter.events.event import Event, register
@@ -27,11 +26,19 @@ __all__ = [
     "MCPObservation",
     "NullObservation",
     "Observation",
+    "Outcome",
+    "ReasonCode",
     "UserRejectObservation",
 ]
 
 OBSERVATIONS: dict[str, type[Observation]] = {}
 """Observation classes by type on the wire; a subclass with a ``kind`` registers itself."""
+
+Outcome = Literal["done", "failed", "rejected", "cancelled", "timed_out"]
+"""End of an Action. A command is done whatever its exit code is."""
+
+ReasonCode = Literal["", "nothing_runs", "file_not_found", "unanswered", "withdrawn"]
+"""Reason of an outcome, where a program may act on it; "" for others."""
 
 
 @dataclass(repr=False, eq=False)
@@ -40,6 +47,8 @@ class Observation(Event):
 
     Attributes:
         content: The text that an agent reads.
+        outcome: End of the Action. OpenHands lacks this field.
+        reason_code: Reason of the outcome. OpenHands lacks this field.
         handling: Handling of the Action, if any: who decided on the Action (``decided_by``),
             the wait for that decision (``waited_seconds``), the wait behind other Actions
             (``queued_seconds``), or a cancellation before the start (``never_began``), also
@@ -49,6 +58,12 @@ class Observation(Event):
     """
 
     content: str
+    outcome: Outcome = field(
+        default="done", kw_only=True, repr=False, compare=False, metadata=EXTENSION
+    )
+    reason_code: ReasonCode = field(
+        default="", kw_only=True, repr=False, compare=False, metadata=EXTENSION
+    )
     handling: dict[str, Any] | None = field(
         default=None, kw_only=True, repr=False, compare=False, metadata=EXTENSION
     )
@@ -60,6 +75,13 @@ class Observation(Event):
     def message(self) -> str:
         """The type's own message, otherwise the content."""
         return super().message or self.content
+
+    @property
+    def failure(self) -> str:
+        """Why the Action failed, without the literal ``ERROR:``; "" if it is done."""
+        if self.outcome == "done":
+            return ""
+        return self.content.removeprefix("ERROR:").strip()
 
     @property
     def edited_paths(self) -> list[str]:
@@ -191,7 +213,7 @@ class FileWriteObservation(Observation):
 
 @dataclass(repr=False, eq=False)
 class FileEditObservation(Observation):
-    """Result of an edit; after ``ERROR:`` the reason why nothing was changed.
+    """Result of an edit; with the outcome ``failed``, the reason why nothing was changed.
 
     Attributes:
         path: The file.
@@ -204,6 +226,14 @@ class FileEditObservation(Observation):
         _diff_cache: Always None; a key of the protocol.
         context_diff: The same diff with context lines, for people; None unless the edit was made
             in this process. It is not sent.
+        around_excerpts: The content without its excerpts of the file and its advice to review:
+            the texts before, between and after them. Where a diff is shown, it takes the place
+            of an excerpt. Empty if the content has neither. OpenHands lacks this field.
+        notes: Lines for people besides the diff: linting, changes by others, inexact patches.
+            OpenHands lacks this field.
+        dry_run: Whether nothing was written. OpenHands lacks this field.
+        changed_paths: Absolute paths of the changed files, if they are not just ``path``.
+            OpenHands lacks this field.
     """
 
     kind: ClassVar[str] = "edit"
@@ -217,18 +247,25 @@ class FileEditObservation(Observation):
     diff: str | None = None
     _diff_cache: str | None = None
     context_diff: str | None = field(default=None, init=False, repr=False, compare=False)
+    around_excerpts: list[str] = field(
+        default_factory=list, kw_only=True, repr=False, compare=False, metadata=EXTENSION
+    )
+    notes: list[str] = field(
+        default_factory=list, kw_only=True, repr=False, compare=False, metadata=EXTENSION
+    )
+    dry_run: bool = field(
+        default=False, kw_only=True, repr=False, compare=False, metadata=EXTENSION
+    )
+    changed_paths: list[str] = field(
+        default_factory=list, kw_only=True, repr=False, compare=False, metadata=EXTENSION
+    )
 
     @property
     def edited_paths(self) -> list[str]:
         """Absolute paths of the file and of those that a patch changed; none after a failure."""
-        if not self.diff:
+        if self.dry_run or not self.diff:
             return []
-        headers = [
-            line[4:].partition("\t")[0]
-            for line in self.diff.splitlines()
-            if line.startswith(("+++ ", "--- "))
-        ]
-        return [path for path in dict.fromkeys((self.path, *headers)) if os.path.isabs(path)]
+        return self.changed_paths or [self.path]
 
 
 @dataclass(repr=False, eq=False)
@@ -300,6 +337,9 @@ class ErrorObservation(Observation):
     kind: ClassVar[str] = "error"
 
     error_id: str = ""
+    outcome: Outcome = field(
+        default="failed", kw_only=True, repr=False, compare=False, metadata=EXTENSION
+    )
 
 
 @dataclass(repr=False, eq=False)
@@ -334,6 +374,16 @@ class AgentThinkObservation(Observation):
 
 @dataclass(repr=False, eq=False)
 class UserRejectObservation(Observation):
-    """Rejection of the Action by the user."""
+    """Rejection of the Action by the user, or because nobody answered in time.
+
+    Attributes:
+        why: The user's reason, or that nobody answered and what the question was; "" if there is
+            none. OpenHands lacks this field.
+    """
 
     kind: ClassVar[str] = "user_rejected"
+
+    outcome: Outcome = field(
+        default="rejected", kw_only=True, repr=False, compare=False, metadata=EXTENSION
+    )
+    why: str = field(default="", kw_only=True, repr=False, compare=False, metadata=EXTENSION)

@@ -10,7 +10,8 @@ import ast
 import copy
 import re
 import threading
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
 from enum import Enum
 from functools import cache
 from typing import Any, NamedTuple, cast
@@ -20,7 +21,12 @@ from oh_jupyter.events.action import ACTIONS, Action
 from oh_jupyter.events.event import Event
 from oh_jupyter.events.fields import build, check_field, check_seconds, mapping
 from oh_jupyter.events.json import encode_json
-from oh_jupyter.events.observation import OBSERVATIONS, CmdOutputMetadata, Observation
+from oh_jupyter.events.observation import (
+    OBSERVATIONS,
+    CmdOutputMetadata,
+    Observation,
+    Outcome,
+)
 from oh_jupyter.schema import field_types
 
 _ENVELOPE = ("id", "timestamp", "source", "cause", "tool_call_metadata", "llm_metrics")
@@ -138,6 +144,13 @@ def observation_from_wire(data: object) -> Observation:
     return observation
 
 
+def outcome_of(observation: Mapping[str, Any]) -> Outcome:
+    """Return the outcome in an Observation's JSON, which omits that of most of its type."""
+    own = (observation.get(EXTENSION_KEY) or {}).get("outcome")
+    cls: Any = OBSERVATIONS.get(str(observation.get("observation")), Observation)
+    return cast(Outcome, own or _fields_of_type(cls).extensions["outcome"])
+
+
 def _type_fields(event: Event) -> dict[str, Any]:
     """Return the protocol's fields of a type, without log fields, extensions and unsent ones."""
     return {name: _plain(getattr(event, name)) for name in _fields_of(event).protocol}
@@ -166,9 +179,13 @@ def _fields_of(event: Event) -> _Fields:
 @cache
 def _fields_of_type(cls: Any) -> _Fields:
     all_fields = fields(cls)
-    extensions = {f.name: f.default for f in all_fields if "extension" in f.metadata}
+    extensions = {f.name: _default(f) for f in all_fields if "extension" in f.metadata}
     own = (f.name for f in all_fields if f.init and f.name not in {*_LOG_FIELDS, *extensions})
     return _Fields(tuple(own), extensions)
+
+
+def _default(f: Field[Any]) -> Any:
+    return f.default if f.default_factory is MISSING else f.default_factory()
 
 
 def _read_extensions(cls: type[Action], envelope: dict[str, Any]) -> dict[str, Any]:

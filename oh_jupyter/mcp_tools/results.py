@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oh_jupyter.ansi import as_shown, strip_ansi
-from oh_jupyter.control_messages import RUNNING_HINT, UNANSWERED
+from oh_jupyter.control_messages import RUNNING_HINT
+from oh_jupyter.events.wire import EXTENSION_KEY, outcome_of
 from oh_jupyter.mcp_tools.cells import Cell, joined
 from oh_jupyter.output_text import fold_repeated_frames, readable
 
@@ -97,6 +98,7 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
     kind = observation.get("observation")
     content = str(observation.get("content", ""))
     extras = dict(observation.get("extras") or {})
+    facts = observation.get(EXTENSION_KEY) or {}
     if isinstance(extras.get("metadata"), Mapping):
         extras["metadata"] = dict(extras["metadata"])
     if kind == "mcp":
@@ -107,43 +109,32 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
             return result(shown)
     images = [image(str(extras.get(name) or "")) for name in pictures]
     images += [image(url) for url in extras.get("image_urls") or []]
-    if kind == "run" and (head := (observation.get("oh_jupyter") or {}).get("head")):
+    if kind == "run" and (head := facts.get("head")):
         content = f"{head}\n[...]\n{extras['metadata'].pop('prefix', '')}{content}"
     if kind == "write":
         content = _written(observation)
-    if kind == "edit" and extras.get("diff"):
-        content = _with_diff(content, str(extras["diff"]))
-    if kind == "user_rejected" and f"({UNANSWERED}" in content:
-        content = _unanswered(content)
+    if kind == "edit" and (around := facts.get("around_excerpts")):
+        content = f"\n{clipped_diff(str(extras.get('diff') or ''))}\n".join(around).strip()
+    if kind == "user_rejected" and facts.get("reason_code") == "unanswered":
+        content = _unanswered(str(facts["why"]))
     if kind == "run_ipython":
         content = fold_library_frames(content)
     return result(
         text(_readable(content, extras) or str(observation.get("message", ""))),
         *images,
-        is_error=_failed(kind, content, extras),
+        is_error=_is_error(observation),
     )
 
 
-def _unanswered(content: str) -> str:
+def _unanswered(why: str) -> str:
     """Return the text of a rejection that no person has decided."""
-    why = content.partition("(")[2].rstrip(").")
     return (
-        f"It did not run, since no person has decided. {why}. Nobody has rejected it: tell the "
+        f"It did not run, since no person has decided. {why} Nobody has rejected it: tell the "
         "person what waits, and call again when they are there to approve it."
     )
 
 
-_SNIPPET = re.compile(
-    r" ?Here's the result of running `cat -n` on a snippet of .*:\n(?:\s*\d+\t.*(?:\n|$))+"
-)
-_REVIEW = re.compile(r"Review the changes and make sure they are as expected.*if necessary\.\n?")
 MAX_DIFF_CHARS = 2000  # characters of the diff in the result of an edit
-
-
-def _with_diff(content: str, diff: str) -> str:
-    """Return the result of an edit with its diff instead of the lines around it."""
-    shown = f"\n{clipped_diff(diff)}\n"
-    return _REVIEW.sub("", _SNIPPET.sub(lambda _: shown, content)).strip()
 
 
 def _written(observation: Mapping[str, Any]) -> str:
@@ -200,16 +191,16 @@ def fold_library_frames(content: str) -> str:
     return "\n\n".join(shown)
 
 
-def _failed(kind: Any, content: str, extras: Mapping[str, Any]) -> bool:
-    """Return whether an Action failed; a command with a nonzero exit code did not."""
-    if kind == "run":
-        metadata = extras.get("metadata") or {}
-        # A running command has no code either, but says so at its end.
-        started = metadata.get("exit_code") != -1 or bool(metadata.get("suffix"))
-        return not started and content.startswith("ERROR:")
-    if kind in ("edit", "read"):
-        return extras.get("impl_source") == "oh_aci" and content.startswith("ERROR:\n")
-    return kind in ("error", "user_rejected") or (kind == "browse" and bool(extras.get("error")))
+def _is_error(observation: Mapping[str, Any]) -> bool:
+    """Return whether an Action failed; neither a cell that raised nor a running command did."""
+    outcome = outcome_of(observation)
+    match observation.get("observation"):
+        case "run_ipython":
+            return False
+        case "run":
+            return outcome == "failed"
+        case _:
+            return outcome != "done"
 
 
 def of_own_tool(observation: Mapping[str, Any]) -> Result:

@@ -190,7 +190,7 @@ class Interruptible:
         except (CancelledError, KeyboardInterrupt):
             if not self._interrupted & set(mine):
                 raise
-            return ErrorObservation(CANCELLED)
+            return ErrorObservation(CANCELLED, outcome="cancelled")
         finally:
             with self._lock:
                 self._running -= set(mine)

@@ -72,13 +72,9 @@ def register(*tools: type[ToolDefinition]) -> None:
 
 
 def failed(observation: events.Observation) -> bool:
-    """Return whether an Action was rejected, cancelled, or failed."""
-    if isinstance(observation, events.ErrorObservation | events.UserRejectObservation):
-        return True
-    if isinstance(observation, events.BrowserOutputObservation):
-        return observation.error
-    editor = isinstance(observation, events.FileEditObservation | events.FileReadObservation)
-    return editor and observation.content.startswith("ERROR:\n")
+    """Return whether an Action was rejected, cancelled, or failed; not whether code raised."""
+    ran = isinstance(observation, events.CmdOutputObservation | events.IPythonRunCellObservation)
+    return observation.outcome != "done" and not ran
 
 
 def contents(text: str, image_urls: Sequence[str] | None = None) -> list[Any]:
@@ -90,7 +86,6 @@ def contents(text: str, image_urls: Sequence[str] | None = None) -> list[Any]:
 _INTERRUPT_SECONDS = 5.0
 """Seconds that a command has to end by Ctrl-C before a reset replaces the shell."""
 
-_NOTHING_RUNS = "ERROR: No previous running command to interact with."
 _COMPLETED = re.compile(r"\n\[The command completed with exit code [^\]]*\]")
 _INTERRUPTED = "[The shell is the person's, too, so it was interrupted and not replaced.]\n"
 _REPLACED = (
@@ -129,7 +124,7 @@ class _TerminalExecutor(RuntimeExecutor[TerminalAction, TerminalObservation]):
         interrupt.set_hard_timeout(_INTERRUPT_SECONDS)
         observation = self.runtime.execute(interrupt)
         metadata = getattr(observation, "metadata", None)
-        is_idle = observation.content == _NOTHING_RUNS
+        is_idle = observation.reason_code == "nothing_runs"
         if is_idle or (metadata is not None and metadata.exit_code != -1):
             return _INTERRUPTED
         self.runtime.connection.end_shell()
@@ -237,7 +232,7 @@ class _FileEditorExecutor(RuntimeExecutor[FileEditorAction, FileEditorObservatio
                     insert_line=action.insert_line,
                 )
             )
-        text = observation.content.removeprefix("ERROR:\n")
+        text = observation.failure or observation.content
         image = text.startswith("data:image/")
         return FileEditorObservation(
             content=contents(action.path, [text]) if image else contents(text),
@@ -349,7 +344,7 @@ class _NotebookExecutor(RuntimeExecutor[NotebookAction, NotebookObservation]):
                 to=action.to,
             )
         observation = self.runtime.execute(ours)
-        text = observation.content.removeprefix("ERROR:\n")
+        text = observation.failure or observation.content
         return NotebookObservation(content=contents(text), is_error=failed(observation))
 
     def _run(self, action: NotebookAction) -> NotebookObservation:

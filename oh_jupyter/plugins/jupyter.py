@@ -149,7 +149,10 @@ class JupyterPlugin(Plugin):
         if late := truncate_middle(output.late_text.strip(), MAX_LATE_CHARS):
             text += f"\n[Printed by threads of earlier cells after these had ended:]\n{late}"
         return IPythonRunCellObservation(
-            text, code=action.code, image_urls=output.image_urls or None
+            text,
+            code=action.code,
+            image_urls=output.image_urls or None,
+            outcome="timed_out" if output.timed_out else "failed" if output.raised else "done",
         )
 
     def peek(self, max_lines: int = 3) -> str:

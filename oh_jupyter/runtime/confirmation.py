@@ -203,15 +203,16 @@ class Confirmations:
                 progress.withdraw()
             raise
         if decision is None:
+            why = f"{UNANSWERED} {self.timeout_seconds:g} s; it waited because {pending.reason}."
             return UserRejectObservation(
-                f"{REJECTED} ({UNANSWERED} {self.timeout_seconds:g} s; it waited "
-                f"because {pending.reason}.)"
+                f"{REJECTED} ({why})", outcome="timed_out", reason_code="unanswered", why=why
             )
         if progress is not None:
             progress.decide(decision.by)
         if not decision.approved:
             why = decision.why.strip()[:MAX_WHY_CHARS]
-            return UserRejectObservation(f"{REJECTED} (The user says: {why})" if why else REJECTED)
+            content = f"{REJECTED} (The user says: {why})" if why else REJECTED
+            return UserRejectObservation(content, why=why)
         if decision.scope != "once":
             self._release_covered(decision)
         if hasattr(action, "confirmation_state"):

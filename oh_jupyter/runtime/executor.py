@@ -113,7 +113,9 @@ class ActionExecutor(RuntimeComponents):
             check_fields(action)
         guest = (action.actor or {}).get("guest")
         if guest in self.interrupted_guests:
-            return ErrorObservation(f"The user interrupted {guest}: the action was not run.")
+            return ErrorObservation(
+                f"The user interrupted {guest}: the action was not run.", outcome="cancelled"
+            )
         action.id = None
         is_agents = source == "agent" or principal not in (None, "user")
         is_boxed, questions, guard = False, [], None
@@ -153,7 +155,9 @@ class ActionExecutor(RuntimeComponents):
                         await self.in_thread(_note_saves, observation.edited_paths)
         except asyncio.CancelledError:
             cancelled = ErrorObservation(
-                WITHDRAWN if state.is_withdrawn else "The action was cancelled."
+                WITHDRAWN if state.is_withdrawn else "The action was cancelled.",
+                outcome="cancelled",
+                reason_code="withdrawn" if state.is_withdrawn else "",
             )
             self._record(cancelled, action, state, never_began=not state.has_begun)
             raise

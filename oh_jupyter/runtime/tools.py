@@ -80,7 +80,12 @@ class ToolRegistry:
             message = f"The tool {action.name!r} did not answer within {action.timeout} seconds."
             result = {"isError": True, "error": message, "content": []}
         content = json.dumps(result, ensure_ascii=False)
-        return MCPObservation(content, name=action.name, arguments=action.arguments)
+        return MCPObservation(
+            content,
+            name=action.name,
+            arguments=action.arguments,
+            outcome="failed" if result.get("isError") else "done",
+        )
 
 
 def skill_tools(

@@ -195,6 +195,11 @@ def last_lines(command: Command | None, max_lines: int) -> str:
     return "\n".join(text.rstrip().rsplit("\n", max_lines)[-max_lines:])
 
 
+def nothing_runs(text: str) -> CmdOutputObservation:
+    """Reply to a request about the running command when there is none."""
+    return CmdOutputObservation(text, outcome="failed", reason_code="nothing_runs")
+
+
 def sent_reply(text: str) -> CmdOutputObservation:
     """Reply to input for a command whose output another action will report."""
     metadata = CmdOutputMetadata(suffix=SENT)

@@ -41,6 +41,7 @@ from oh_jupyter.shell.replies import (
     multiple_commands,
     no_change_suffix,
     not_executed_suffix,
+    nothing_runs,
     open_here_document,
     running_suffix,
     sent_reply,
@@ -445,9 +446,9 @@ class ShellSession:
         earlier = self._command
         await supervisor.settle(earlier)
         if earlier is None and not text:
-            return CmdOutputObservation(NOTHING_TO_RETRIEVE)
+            return nothing_runs(NOTHING_TO_RETRIEVE)
         if earlier is None and action.is_input:
-            return CmdOutputObservation(NOTHING_TO_INTERACT_WITH)
+            return nothing_runs(NOTHING_TO_INTERACT_WITH)
         if not action.is_input:
             check = partial(self._rejection, script=action.script or action.exact)
             is_long = len(text) > LONG_COMMAND_CHARS
@@ -531,7 +532,9 @@ class ShellSession:
                 suffix = running_suffix(report_after or 0.0, command.text, program)
             if full_screen := supervisor.shell.full_screen_program():
                 suffix += full_screen_suffix(*full_screen)
-            return unfinished_reply(command, displayed, suffix, action.hidden)
+            unfinished = unfinished_reply(command, displayed, suffix, action.hidden)
+            unfinished.outcome = "timed_out" if action.timeout and outcome == "hard" else "done"
+            return unfinished
         self._command = None
         report = command.report
         if outcome == "ended" or report is None:

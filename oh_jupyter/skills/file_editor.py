@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from oh_jupyter.editor import EditorError, EditorResult, FileEditor
+from oh_jupyter.editor.messages import EDITOR_FAILURE
 
 
 @cache
@@ -76,7 +77,9 @@ def _tagged(result: EditorResult) -> str:
         "prev_exist": result.prev_exist,
         "old_content": result.old_content,
         "new_content": result.new_content,
-        "formatted_output_and_error": f"ERROR:\n{result.error}" if failed else result.output,
+        "formatted_output_and_error": EDITOR_FAILURE.format(result.error)
+        if failed
+        else result.output,
     }
     tag = f"oh_aci_output_{uuid.uuid4().hex}"
     return f"<{tag}>\n{json.dumps(fields)}\n</{tag}>"

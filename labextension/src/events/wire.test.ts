@@ -54,6 +54,20 @@ describe('parseEvent', () => {
     assert.equal(of({ waited_seconds: 1 }), undefined);
   });
 
+  it('reads an outcome, which most types do not name', () => {
+    const of = (observation: string, named?: unknown) => {
+      const oh_jupyter = named === undefined ? {} : { outcome: named };
+      const event = parseEvent({ id: 4, observation, oh_jupyter });
+      assert.ok(event && !isAction(event));
+      return event.outcome;
+    };
+    assert.equal(of('edit'), 'done');
+    assert.equal(of('edit', 'failed'), 'failed');
+    assert.equal(of('error'), 'failed');
+    assert.equal(of('user_rejected', 'timed_out'), 'timed_out');
+    assert.equal(of('edit', 'unheard of'), 'done');
+  });
+
   it('trusts only the envelope', () => {
     const event = parseEvent({
       id: 5,
@@ -71,6 +85,7 @@ describe('parseEvent', () => {
       message: '',
       clipped: false,
       observation: 'x',
+      outcome: 'done',
       content: '',
       extras: {},
       cause: null

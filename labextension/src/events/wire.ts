@@ -41,9 +41,21 @@ export interface IHandling {
   readonly sandboxed?: boolean;
 }
 
-/** Outcome of an Action. */
+const OUTCOMES = [
+  'done',
+  'failed',
+  'rejected',
+  'cancelled',
+  'timed_out'
+] as const;
+
+/** End of an Action; a command is done whatever its exit code is. */
+export type ObservationOutcome = (typeof OUTCOMES)[number];
+
+/** Result of an Action. */
 export interface IObservation extends IEvent {
   readonly observation: string;
+  readonly outcome: ObservationOutcome;
   readonly content: string;
   readonly extras: Readonly<Record<string, unknown>>;
   /** Id of its Action. */
@@ -98,6 +110,15 @@ function handling(value: Readonly<Record<string, unknown>>): IHandling {
   };
 }
 
+/** Return the outcome of a type of Observation, which may name its own. */
+export function outcomeOf(type: string, named?: unknown): ObservationOutcome {
+  const usual = { error: 'failed', user_rejected: 'rejected' } as const;
+  return (
+    OUTCOMES.find(outcome => outcome === named) ??
+    (type === 'error' || type === 'user_rejected' ? usual[type] : 'done')
+  );
+}
+
 function source(value: unknown): EventSource | null {
   return value === 'agent' || value === 'user' || value === 'environment'
     ? value
@@ -124,16 +145,17 @@ export function parseEvent(value: unknown): WireEvent | null {
       : action;
   }
   if (typeof value.observation === 'string') {
+    const ours = isRecord(value.oh_jupyter) ? value.oh_jupyter : {};
     const observation: IObservation = {
       ...common,
       observation: value.observation,
+      outcome: outcomeOf(value.observation, ours.outcome),
       content: text(value, 'content'),
       extras: isRecord(value.extras) ? value.extras : {},
       cause: typeof value.cause === 'number' ? value.cause : null
     };
-    const ours = isRecord(value.oh_jupyter) ? value.oh_jupyter.handling : null;
-    return isRecord(ours)
-      ? { ...observation, handling: handling(ours) }
+    return isRecord(ours.handling)
+      ? { ...observation, handling: handling(ours.handling) }
       : observation;
   }
   return null;

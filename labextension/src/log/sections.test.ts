@@ -36,7 +36,14 @@ describe('sections', () => {
     const done = observation(1, 0, 'edit', 'Edited.', { diff: '-a\n+b' });
     assert.deepEqual(short(asked, done), ['diff diff -a\n+b']);
     assert.deepEqual(short(asked), ['old code a', 'new code b']);
-    const failed = observation(1, 0, 'edit', 'ERROR:\nno match', {});
+    const failed = observation(
+      1,
+      0,
+      'edit',
+      'ERROR:\nno match',
+      {},
+      { outcome: 'failed' }
+    );
     assert.deepEqual(
       short(asked, failed).at(-1),
       'error error ERROR:\nno match'

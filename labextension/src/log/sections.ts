@@ -107,6 +107,7 @@ function editParts(args: IAction['args'], hasDiff: boolean): ISection[] {
 
 function observationParts({
   observation,
+  outcome,
   content,
   extras
 }: IObservation): ISection[] {
@@ -123,7 +124,7 @@ function observationParts({
         ? [section('image', 'image', content)]
         : [section('text', 'code', content)];
     case 'edit':
-      return content.startsWith('ERROR:')
+      return outcome !== 'done'
         ? [section('error', 'error', content)]
         : [
             section('diff', 'diff', text(extras, 'diff')),

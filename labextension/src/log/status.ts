@@ -21,9 +21,6 @@ export interface IStatus {
   readonly exitCode?: number;
 }
 
-/** IPython's rule above a traceback: the only sign of an exception. */
-const TRACEBACK = /^-{40,}\n.*Traceback \(most recent call last\)/m;
-
 /** Return the outcome of a card, given whether it is known to be queued. */
 export function status(card: ICard, isQueued = false): IStatus {
   if (card.confirmation !== null) {
@@ -47,15 +44,13 @@ function observed(observation: IObservation): IStatus {
   switch (observation.observation) {
     case 'run':
       return shell(observation);
-    case 'error':
-      return { outcome: 'failed' };
     case 'user_rejected':
       return { outcome: 'rejected' };
     case 'null':
     case 'think':
       return { outcome: 'none' };
     default:
-      return { outcome: hasFailed(observation) ? 'failed' : 'ok' };
+      return { outcome: observation.outcome === 'done' ? 'ok' : 'failed' };
   }
 }
 
@@ -69,24 +64,6 @@ function shell(observation: IObservation): IStatus {
   return code === -1
     ? { outcome: 'unfinished' }
     : { outcome: code === 0 ? 'ok' : 'failed', exitCode: code };
-}
-
-function hasFailed({ observation, content, extras }: IObservation): boolean {
-  switch (observation) {
-    case 'edit':
-      return content.startsWith('ERROR:');
-    case 'read':
-      // Otherwise it is the text of a file.
-      return extras.impl_source === 'oh_aci' && content.startsWith('ERROR:\n');
-    case 'browse':
-      return extras.error === true;
-    case 'run_ipython':
-      return TRACEBACK.test(withoutAnsi(content));
-    case 'mcp':
-      return /"isError":\s*true/.test(content);
-    default:
-      return false;
-  }
 }
 
 /** Remove ANSI codes. */

@@ -11,7 +11,6 @@ from IPython.display import Image
 
 import oh_jupyter.kernel.display.html as html
 from oh_jupyter.control_messages import RUNNING_HINT
-from oh_jupyter.editor.messages import DRY_RUN
 from oh_jupyter.events import (
     BrowserOutputObservation,
     CmdOutputObservation,
@@ -97,22 +96,9 @@ def _diff_for_people(observation: FileEditObservation) -> str:
     return observation.context_diff or observation.diff or ""
 
 
-def _is_dry_run(observation: FileEditObservation) -> bool:
-    return observation.content.startswith(DRY_RUN)
-
-
 def _edit_text(diff: str, observation: FileEditObservation) -> str:
-    dry_run = "DRY RUN: nothing was written." if _is_dry_run(observation) else ""
-    return "\n".join(filter(None, (diff, dry_run, remarks(observation.content))))
-
-
-def remarks(content: str) -> str:
-    """Return the editor's notes besides the diff: linting, other writers, inexact patches."""
-    lines = content.split("\n")
-    wanted: tuple[str, ...] = ("NOTE: ", "Linting issues found", "- Line ")
-    if any(line.startswith("The patch was ") for line in lines):
-        wanted = (*wanted, "- ")
-    return "\n".join(line for line in lines if line.startswith(wanted))
+    dry_run = "DRY RUN: nothing was written." if observation.dry_run else ""
+    return "\n".join(filter(None, (diff, dry_run, *observation.notes)))
 
 
 def _tool_text(observation: MCPObservation) -> tuple[str, html.Tone]:
@@ -164,8 +150,7 @@ def observation_html(observation: Observation) -> str:
             html.heading(f"{observation.name}()"), html.output_block(text, tone), tone=tone
         )
     if isinstance(observation, FileReadObservation):
-        failed = observation.content.startswith("ERROR:\n")
-        state: html.Tone = "error" if failed else "info"
+        state: html.Tone = "info" if observation.outcome == "done" else "error"
         return html.card(
             html.heading(observation.path),
             html.output_block(observation.content, state),
@@ -191,17 +176,16 @@ def _command_html(observation: CmdOutputObservation) -> str:
 
 
 def _edit_html(observation: FileEditObservation) -> str:
-    failed = observation.content.startswith("ERROR:\n")
-    is_dry_run = _is_dry_run(observation)
-    tone: html.Tone = "error" if failed else "dry-run" if is_dry_run else "ok"
+    failed = observation.outcome != "done"
+    tone: html.Tone = "error" if failed else "dry-run" if observation.dry_run else "ok"
     if failed or not observation.diff:
         return html.card(html.output_block(observation.content, tone), tone=tone)
     header = f"--- {observation.path}\n+++ {observation.path}\n"  # the heading names it, too
-    badges = [html.badge("dry run: nothing was written", tone)] if is_dry_run else []
+    badges = [html.badge("dry run: nothing was written", tone)] if observation.dry_run else []
     return html.card(
         html.heading(observation.path, *badges),
         html.diff_block(_diff_for_people(observation).removeprefix(header)),
-        html.output_block(remarks(observation.content)),
+        html.output_block("\n".join(observation.notes)),
         html.folded("What the editor says", html.output_block(observation.content)),
         tone=tone,
     )

@@ -13,7 +13,6 @@ from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.completion import complete_path
 from oh_jupyter.kernel.magics.options import leading_options, magic_options, print_help, seconds
 from oh_jupyter.shell.bash.parsing import ends_with_semicolon
-from oh_jupyter.shell.replies import NOTHING_TO_RETRIEVE
 
 
 @magics_class
@@ -70,7 +69,7 @@ class RunMagics(OhMagics):
             sandbox=options.sandbox,
         )
         observation = self._run_live(action, options.timeout)
-        if observation.content == NOTHING_TO_RETRIEVE:
+        if observation.reason_code == "nothing_runs" and not options.input:
             raise UsageError(
                 "say what to run: %oh_run COMMAND. Without a command, it shows more output of a "
                 "running one, and none is running"
