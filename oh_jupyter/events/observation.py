@@ -27,7 +27,7 @@ __all__ = [
     "NullObservation",
     "Observation",
     "Outcome",
-    "ReasonCode",
+    "OutcomeReason",
     "UserRejectObservation",
 ]
 
@@ -37,7 +37,7 @@ OBSERVATIONS: dict[str, type[Observation]] = {}
 Outcome = Literal["done", "failed", "rejected", "cancelled", "timed_out"]
 """End of an Action. A command is done whatever its exit code is."""
 
-ReasonCode = Literal["", "nothing_runs", "file_not_found", "unanswered", "withdrawn"]
+OutcomeReason = Literal["", "nothing_runs", "file_not_found", "unanswered", "withdrawn"]
 """Reason of an outcome, where a program may act on it; "" for others."""
 
 
@@ -61,7 +61,7 @@ class Observation(Event):
     outcome: Outcome = field(
         default="done", kw_only=True, repr=False, compare=False, metadata=EXTENSION
     )
-    reason_code: ReasonCode = field(
+    reason_code: OutcomeReason = field(
         default="", kw_only=True, repr=False, compare=False, metadata=EXTENSION
     )
     handling: dict[str, Any] | None = field(
