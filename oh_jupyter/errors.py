@@ -5,69 +5,69 @@
     OhJupyterError
     ├── ConfigError                     a trait, TOML key or variable has an unusable value
     ├── ExtraMissingError               the package of an optional extra is not installed
-    ├── WireError                       a message is not the JSON that the protocol defines
-    │   ├── UnknownTypeError            no Action or Observation of that type
-    │   └── NotRunnableError            an event, but not one that a runtime can execute
-    ├── StorageError                    the file store could not do what was asked
+    ├── WireError                       JSON does not follow the protocol
+    │   ├── UnknownTypeError            no Action or Observation has this type
+    │   └── NotRunnableError            a runtime cannot execute this type of event
+    ├── StorageError                    the file store failed
     │   ├── StorePathError              the path leaves the root, or cannot be a path
     │   ├── StoreContentError           the contents are not text or bytes, or not UTF-8
-    │   ├── StoreConfigError            no such type of store, or no path or bucket for it
+    │   ├── StoreConfigError            unknown type of store, or missing path or bucket
     │   └── StoreAccessError            wrong credentials, missing bucket, no route to it
     ├── StoreNotFoundError              the store has nothing at this path
-    ├── StoreIsDirectoryError           it has a directory where a file is asked for
-    ├── StoreNotDirectoryError          it has a file where a directory is asked for
-    ├── EditorError                     the file editor refused; nothing was changed
-    │   ├── EditorParameterMissingError a required parameter is not there
+    ├── StoreIsDirectoryError           a directory where a file is expected
+    ├── StoreNotDirectoryError          a file where a directory is expected
+    ├── EditorError                     the file editor rejected a command; nothing changed
+    │   ├── EditorParameterMissingError a required parameter is missing
     │   ├── EditorParameterInvalidError a parameter has an unusable value
     │   ├── FileValidationError         too large, binary, not a regular file
     │   ├── NoReplacementError          old_str is absent, or not unique
     │   ├── PatchError                  a patch cannot be read, or does not fit the files
-    │   ├── HistoryAccessError          the edit history cannot be read or written for now
+    │   ├── HistoryAccessError          the edit history is unreadable or unwritable now
     │   ├── NoHistoryError              nothing to undo or redo
-    │   ├── DraftError                  a draft could not be merged without doubt
-    │   └── FileChangedError            somebody else changed the file in between
-    ├── CheckpointError                 the workspace cannot be kept, or not brought back
+    │   ├── DraftError                  a draft cannot be merged unambiguously
+    │   └── FileChangedError            the file changed since it was read
+    ├── CheckpointError                 a checkpoint cannot be saved or restored
     ├── ChildStartError                 a child process could not be started
     ├── DocumentError                   a document could not be read as text
-    ├── ShellError                      the shell session could not start or answer
-    │   └── SandboxError                no sandbox can be made for it here
-    │       └── HostError               a sandbox may not, or cannot, reach a host
-    ├── BrowserError                    the browser could not start or answer
+    ├── ShellError                      the shell could not start or respond
+    │   └── SandboxError                no sandbox can be created here
+    │       └── HostError               a sandbox cannot or must not reach a host
+    ├── BrowserError                    the browser could not start or respond
     │   ├── BrowserNotFoundError        no Chromium, Chrome or Edge on this machine
-    │   ├── BrowserDriverError          the program that controls the browser does not start
+    │   ├── BrowserDriverError          Playwright's driver does not start
     │   ├── BrowserActionError          a browser action was malformed or failed
-    │   └── BrowserTimeoutError         the browser did not answer in time
-    ├── SkillError                      an agent skill was asked for what it cannot do
-    ├── McpError                        an MCP server behind the runtime does not start or answer
-    ├── AgentError                      an agent does not start or answer, or breaks its protocol
-    │   └── AgentNotFoundError          no agent of that name, or it is not installed
-    ├── PolicyError                     an administrator does not allow it
+    │   └── BrowserTimeoutError         the browser did not respond in time
+    ├── SkillError                      an agent skill is unknown or got invalid arguments
+    ├── McpError                        an MCP server does not start or respond
+    ├── AgentError                      an agent does not start, or violates its protocol
+    │   └── AgentNotFoundError          no agent has this name, or it is not installed
+    ├── PolicyError                     an administrator's policy forbids it
     ├── PluginError                     a plugin is unknown, or failed to start
-    ├── TransferError                   an upload or download is not possible as asked
-    │   ├── TransferNotFoundError       no file there to download, or no such transfer
-    │   ├── TransferTooLargeError       more than the limit allows, sent or unpacked
-    │   └── DiskFullError               the disk or the quota has no room
-    ├── ConfirmationError               no action of that id waits for a person
-    ├── AnswerError                     a person's values do not fit an agent's form
+    ├── TransferError                   an upload or download failed
+    │   ├── TransferNotFoundError       no such file or transfer
+    │   ├── TransferTooLargeError       the content exceeds the limit, sent or unpacked
+    │   └── DiskFullError               the disk or the quota is full
+    ├── ConfirmationError               no Action with this id waits for approval
+    ├── AnswerError                     a person's values do not match an agent's form
     ├── EvaluationError                 an evaluation cannot continue; its results so far are kept
     ├── InspectionError                 a variable is missing, or cannot be shown
-    ├── EventNotFoundError              the log has no event of that id
-    ├── ResourceNotFoundError           MCP: no such resource or prompt, or it cannot be read
-    ├── RequestNotFoundError            no request of that id, or its answer is kept no more
-    ├── LimitExceededError              more requests than a limit of the server allows
-    ├── RuntimeClosedError              the runtime was closed while it was asked
-    ├── ServerError                     a client cannot reach the server, or is refused there
-    ├── AuthorizationError              a request to a hub's service breaks OAuth, or is rejected
-    └── KernelError                     the server could not get an answer from a kernel
-        ├── KernelNotFoundError         no kernel of that id
+    ├── EventNotFoundError              the log has no event with this id
+    ├── ResourceNotFoundError           MCP: the resource or prompt is missing or unreadable
+    ├── RequestNotFoundError            no such request, or its result has expired
+    ├── LimitExceededError              too many requests
+    ├── RuntimeClosedError              the runtime closed before it responded
+    ├── ServerError                     the server is unreachable, or rejects the client
+    ├── AuthorizationError              a hub's service rejects an OAuth request
+    └── KernelError                     a kernel did not respond to the server
+        ├── KernelNotFoundError         no kernel has this id
         │   └── ServerNotFoundError     no Jupyter server of this user is running
-        ├── GenerationChangedError      the runtime that was asked is no more; nothing was done
-        ├── KernelDiedError             it died or restarted while it was asked
-        ├── KernelTimeoutError          it did not answer in time
-        ├── RequestExpiredError         it answered too late to begin; nothing was done
-        ├── GatewayError                the gateway that runs it cannot be reached, or refuses
-        │   └── GatewayTimeoutError     the gateway does not connect to it in time
-        └── ExtensionMissingError       it answers, but oh_jupyter is not in its environment
+        ├── GenerationChangedError      another runtime has replaced the addressed one
+        ├── KernelDiedError             it died or restarted before it responded
+        ├── KernelTimeoutError          it did not respond in time
+        ├── RequestExpiredError         the request arrived too late; nothing was done
+        ├── GatewayError                its gateway is unreachable, or rejects the connection
+        │   └── GatewayTimeoutError     its gateway did not connect in time
+        └── ExtensionMissingError       it responds, but oh_jupyter is not installed there
 
 Every message says what happened, where, and what to do next. In a notebook an
 error renders as that one line; the traceback stays reachable with ``%tb``.
@@ -170,7 +170,7 @@ class ExtraMissingError(OhJupyterError, ImportError):
 
 
 class WireError(OhJupyterError, ValueError):
-    """A message is not the JSON that the protocol defines.
+    """JSON does not follow the protocol.
 
     Attributes:
         field: The name of the offending field, such as ``args.command``, or "".
@@ -182,27 +182,27 @@ class WireError(OhJupyterError, ValueError):
 
 
 class UnknownTypeError(WireError):
-    """No Action or Observation has that type."""
+    """No Action or Observation has this type."""
 
 
 class NotRunnableError(WireError):
-    """The event is well formed, but it is not one that a runtime can execute."""
+    """The event is valid, but a runtime cannot execute its type."""
 
 
 class StorageError(OhJupyterError, OSError):
-    """The file store could not do what was asked."""
+    """The file store failed."""
 
 
 class StorePathError(StorageError, ValueError):
-    """The path leaves the root of the store, or cannot be a path at all."""
+    """The path leaves the root of the store, or is not a valid path."""
 
 
 class StoreContentError(StorageError, TypeError, ValueError):
-    """The contents are neither text nor bytes, or are not UTF-8 where text is asked for."""
+    """The contents are neither text nor bytes, or are not UTF-8 where text is expected."""
 
 
 class StoreConfigError(StorageError, ConfigError, ValueError, KeyError):
-    """There is no such type of store, or no path or bucket is configured for it.
+    """The type of store is unknown, or its path or bucket is missing.
 
     It is a ValueError and a KeyError because OpenHands raises these two for a missing
     path and a missing bucket variable.
@@ -216,23 +216,23 @@ class StoreAccessError(StorageError):
 
 
 class StoreNotFoundError(OhJupyterError, FileNotFoundError):
-    """The store has nothing at this path; it works, so that this is no StorageError."""
+    """The store has nothing at this path; not a StorageError, because the store works."""
 
 
 class StoreIsDirectoryError(OhJupyterError, IsADirectoryError):
-    """The store has a directory where a file is asked for."""
+    """The store has a directory where a file is expected."""
 
 
 class StoreNotDirectoryError(OhJupyterError, NotADirectoryError):
-    """The store has a file where a directory is asked for."""
+    """The store has a file where a directory is expected."""
 
 
 class EditorError(OhJupyterError):
-    """The file editor refused; nothing was changed."""
+    """The file editor rejected a command; nothing changed."""
 
 
 class EditorParameterMissingError(EditorError):
-    """A parameter that the command requires is not there."""
+    """A required parameter is missing."""
 
 
 class EditorParameterInvalidError(EditorError):
@@ -256,11 +256,11 @@ class NoHistoryError(EditorError):
 
 
 class HistoryAccessError(EditorError, OSError):
-    """The edit history cannot be read or written at the moment; nothing was changed."""
+    """The edit history cannot be read or written at the moment; nothing changed."""
 
 
 class DraftError(EditorError):
-    """A draft could not be merged without doubt, and no model could help."""
+    """A draft cannot be merged unambiguously, and no model could help."""
 
 
 class FileChangedError(EditorError):
@@ -268,10 +268,10 @@ class FileChangedError(EditorError):
 
 
 class CheckpointError(OhJupyterError):
-    """The files of a workspace cannot be kept as they are, or not be brought back."""
+    """The files of a workspace cannot be saved or restored."""
 
     is_lasting = False
-    """Whether a later attempt would fail, too, such as on a workspace that is too large."""
+    """Whether a retry would fail, too, such as on a workspace that is too large."""
 
 
 class ChildStartError(OhJupyterError, OSError):
@@ -283,18 +283,18 @@ class DocumentError(OhJupyterError):
 
 
 class ShellError(OhJupyterError):
-    """The shell session could not start or answer."""
+    """The shell could not start or respond."""
 
 
 class SandboxError(ShellError):
-    """No sandbox can be made for the shell here."""
+    """No sandbox can be created for the shell here."""
 
 
 class HostError(SandboxError):
-    """A sandbox may not, or cannot, reach a host.
+    """A sandbox cannot or must not reach a host.
 
     Attributes:
-        status: Status of HTTP for the program that wants to reach it.
+        status: HTTP status for the program in the sandbox.
     """
 
     def __init__(self, message: str, status: int = 403) -> None:
@@ -304,7 +304,7 @@ class HostError(SandboxError):
 
 
 class BrowserError(OhJupyterError):
-    """The browser could not start or answer."""
+    """The browser could not start or respond."""
 
 
 class BrowserNotFoundError(BrowserError):
@@ -320,31 +320,31 @@ class BrowserActionError(BrowserError):
 
 
 class BrowserTimeoutError(BrowserError, TimeoutError):
-    """The browser did not answer in time; the step was cancelled."""
+    """The browser did not respond in time; the step was cancelled."""
 
 
 class SkillError(OhJupyterError, ValueError):
-    """An agent skill was asked for what it cannot do, or there is no such skill."""
+    """An agent skill is unknown, or its arguments are invalid."""
 
 
 class McpError(OhJupyterError):
-    """An MCP server behind the runtime does not start or answer, or has no such tool."""
+    """An MCP server behind the runtime does not start or respond, or lacks a tool."""
 
 
 class AgentError(OhJupyterError):
-    """An agent does not start or answer, or does not keep to the Agent Client Protocol."""
+    """An agent does not start or respond, or violates the Agent Client Protocol."""
 
 
 class AgentNotFoundError(AgentError, LookupError):
-    """There is no agent of that name, or its program is not installed."""
+    """No agent has this name, or its program is not installed."""
 
 
 class PolicyError(OhJupyterError):
-    """An administrator's policy does not allow a capability, or forces a setting."""
+    """An administrator's policy forbids a capability, or forces a setting."""
 
 
 class NotApprovedError(OhJupyterError):
-    """An agent's request had to wait for a person, who rejected it or did not answer."""
+    """A person rejected an agent's request, or did not answer in time."""
 
 
 class PluginError(OhJupyterError):
@@ -352,10 +352,10 @@ class PluginError(OhJupyterError):
 
 
 class ServerError(OhJupyterError):
-    """A client cannot reach the server, or is refused there.
+    """The server is unreachable, or rejects the client.
 
     Attributes:
-        status: HTTP status of the answer; 0 if there was none.
+        status: HTTP status of the response; 0 without one.
     """
 
     def __init__(self, message: str, status: int = 0) -> None:
@@ -363,14 +363,14 @@ class ServerError(OhJupyterError):
 
         Args:
             message: What happened, and what to do.
-            status: HTTP status of the answer.
+            status: HTTP status of the response.
         """
         super().__init__(message)
         self.status = status
 
 
 class AuthorizationError(OhJupyterError):
-    """A request to a hub's service breaks the rules of OAuth, or is rejected.
+    """A hub's service rejects an OAuth request.
 
     Attributes:
         code: Code of the error in OAuth, such as ``invalid_grant``.
@@ -391,32 +391,32 @@ class AuthorizationError(OhJupyterError):
 
 
 class TransferError(OhJupyterError):
-    """An upload or download is not possible as asked."""
+    """An upload or download failed."""
 
 
 class TransferNotFoundError(TransferError):
-    """There is no file to download there, or no such transfer any more."""
+    """The file or the transfer does not exist."""
 
 
 class TransferTooLargeError(TransferError):
-    """It is more than the limit allows, as it was sent or when it is unpacked."""
+    """The content exceeds the limit, as sent or when unpacked."""
 
 
 class DiskFullError(TransferError):
-    """The disk or the quota has no room for what is written; nothing was changed."""
+    """The disk or the quota is full; nothing changed."""
 
 
 def is_full(error: OSError) -> bool:
-    """Return whether a disk or quota has no room."""
+    """Return whether an error means that a disk or quota is full."""
     return error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 class ConfirmationError(OhJupyterError, LookupError):
-    """No Action of that id waits for a person's decision."""
+    """No Action with this id waits for approval."""
 
 
 class AnswerError(OhJupyterError, ValueError):
-    """Values that a person entered do not fit the form of an agent; it still waits."""
+    """A person's values do not match the form of an agent, which still waits."""
 
 
 class EvaluationError(OhJupyterError):
@@ -428,7 +428,7 @@ class InspectionError(OhJupyterError):
 
 
 class EventNotFoundError(OhJupyterError, LookupError):
-    """The log of this runtime has no event of that id."""
+    """The log of this runtime has no event with this id."""
 
 
 class ResourceNotFoundError(OhJupyterError, LookupError):
@@ -436,14 +436,14 @@ class ResourceNotFoundError(OhJupyterError, LookupError):
 
 
 class RequestNotFoundError(OhJupyterError, LookupError):
-    """There is no request of that id, or its answer is not kept any more."""
+    """The request does not exist, or its result has expired."""
 
 
 class LimitExceededError(OhJupyterError):
-    """More requests than a limit of the server allows.
+    """The caller sent more requests than the server allows.
 
     Attributes:
-        retry_after: Seconds after which it is worth trying again.
+        retry_after: Seconds to wait before the next attempt.
     """
 
     def __init__(self, message: str, retry_after: int = 1) -> None:
@@ -451,22 +451,22 @@ class LimitExceededError(OhJupyterError):
 
         Args:
             message: Which limit it is, and what to do.
-            retry_after: Seconds after which it is worth trying again.
+            retry_after: Seconds to wait before the next attempt.
         """
         super().__init__(message)
         self.retry_after = retry_after
 
 
 class RuntimeClosedError(OhJupyterError):
-    """The runtime was closed before it could answer."""
+    """The runtime closed before it responded."""
 
 
 class KernelError(OhJupyterError):
-    """The server could not get an answer from a kernel."""
+    """A kernel did not respond to the server."""
 
 
 class KernelNotFoundError(KernelError):
-    """The server has no kernel of that id."""
+    """The server has no kernel with this id."""
 
 
 class ServerNotFoundError(KernelNotFoundError):
@@ -474,26 +474,26 @@ class ServerNotFoundError(KernelNotFoundError):
 
 
 class KernelDiedError(KernelError):
-    """The kernel died or restarted while it was asked."""
+    """The kernel died or restarted before it responded."""
 
 
 class GenerationChangedError(KernelError):
-    """The runtime that was asked is no more, another one is in its place; nothing was done."""
+    """Another runtime has replaced the addressed one; nothing was done."""
 
 
 class KernelTimeoutError(KernelError):
-    """The kernel did not answer in time.
+    """The kernel did not respond in time.
 
     Attributes:
-        withdrawn: Whether what was asked is certain not to be carried out any more.
+        withdrawn: Whether the kernel is certain not to execute the request any more.
     """
 
     def __init__(self, message: str, withdrawn: bool = False) -> None:
         """Make the error.
 
         Args:
-            message: What happened, and whether asking again is safe.
-            withdrawn: Whether what was asked is certain not to be carried out any more.
+            message: What happened, and whether a retry is safe.
+            withdrawn: Whether the kernel is certain not to execute the request any more.
         """
         super().__init__(message)
         self.withdrawn = withdrawn
@@ -504,19 +504,19 @@ class RequestExpiredError(KernelError):
 
 
 class GatewayError(KernelError):
-    """The gateway that runs the kernel cannot be reached, or refuses the connection."""
+    """The kernel's gateway is unreachable, or rejects the connection."""
 
 
 class GatewayTimeoutError(GatewayError):
-    """The gateway does not connect to the kernel in time: it hangs, or does not start."""
+    """The gateway did not connect to the kernel in time."""
 
 
 class ExtensionMissingError(KernelError):
-    """The kernel answers, but oh_jupyter cannot be loaded into it."""
+    """The kernel responds, but oh_jupyter cannot be loaded into it."""
 
 
 def error_from_fields(name: str, message: str, fields: Mapping[str, Any]) -> OhJupyterError | None:
-    """The error that JSON tells of by its class's name; None if that is none of ours."""
+    """Return the OhJupyterError that a JSON reply names, or None for other classes."""
     cls = globals().get(name)
     if not (isinstance(cls, type) and issubclass(cls, OhJupyterError)):
         return None
