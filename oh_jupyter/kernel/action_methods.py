@@ -383,8 +383,10 @@ class ActionMethods:
             EditorError: There are fewer edits, or someone else changed the file since.
         """
         from oh_jupyter.kernel.display.observations import Diff
+        from oh_jupyter.kernel.display.unified_diff import with_relative_paths
 
-        return Diff(self.call(self._executor.editor.diff, self._absolute(path), steps))
+        diff = self.call(self._executor.editor.diff, self._absolute(path), steps)
+        return Diff(with_relative_paths(diff, self._executor.workspace_dir))
 
     def browse(self, url: str, *, return_axtree: bool = False) -> BrowserOutputObservation:
         """Open a page.

@@ -341,12 +341,14 @@ class Oh(ActionMethods):
             CheckpointError: No such checkpoint, or a file cannot be read.
         """
         from oh_jupyter.kernel.display.observations import Diff
+        from oh_jupyter.kernel.display.unified_diff import with_relative_paths
         from oh_jupyter.runtime.session_changes import joined_diff
         from oh_jupyter.runtime.undo import rewind_changes
 
         checkpoint = self._wait(self._executor.turns.checkpoint_id(_checkpoint_of(id)))
         changes = rewind_changes(self._executor, checkpoint, everything=everything, path=path)
-        return Diff(joined_diff(self._wait(changes)))
+        diff = joined_diff(self._wait(changes))
+        return Diff(with_relative_paths(diff, self._executor.workspace_dir))
 
     @property
     def waiting(self) -> dict[int, PendingAction]:

@@ -388,10 +388,11 @@ class LoadedExtension:
     def _register_formatters(self) -> None:
         """Register the display of Observations and of agents' turns."""
         formatters = self.formatters
+        as_text, as_html = (partial(each, self.workspace_dir) for each in (_print_text, _html))
         for module, names in OBSERVATION_TYPES.items():
             for name in names:  # their __repr__ takes precedence over a base's printer
-                formatters["text/plain"].for_type_by_name(module, name, _print_text)
-                formatters["text/html"].for_type_by_name(module, name, _html)
+                formatters["text/plain"].for_type_by_name(module, name, as_text)
+                formatters["text/html"].for_type_by_name(module, name, as_html)
         formatters["text/html"].for_type_by_name(*_PLAN_TYPE, _plan_html)
         display: Any = self._shell.display_formatter
         display.ipython_display_formatter.for_type_by_name(*_TURN_TYPE, self._show_turn)
@@ -504,16 +505,16 @@ def _is_writable(folder: Path) -> bool:
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
-def _print_text(observation: Observation, printer: Any, cycle: bool) -> None:
-    from oh_jupyter.kernel.display.observations import shown_text
+def _print_text(root: str, observation: Observation, printer: Any, cycle: bool) -> None:
+    from oh_jupyter.kernel.display.observations import observation_text
 
-    printer.text(shown_text(observation))
+    printer.text(observation_text(observation, root))
 
 
-def _html(observation: Observation) -> str:
+def _html(root: str, observation: Observation) -> str:
     from oh_jupyter.kernel.display.observations import observation_html
 
-    return observation_html(observation)
+    return observation_html(observation, root)
 
 
 def _plan_html(plan: RewindPlan) -> str:

@@ -21,7 +21,11 @@ from oh_jupyter.events import (
     FileEditObservation,
 )
 from oh_jupyter.kernel.display.html import diff_block
-from oh_jupyter.kernel.display.observations import coloured, observation_html
+from oh_jupyter.kernel.display.observations import (
+    coloured,
+    observation_html,
+    observation_text,
+)
 from oh_jupyter.kernel.display.table import Table, number_text, size_text
 from oh_jupyter.kernel.display.unified_diff import DiffHunk, diff_lines, parse_diff
 
@@ -310,3 +314,19 @@ def test_numbers_are_rounded(number: float, text: str) -> None:
 )  # fmt: skip
 def test_sizes_have_units(size: int, text: str) -> None:
     assert size_text(size) == text
+
+
+def test_paths_are_relative_to_the_workspace_and_absolute_outside_of_it() -> None:
+    observation = FileEditObservation("", path="/w/site/index.html")
+    observation.diff = (
+        "--- /w/site/index.html\n+++ /w/site/index.html\n@@ -1 +1 @@\n--- /w/a line\n+++ /w/b\n"
+        "--- /etc/hosts\n+++ /etc/hosts\n@@ -0,0 +1 @@\n+x"
+    )
+    text = observation_text(observation, "/w")
+    assert text == observation.diff.replace("- /w/site", "- site").replace("+ /w/site", "+ site")
+    html = observation_html(observation, "/w")
+    assert ' title="/w/site/index.html">site/index.html</span>' in html
+    assert "/etc/hosts" in html
+    outside = observation_html(observation, "/another")
+    assert "/w/site/index.html</span>" in outside
+    assert "title=" not in outside

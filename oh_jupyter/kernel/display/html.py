@@ -60,9 +60,10 @@ def card(*parts: str, tone: Tone = "info") -> str:
     )
 
 
-def heading(text: str, *badges: str) -> str:
-    """Return the top line of a card: plain text, and the HTML of badges."""
-    title = f'<span style="{_SOFT}">{escape(text)}</span>'
+def heading(text: str, *badges: str, tooltip: str = "") -> str:
+    """Return the top line of a card: plain text with a tooltip, and the HTML of badges."""
+    hint = f' title="{escape(tooltip)}"' if tooltip and tooltip != text else ""
+    title = f'<span style="{_SOFT}"{hint}>{escape(text)}</span>'
     return f'<pre class="oh-Output-heading" style="{_PRE}">{"  ".join([title, *badges])}</pre>'
 
 

@@ -22,7 +22,12 @@ from oh_jupyter.events import (
     Observation,
     UserRejectObservation,
 )
-from oh_jupyter.kernel.display.unified_diff import LineKind, diff_lines
+from oh_jupyter.kernel.display.unified_diff import (
+    LineKind,
+    diff_lines,
+    shown_path,
+    with_relative_paths,
+)
 
 _COLOURS: dict[LineKind, str] = {"header": "2", "place": "2", "added": "32", "removed": "31"}
 """Dim, green, red as ANSI codes."""
@@ -70,20 +75,18 @@ def screenshot(observation: Observation) -> bytes | None:
     return b64decode(url.partition(",")[2])
 
 
-def shown_text(observation: Observation) -> str:
-    """Return an Observation as plain text, with a coloured diff with context in a terminal."""
-    if isinstance(observation, FileEditObservation) and observation.diff and sys.stdout.isatty():
-        return _edit_text(coloured(_diff_for_people(observation)), observation)
-    return observation_text(observation)
+def observation_text(observation: Observation, root: str = "") -> str:
+    """Return an Observation as plain text, with the exit code of a failed command.
 
-
-def observation_text(observation: Observation) -> str:
-    """Return an Observation as plain text, with the exit code of a failed command."""
+    Paths below ``root`` are relative to it. In a terminal, diffs have colours and context.
+    """
     if isinstance(observation, CmdOutputObservation):
         note = _exit_note(observation)
         return "\n".join(part for part in (observation.content, note) if part)
     if isinstance(observation, FileEditObservation) and observation.diff:
-        return _edit_text(observation.diff, observation)
+        is_terminal = sys.stdout.isatty()
+        diff = _diff_for_people(observation) if is_terminal else observation.diff
+        return _edit_text(coloured(with_relative_paths(diff, root)), observation)
     if isinstance(observation, MCPObservation):
         return _tool_text(observation)[0]
     if isinstance(observation, BrowserOutputObservation):
@@ -132,12 +135,12 @@ def _remarks(observation: CmdOutputObservation) -> str:
     return "\n".join(line for line in lines if not line.startswith("[The command completed"))
 
 
-def observation_html(observation: Observation) -> str:
-    """Return an Observation as an HTML card."""
+def observation_html(observation: Observation, root: str = "") -> str:
+    """Return an Observation as an HTML card; paths below ``root`` are relative to it."""
     if isinstance(observation, CmdOutputObservation):
         return _command_html(observation)
     if isinstance(observation, FileEditObservation):
-        return _edit_html(observation)
+        return _edit_html(observation, root)
     if isinstance(observation, BrowserOutputObservation):
         return _page_html(observation)
     if isinstance(observation, ErrorObservation | UserRejectObservation):
@@ -152,7 +155,7 @@ def observation_html(observation: Observation) -> str:
     if isinstance(observation, FileReadObservation):
         state: html.Tone = "info" if observation.outcome == "done" else "error"
         return html.card(
-            html.heading(observation.path),
+            html.heading(shown_path(observation.path, root), tooltip=observation.path),
             html.output_block(observation.content, state),
             tone=state,
         )
@@ -175,16 +178,17 @@ def _command_html(observation: CmdOutputObservation) -> str:
     )
 
 
-def _edit_html(observation: FileEditObservation) -> str:
+def _edit_html(observation: FileEditObservation, root: str) -> str:
     failed = observation.outcome != "done"
     tone: html.Tone = "error" if failed else "dry-run" if observation.dry_run else "ok"
     if failed or not observation.diff:
         return html.card(html.output_block(observation.content, tone), tone=tone)
     header = f"--- {observation.path}\n+++ {observation.path}\n"  # the heading names it, too
+    diff = _diff_for_people(observation).removeprefix(header)
     badges = [html.badge("dry run: nothing was written", tone)] if observation.dry_run else []
     return html.card(
-        html.heading(observation.path, *badges),
-        html.diff_block(_diff_for_people(observation).removeprefix(header)),
+        html.heading(shown_path(observation.path, root), *badges, tooltip=observation.path),
+        html.diff_block(with_relative_paths(diff, root)),
         html.output_block("\n".join(observation.notes)),
         html.folded("What the editor says", html.output_block(observation.content)),
         tone=tone,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,6 +49,29 @@ def parse_diff(diff: str) -> list[str | DiffHunk]:
         parts.append(DiffHunk(lines[position], old, new, body))
         position += 1 + len(body)
     return parts
+
+
+def with_relative_paths(diff: str, root: str) -> str:
+    """Return a diff whose headers name the files below a directory relative to it."""
+    parts = (
+        _relative_header(part, root)
+        if isinstance(part, str)
+        else "\n".join((part.place, *part.lines))
+        for part in parse_diff(diff)
+    )
+    return "\n".join(parts)
+
+
+def _relative_header(line: str, root: str) -> str:
+    if not root or not line.startswith(_HEADERS):
+        return line
+    sign, path = line[:4], line[4:]
+    return sign + shown_path(path, root)
+
+
+def shown_path(path: str, root: str) -> str:
+    """Return a path as people name it: relative to the workspace, absolute outside of it."""
+    return path.removeprefix(os.path.join(root, "")) if root else path
 
 
 def diff_lines(diff: str) -> Iterator[tuple[LineKind, str]]:
