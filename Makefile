@@ -2,7 +2,7 @@
 #   make lab  [ARGS="--no-browser --port 8890"]   start JupyterLab on notebooks/
 #   make test                                     run all checks; test-all adds the long tests
 #   make coverage [TESTS=tests/storage]           measure line coverage; fail below the threshold
-#   make pictures                                 save screenshots of JupyterLab's tests to screenshots/
+#   make pictures                                 replace the screenshots of the pages; save all to screenshots/
 #   make docs                                     build the documentation in docs/_build/html
 #   make bench [ARGS=--short]                     measure this machine, into docs/figures
 #   make check-release                            build, check and install wheel and source distribution

@@ -1,4 +1,4 @@
-"""Screenshots of what the tests come by, for whoever wants to look: ``make pictures``."""
+"""Screenshots that tests take with ``make pictures``, which also replaces those of the pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-__all__ = ["take_picture", "take_pictures"]
+__all__ = ["DOCUMENTED", "take_picture", "take_pictures"]
+
+DOCS = Path(__file__).parents[2] / "docs"
+DOCUMENTED = {
+    "agent-light": ("panel", "#oh-jupyter-log"),
+    "mcp-app-approval": ("mcp-app", "body"),
+    "persona-light": ("persona", "body"),
+    "review-cells-light": ("review", ".jp-NotebookPanel:visible .jp-WindowedPanel-outer"),
+    "rewind-light": ("rewind", ".jp-Dialog-content"),
+    "tour": ("tour", "body"),
+}
+"""Picture of a page in ``docs``, and the part of the window that it shows, by screenshot."""
 
 THEMES = {"dark": "JupyterLab Dark", "light": "JupyterLab Light"}
 STILL = """() => document.getAnimations().every(({ effect, playState }) =>
@@ -15,13 +26,16 @@ STILL = """() => document.getAnimations().every(({ effect, playState }) =>
 
 
 def take_picture(page: Page, name: str) -> None:
-    """The page as it is."""
+    """Save the page as it is, if pictures are wanted."""
     if folder := os.environ.get("OH_JUPYTER_PICTURES"):
         page.screenshot(path=Path(folder) / f"{name}.png")
+        if name in DOCUMENTED:
+            picture, part = DOCUMENTED[name]
+            page.locator(part).first.screenshot(path=DOCS / f"{picture}.png")
 
 
 def take_pictures(page: Page, name: str) -> None:
-    """JupyterLab as it is, dark and light."""
+    """Save JupyterLab as it is, dark and light, if pictures are wanted."""
     if not os.environ.get("OH_JUPYTER_PICTURES"):
         return
     for suffix, theme in THEMES.items():
