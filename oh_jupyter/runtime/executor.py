@@ -111,7 +111,7 @@ class ActionExecutor(RuntimeComponents):
         check_runnable(action)
         if not is_parsed:
             check_fields(action)
-        guest = (action.actor or {}).get("guest")
+        guest = action.actor.guest
         if guest in self.interrupted_guests:
             return ErrorObservation(
                 f"The user interrupted {guest}: the action was not run.", outcome="cancelled"
@@ -273,7 +273,7 @@ class ActionExecutor(RuntimeComponents):
         """Cancel a guest's Actions, and reject new ones until its next prompt."""
         self.interrupted_guests.add(guest)
         for entry in list(self.running.values()):
-            if (entry.action.actor or {}).get("guest") == guest:
+            if entry.action.actor.guest == guest:
                 entry.task.cancel()
 
     def peek(self, kind: str, max_lines: int = 3) -> str:
