@@ -22,7 +22,9 @@ class Actor:
         guest: Name of an agent that a person has started with %oh_agent.
         persona: Id of a persona of Jupyter AI.
         chat: Id of the persona's chat.
-        traceparent: W3C trace context of the request, with ``tracestate`` and ``baggage``.
+        traceparent: Position of the request in a W3C trace.
+        tracestate: Vendors' data of that trace.
+        baggage: Properties of that trace.
     """
 
     user: str = ""
