@@ -79,7 +79,7 @@ class EditorResult:
             elif kind != "advice":
                 texts[-1] += text.removeprefix("\n") if follows_advice else text
             follows_advice = kind == "advice"
-        return [] if texts == [self.output] else texts
+        return texts if self.parts and texts != [self.output] else []
 
     @property
     def notes(self) -> list[str]:

@@ -30,6 +30,7 @@ from oh_jupyter.runtime.effects import Effects
 from oh_jupyter.runtime.execution import Execution, current_execution
 from oh_jupyter.runtime.host_access import HostAccess
 from oh_jupyter.runtime.page_hosts import page_endpoints, page_origins
+from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.runtime.resources import make_shell, shell_user
 from oh_jupyter.sandbox import Box, Engine, allowed_environment, find_engine, make_profile
 from oh_jupyter.sandbox.enforcement import enforced_by
@@ -163,7 +164,7 @@ class BoxedShells:
             )
         return False
 
-    def questions(self, action: Action, known: Effects) -> list[str]:
+    def questions(self, action: Action, known: Effects) -> list[Reason]:
         """Return the reasons to ask about a file or a host that commands in a box cannot use.
 
         Raises:
@@ -173,7 +174,7 @@ class BoxedShells:
             return []
         return [*self._file_questions(known)[:1], *self._page_questions(known)]
 
-    def _file_questions(self, known: Effects) -> list[str]:
+    def _file_questions(self, known: Effects) -> list[Reason]:
         if not known.paths:
             return []
         hides = self.visibility().hides
@@ -182,14 +183,12 @@ class BoxedShells:
         for path in known.paths:
             for real in sorted(known.real[path]):
                 if hides(real):
-                    reasons.append(f"it uses {real}, which sandboxes hide")
+                    reasons.append(Reason("uses_hidden", (real,)))
                 if path in known.writes and is_within(real, workspace) and is_protected(real):
-                    reasons.append(
-                        "your programs run code from this file, which sandboxes cannot change"
-                    )
+                    reasons.append(Reason("changes_program"))
         return reasons
 
-    def _page_questions(self, known: Effects) -> list[str]:
+    def _page_questions(self, known: Effects) -> list[Reason]:
         settings = self._settings()
         if settings.sandbox_network not in ("listed", "ask"):
             return []
@@ -201,7 +200,7 @@ class BoxedShells:
                 f"{unlisted[0]} is refused: sandbox_hosts does not list it. If it is needed, ask "
                 "the user to add it there."
             )
-        return [f"it reaches {each}" for each in unlisted]
+        return [Reason("reaches_host", (str(each),)) for each in unlisted]
 
     def browser_settings(self) -> Settings:
         """Return the settings for browsers: with listed hosts, these are all that they reach."""

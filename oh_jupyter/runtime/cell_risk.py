@@ -17,10 +17,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
+from oh_jupyter.runtime.reasons import Reason
+
 Lookup = Callable[[str], object]
 """Returns a variable of the notebook by name, or None."""
 
-CommandRisks = Callable[[str], list[str]]
+CommandRisks = Callable[[str], list[Reason]]
 """Returns the reasons to ask about a shell command."""
 
 COMMAND_CALLS = re.compile(
@@ -78,11 +80,8 @@ RUNS_CODE = frozenset({"time", "timeit", "prun", "memit", "mprun", "lprun", "deb
 COMMAND_ALIASES = frozenset({"cat", "cp", "ln", "mkdir", "mv", "rm", "rmdir"})
 """Shell commands that IPython runs without ``%`` unless a variable has the name."""
 
-CHANGES_CONFIRMATION = "it changes which actions wait for a person"
 LIMITS = ("confirmation", "sandbox")
 """Beginnings of the names of settings that limit agents."""
-ENDS_RUNTIME = "it ends the runtime, with its shell and browser"
-ENDS_KERNEL = "it ends or resets the kernel, whose variables are lost"
 EVERYBODY_WRITES = 0o002
 
 MAX_DEPTH = 20
@@ -98,7 +97,7 @@ def cell_risks(
     workspace_dir: str,
     command_risks: CommandRisks,
     lookup: Lookup = lambda name: None,
-) -> list[str]:
+) -> list[Reason]:
     """Return the reasons to ask a person about a cell.
 
     Args:
@@ -108,7 +107,7 @@ def cell_risks(
         lookup: Returns a variable of the notebook by name.
 
     Returns:
-        The unique reasons as clauses that begin with "it".
+        The reasons, each once.
     """
     reader = _CellReader(workspace_dir, command_risks, lookup)
     reader.read(code)
@@ -119,7 +118,7 @@ class _CellReader:
     """Walks the calls of a cell and collects the reasons to ask."""
 
     def __init__(self, workspace_dir: str, command_risks: CommandRisks, lookup: Lookup) -> None:
-        self.reasons: list[str] = []
+        self.reasons: list[Reason] = []
         self._workspace = os.path.realpath(workspace_dir)
         self._command_risks = command_risks
         self._lookup = lookup
@@ -149,9 +148,9 @@ class _CellReader:
                 self._read_path(node)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 if node.attr.startswith(LIMITS):
-                    self.reasons.append(CHANGES_CONFIRMATION)
+                    self.reasons.append(Reason("changes_confirmation"))
             elif isinstance(node, ast.Expr) and self._dotted(node.value) in ("exit", "quit"):
-                self.reasons.append(ENDS_KERNEL)  # IPython calls them
+                self.reasons.append(Reason("ends_kernel"))  # IPython calls them
 
     def _without_magic(self, line: str, depth: int) -> str:
         """Analyse a line of IPython's syntax and return Python in its place."""
@@ -165,13 +164,13 @@ class _CellReader:
         self._read_command(text)
         name, _, rest = text.partition(" ")
         if name == "config" and any(f".{limit}" in rest for limit in LIMITS):
-            self.reasons.append(CHANGES_CONFIRMATION)
+            self.reasons.append(Reason("changes_confirmation"))
         elif name in ("reload_ext", "unload_ext") and rest.strip().startswith("oh_jupyter"):
-            self.reasons.append(ENDS_RUNTIME)
+            self.reasons.append(Reason("ends_runtime"))
         elif name in RUNS_CODE:
             self.read(_OPTIONS.sub("", rest), depth + 1)
         elif name in ("reset", "reset_selective"):
-            self.reasons.append("it deletes the variables of the kernel")
+            self.reasons.append(Reason("deletes_variables"))
         elif name in ("writefile", "file", "save", "logstart", "oh_edit"):
             for word in rest.split():
                 self._check_write(word)
@@ -206,7 +205,7 @@ class _CellReader:
             for command in self._commands(call):
                 self._read_command(command)
         if ENDING_CALLS.fullmatch(name) or self._kills_itself(name, call):
-            self.reasons.append(ENDS_KERNEL)
+            self.reasons.append(Reason("ends_kernel"))
         if name in ("exec", "eval", "compile", "get_ipython().run_cell", "get_ipython().ex"):
             self._read_text(call, 0, depth)
         elif name == "get_ipython().run_cell_magic":
@@ -222,9 +221,9 @@ class _CellReader:
         if REMOVING_CALLS.fullmatch(name):
             path = self._argument(call, 0, "path")
             if path is None:
-                self.reasons.append("it removes a directory tree that the cell does not name")
+                self.reasons.append(Reason("removes_unnamed_tree"))
             elif not self._is_own(path, below=True):
-                self.reasons.append(f"it removes a whole directory tree: {path}")
+                self.reasons.append(Reason("removes_tree", (path,)))
         elif name in ("open", "io.open", "builtins.open", "codecs.open"):
             if set(str(self._argument(call, 1, "mode") or "")) & set("wax+"):
                 self._check_write(self._argument(call, 0, "file"))
@@ -243,11 +242,11 @@ class _CellReader:
         elif method in EXPORTING_METHODS:
             self._check_write(self._path_argument(call, 0))
         if method in ("chmod", "fchmod") and self._opens_to_everybody(call):
-            self.reasons.append("it opens files to everybody")
+            self.reasons.append(Reason("opens_files"))
 
     def _check_write(self, path: str | None) -> None:
         if path is not None and not self._is_own(path):
-            self.reasons.append(f"it writes outside of the workspace: {path}")
+            self.reasons.append(Reason("writes_outside", (path,)))
 
     def _is_own(self, path: str, *, below: bool = False) -> bool:
         """Return whether a path is in the workspace or temporary; ``below`` excludes roots."""
@@ -274,7 +273,7 @@ class _CellReader:
         for credential in CREDENTIALS:
             root = os.path.expanduser(credential)
             if target == root or target.startswith(root + "/"):
-                self.reasons.append(f"it uses credentials: {credential}")
+                self.reasons.append(Reason("uses_credentials", (credential,)))
 
     def _kills_itself(self, name: str, call: ast.Call) -> bool:
         return name in ("os.kill", "os.killpg") and any(

@@ -29,6 +29,7 @@ from oh_jupyter.runtime.cell_risk import Lookup
 from oh_jupyter.runtime.effects import Effects
 from oh_jupyter.runtime.form import FormField, answers
 from oh_jupyter.runtime.progress import ActionProgress
+from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.runtime.risk import risks
 from oh_jupyter.visible_text import visible
 
@@ -75,7 +76,7 @@ class PendingAction:
     """
 
     action: Action
-    reasons: tuple[str, ...]
+    reasons: tuple[Reason, ...]
     expires: float
     sandboxed: bool | None = None
     is_question: bool = False
@@ -89,7 +90,7 @@ class PendingAction:
     @property
     def reason(self) -> str:
         """The reasons as one clause."""
-        return visible(", and ".join(self.reasons))
+        return visible(", and ".join(map(str, self.reasons)))
 
     @property
     def agent(self) -> str:
@@ -159,16 +160,16 @@ class Confirmations:
         principal: EventSource,
         *,
         contained: bool = False,
-        more: Sequence[str] = (),
+        more: Sequence[Reason] = (),
         effects: Effects | None = None,
         roots: Sequence[str] | None = None,
-    ) -> list[str]:
+    ) -> list[Reason]:
         """Return the reasons why an Action must wait, and mark it as awaiting confirmation.
 
         Nothing that is ``contained`` in a sandbox is risky; ``more`` has further risks. ``effects``
         and ``roots`` are those of ``risks``.
         """
-        reasons = []
+        reasons: list[Reason] = []
         if principal != "user" and self.policy != "never":
             if not contained:
                 reasons = risks(
@@ -176,7 +177,7 @@ class Confirmations:
                 )
             reasons += [reason for reason in more if reason not in reasons]
             if self.policy == "always" and not reasons:
-                reasons = ["every action of an agent waits"]
+                reasons = [Reason("every_action")]
         if self.rules.covers(action.kind, reasons):
             return []
         if hasattr(action, "confirmation_state"):
@@ -186,7 +187,7 @@ class Confirmations:
     async def decide(
         self,
         action: Action,
-        reasons: list[str],
+        reasons: list[Reason],
         progress: ActionProgress | None = None,
         *,
         sandboxed: bool | None = None,
@@ -220,7 +221,8 @@ class Confirmations:
 
     async def ask(self, action: Action, form: Sequence[FormField]) -> Decision | None:
         """Ask the person for the values of a form; return None if nobody answers in time."""
-        reason = f"{action.actor.name or 'the agent'} asks you"
+        name = action.actor.name
+        reason = Reason("asked_by_named_agent", (name,)) if name else Reason("asked_by_agent")
         return await self._decision_on(
             PendingAction(action, (reason,), self._expiry(), is_question=True, form=tuple(form))
         )

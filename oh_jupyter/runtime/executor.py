@@ -37,6 +37,7 @@ from oh_jupyter.runtime.effects import Effects, effects
 from oh_jupyter.runtime.execution import Execution, current_execution, executing
 from oh_jupyter.runtime.file_rules import FileUse
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
+from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.runtime.resources import memory_usage
 from oh_jupyter.runtime.risk import remote_risks
 from oh_jupyter.runtime.turn_titles import may_change_files
@@ -83,7 +84,7 @@ class ActionExecutor(RuntimeComponents):
         principal: EventSource | None = None,
         execute: Callable[[], Awaitable[Observation]] | None = None,
         only_asks: bool = False,
-        reasons: Sequence[str] = (),
+        reasons: Sequence[Reason] = (),
         confined: bool = False,
         is_parsed: bool = False,
     ) -> Observation:
@@ -96,7 +97,7 @@ class ActionExecutor(RuntimeComponents):
                 whether the Action waits for a person.
             execute: Executes the Action instead of the runtime.
             only_asks: Whether ``execute`` only approves it, and the agent may run it anywhere.
-            reasons: Further reasons why an agent's Action waits, as clauses that begin with "it".
+            reasons: Further reasons why an agent's Action waits.
             confined: Whether the agent may use only the workspace's files and pages of the web.
             is_parsed: Whether it comes from ``action_from_wire``, which has checked its fields.
 
@@ -118,7 +119,8 @@ class ActionExecutor(RuntimeComponents):
             )
         action.id = None
         is_agents = source == "agent" or principal not in (None, "user")
-        is_boxed, questions, guard = False, [], None
+        is_boxed, guard = False, None
+        questions: list[Reason] = []
         cwd = self._cwd_of(principal or source)
         known = effects(action, cwd)
         try:
@@ -204,9 +206,9 @@ class ActionExecutor(RuntimeComponents):
         action: Action,
         known: Effects,
         principal: EventSource,
-        reasons: Sequence[str],
+        reasons: Sequence[Reason],
         is_boxed: bool,
-    ) -> list[str]:
+    ) -> list[Reason]:
         """Return the reasons why an agent's Action waits for a person."""
         self.file_rules.note_new_temporary(known)
         more = [*reasons, *self.boxes.questions(action, known)]
@@ -232,7 +234,7 @@ class ActionExecutor(RuntimeComponents):
             return None
         return self.file_rules.guard(known, within, asks=asks, confined=confined)
 
-    async def questions_like(self, uses: Sequence[FileUse], *, confined: bool) -> list[str]:
+    async def questions_like(self, uses: Sequence[FileUse], *, confined: bool) -> list[Reason]:
         """Return the reasons why an agent's request waits that uses files like these Actions.
 
         Raises:
@@ -248,7 +250,7 @@ class ActionExecutor(RuntimeComponents):
                 reasons += self.untrusted_text.questions(action)
         return list(dict.fromkeys(reasons))
 
-    async def check_approved(self, action: MCPAction, reasons: Sequence[str]) -> None:
+    async def check_approved(self, action: MCPAction, reasons: Sequence[Reason]) -> None:
         """Ask a person about an agent's request that is no Action, if there are reasons.
 
         The question is recorded as an Action; without one, nothing is.

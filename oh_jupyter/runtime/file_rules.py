@@ -16,6 +16,7 @@ from oh_jupyter.runs_when import runs_when
 from oh_jupyter.runtime.boxed_shells import BoxedShells
 from oh_jupyter.runtime.confinement import confinement_fault
 from oh_jupyter.runtime.effects import Effects, effects, outside_of
+from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.runtime.risk import risks
 from oh_jupyter.sandbox.profile import is_protected
 
@@ -121,11 +122,13 @@ class FileRules:
             if fault := confinement_fault(action, known, self._workspace_dir, hides):
                 raise NotApprovedError(fault)
 
-    def questions(self, uses: Sequence[FileUse], cwd: str) -> list[str]:
+    def questions(self, uses: Sequence[FileUse], cwd: str) -> list[Reason]:
         """Return the reasons to ask about files, after the paths that they are about."""
         if len(uses) > MAX_JUDGED_ACTIONS:
-            return [f"it uses {len(uses)} files, too many to look at each"]
-        asked, reasons, contained = [], [], self._boxes.contains(is_boxed=False)
+            return [Reason("uses_files", (str(len(uses)),))]
+        asked: list[Reason] = []
+        reasons: list[Reason] = []
+        contained = self._boxes.contains(is_boxed=False)
         for action in uses:
             known = effects(action, cwd)
             self.note_new_temporary(known)
@@ -135,11 +138,12 @@ class FileRules:
             reasons += own
             if own:
                 asked.append(use_of(action))
-        more = [f"it uses {len(asked)} such files"] if len(asked) > MAX_NAMED_FILES else []
+        rest = Reason("uses_such_files", (str(len(asked)),))
+        more = [rest] if len(asked) > MAX_NAMED_FILES else []
         return [*asked[:MAX_NAMED_FILES], *more, *reasons]
 
 
-def use_of(action: FileUse) -> str:
-    """Return the clause of a question that names a file."""
-    verb = "reads" if isinstance(action, FileReadAction) else "writes"
-    return f"it {verb} {action.path}"
+def use_of(action: FileUse) -> Reason:
+    """Return the reason that names a file."""
+    is_read = isinstance(action, FileReadAction)
+    return Reason("reads_file" if is_read else "writes_file", (action.path,))

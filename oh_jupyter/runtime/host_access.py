@@ -20,6 +20,7 @@ from oh_jupyter.events import (
 from oh_jupyter.events.actor import Actor
 from oh_jupyter.runtime.confirmation import Confirmations
 from oh_jupyter.runtime.progress import ActionProgress
+from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.sandbox.hosts import Address, Endpoint, is_public, parse_hosts
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class HostAccess:
 
     async def _decide(self, endpoint: Endpoint) -> str:
         """Return the reason of a refusal, or "", and log the decision."""
-        reasons: list[str] = []
+        reasons: list[Reason] = []
         refusal = self._refusal(endpoint, reasons)
         if reasons and len(self.waiting) >= MAX_QUESTIONS:
             refusal = _TOO_MANY
@@ -135,7 +136,7 @@ class HostAccess:
             self._record(action, observation, state)
         return _REJECTED if isinstance(observation, UserRejectObservation) else refusal
 
-    def _refusal(self, endpoint: Endpoint, reasons: list[str]) -> str:
+    def _refusal(self, endpoint: Endpoint, reasons: list[Reason]) -> str:
         """Return why a host is refused without a question, or ""; add the reason for one."""
         settings, address = self._settings(), endpoint.address
         if parse_hosts(settings.sandbox_hosts).lists(endpoint):
@@ -145,7 +146,7 @@ class HostAccess:
                 "it is not on the public internet. If it is needed, ask the user to add it to "
                 "sandbox_hosts."
             )
-        reason = f"it reaches {endpoint}"
+        reason = Reason("reaches_host", (str(endpoint),))
         if settings.sandbox_network == "ask":
             if self._confirmations.rules.covers(ReachHostAction.kind, [reason]):
                 return ""

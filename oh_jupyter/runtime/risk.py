@@ -17,42 +17,41 @@ from oh_jupyter.events import (
 from oh_jupyter.runtime.cell_risk import Lookup, cell_risks
 from oh_jupyter.runtime.effects import Effects
 from oh_jupyter.runtime.effects import effects as effects_of
+from oh_jupyter.runtime.reasons import Reason, ReasonCode
 
 _BEGIN = r"(?:^|[\s;&|(!`'\"])"
 
-FORCED_PUSH = "it overwrites the history of a remote repository"
-
-RULES: tuple[tuple[str, str], ...] = (
+RULES: tuple[tuple[ReasonCode, str], ...] = (
     (
-        "it removes a whole directory tree outside of the workspace",
+        "removes_tree_outside",
         _BEGIN + r"rm\s+(?=(?:\S+\s+)*-\w*[rR])(?:\S+\s+)*[\"']?(?:/|~|\$HOME|\$\{HOME\}|\.\.)",
     ),
-    ("it becomes another user", _BEGIN + r"(?:sudo|doas|su)\s"),
-    ("it formats or overwrites a disk", _BEGIN + r"(?:mkfs[.\w]*\s|dd\s.*of=/dev/|shred\s)"),
-    ("it overwrites a device", r">\s*/dev/(?:sd|nvme|vd|hd|mmcblk)"),
-    ("it stops the machine", _BEGIN + r"(?:shutdown|reboot|halt|poweroff)(?:\s|$)"),
+    ("becomes_other_user", _BEGIN + r"(?:sudo|doas|su)\s"),
+    ("overwrites_disk", _BEGIN + r"(?:mkfs[.\w]*\s|dd\s.*of=/dev/|shred\s)"),
+    ("overwrites_device", r">\s*/dev/(?:sd|nvme|vd|hd|mmcblk)"),
+    ("stops_machine", _BEGIN + r"(?:shutdown|reboot|halt|poweroff)(?:\s|$)"),
     (
-        "it runs what it downloads",
+        "runs_download",
         r"(?:curl|wget)\s[^\n]*\|\s*(?:sudo\s+)?(?:ba|z|da|k)?(?:sh|python3?|perl|node)\b",
     ),
-    (FORCED_PUSH, r"git\s+push\s[^\n]*(?:--force\b|\s-f\b)"),
-    ("it opens files to everybody", _BEGIN + r"chmod\s+(?:-\w+\s+)*(?:0?777|a\+\w*w)"),
-    ("it kills every process it can", _BEGIN + r"kill\s+(?:-\w+\s+)*-1(?:\s|$)"),
+    ("forces_push", r"git\s+push\s[^\n]*(?:--force\b|\s-f\b)"),
+    ("opens_files", _BEGIN + r"chmod\s+(?:-\w+\s+)*(?:0?777|a\+\w*w)"),
+    ("kills_all", _BEGIN + r"kill\s+(?:-\w+\s+)*-1(?:\s|$)"),
 )
-"""Reasons to ask about a shell command, each with its regular expression."""
+"""Codes of the reasons to ask about a shell command, each with its regular expression."""
 
-_COMPILED = tuple((reason, re.compile(pattern, re.MULTILINE)) for reason, pattern in RULES)
+_COMPILED = tuple((code, re.compile(pattern, re.MULTILINE)) for code, pattern in RULES)
 
-_WORDS = {
-    "it removes a whole directory tree outside of the workspace": ("rm",),
-    "it becomes another user": ("sudo", "doas", "su"),
-    "it formats or overwrites a disk": ("mkfs", "of=/dev/", "shred"),
-    "it overwrites a device": ("/dev/",),
-    "it stops the machine": ("shutdown", "reboot", "halt", "poweroff"),
-    "it runs what it downloads": ("curl", "wget"),
-    FORCED_PUSH: ("push",),
-    "it opens files to everybody": ("chmod",),
-    "it kills every process it can": ("kill",),
+_WORDS: dict[ReasonCode, tuple[str, ...]] = {
+    "removes_tree_outside": ("rm",),
+    "becomes_other_user": ("sudo", "doas", "su"),
+    "overwrites_disk": ("mkfs", "of=/dev/", "shred"),
+    "overwrites_device": ("/dev/",),
+    "stops_machine": ("shutdown", "reboot", "halt", "poweroff"),
+    "runs_download": ("curl", "wget"),
+    "forces_push": ("push",),
+    "opens_files": ("chmod",),
+    "kills_all": ("kill",),
 }
 """Words without which a rule cannot match; looking for them takes a hundredth of the time."""
 
@@ -64,7 +63,7 @@ def risks(
     *,
     effects: Effects | None = None,
     roots: Sequence[str] | None = None,
-) -> list[str]:
+) -> list[Reason]:
     """Return the reasons to ask a person about an Action.
 
     Args:
@@ -76,11 +75,11 @@ def risks(
             temporary files.
 
     Returns:
-        The reasons as clauses, such as "it becomes another user".
+        The reasons.
     """
-    reasons = []
+    reasons: list[Reason] = []
     if getattr(action, "security_risk", None) is ActionSecurityRisk.HIGH:
-        reasons.append("the agent calls it risky")
+        reasons.append(Reason("called_risky"))
     if isinstance(action, CmdRunAction):
         reasons += command_risks(action.command, workspace_dir)
     elif isinstance(action, IPythonRunCellAction):
@@ -90,26 +89,25 @@ def risks(
         known = effects_of(action, workspace_dir) if effects is None else effects
         allowed = [workspace_dir, tempfile.gettempdir()] if roots is None else roots
         changed = dict.fromkeys(known.outside(known.writes, allowed))
-        reasons += [f"it changes {path}" for path in changed]
+        reasons += [Reason("changes_file", (path,)) for path in changed]
     return reasons
 
 
-def command_risks(command: str, workspace_dir: str) -> list[str]:
+def command_risks(command: str, workspace_dir: str) -> list[Reason]:
     """Return the reasons to ask a person about a shell command."""
     likely = [
-        (reason, rule)
-        for reason, rule in _COMPILED
-        if any(word in command for word in _WORDS[reason])
+        (code, rule) for code, rule in _COMPILED if any(word in command for word in _WORDS[code])
     ]
     text = _without_own_paths(command, workspace_dir) if likely else ""
-    return [reason for reason, rule in likely if rule.search(text)]
+    return [Reason(code) for code, rule in likely if rule.search(text)]
 
 
-def remote_risks(action: Action) -> list[str]:
+def remote_risks(action: Action) -> list[Reason]:
     """Return the reasons to ask about what a command does to other machines."""
     if not isinstance(action, CmdRunAction):
         return []
-    return [reason for reason in command_risks(action.command, "/") if reason == FORCED_PUSH]
+    risky = command_risks(action.command, "/")
+    return [reason for reason in risky if reason.code == "forces_push"]
 
 
 def _without_own_paths(text: str, workspace_dir: str) -> str:

@@ -28,6 +28,7 @@ from oh_jupyter.events import (
     Observation,
 )
 from oh_jupyter.runtime.cell_risk import CREDENTIALS
+from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.runtime.turns import SESSION_PAUSE_SECONDS as PAUSE_SECONDS
 
 MAX_HOSTS = 3
@@ -101,18 +102,18 @@ class UntrustedText:
             return
         hosts += [host for host in _hosts(text) if host not in hosts]
 
-    def questions(self, action: Action) -> list[str]:
+    def questions(self, action: Action) -> list[Reason]:
         """Return the reasons to ask a person about an agent's Action."""
         hosts = self._hosts_known_to(_principal(action))
         if not self.is_on or not hosts:
             return []
         text = _text(action)
-        after = f"after the agent has read text from {', '.join(hosts[:MAX_HOSTS])}"
+        named = (", ".join(hosts[:MAX_HOSTS]),)
         reasons = []
         if _sends_out(action, text):
-            reasons.append(f"it sends data out {after}")
+            reasons.append(Reason("sends_data_after", named))
         if _reads_credentials(text):
-            reasons.append(f"it reads credentials {after}")
+            reasons.append(Reason("reads_credentials_after", named))
         return reasons
 
     def _of(self, principal: str) -> ReadText:

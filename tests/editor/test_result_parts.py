@@ -72,6 +72,13 @@ def test_a_new_file_has_no_excerpt(tmp_path: Path) -> None:
     assert observation.edited_paths == [str(path)]
 
 
+def test_a_view_and_an_undo_are_shown_whole(file: Path) -> None:
+    editor = FileEditor(file.parent)
+    assert edited(editor, file, "view").around_excerpts == []
+    edited(editor, file, "str_replace", old_str="line 3", new_str="three")
+    assert edited(editor, file, "undo_edit").around_excerpts == []
+
+
 def test_an_excerpt_may_look_like_advice(file: Path) -> None:
     observation = edited(
         FileEditor(file.parent), file, "str_replace", old_str="line 3", new_str=REVIEW

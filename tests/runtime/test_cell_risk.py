@@ -123,7 +123,8 @@ HARMLESS = [
 @pytest.mark.parametrize(("code", "reason"), RISKY.items(), ids=list(RISKY))
 def test_what_is_asked_about(code: str, reason: str, tmp_path) -> None:
     commands = partial(command_risks, workspace_dir=str(tmp_path))
-    reasons = cell_risks(code, str(tmp_path / "workspace"), commands, NOTEBOOK.get)
+    workspace = str(tmp_path / "workspace")
+    reasons = [str(each) for each in cell_risks(code, workspace, commands, NOTEBOOK.get)]
     assert [each for each in reasons if each.startswith(reason)], reasons
 
 

@@ -22,6 +22,7 @@ from oh_jupyter.events import (
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.runtime.confirmation import Decision
 from oh_jupyter.runtime.effects import Effects, effects
+from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.testing import wait_until
 
 PATCH = """*** Begin Patch
@@ -140,7 +141,8 @@ def test_an_agents_own_directories_do_not_wait(runtime: Runtime, tmp_path: Path)
 
 def test_an_approval_is_for_the_path_that_it_names(runtime: Runtime, tmp_path: Path) -> None:
     first, second = FileWriteAction("../a", "x"), FileWriteAction("../b", "x")
-    runtime.executor.confirmations.rules.add("write", [f"it changes {tmp_path / 'a'}"], "session")
+    reason = Reason("changes_file", (str(tmp_path / "a"),))
+    runtime.executor.confirmations.rules.add("write", [reason], "session")
     assert waits(runtime, first) == ""
     assert waits(runtime, second) == f"it changes {tmp_path / 'b'}"
 

@@ -33,7 +33,7 @@ def asked(action: Action, *before: Action, is_on: bool = True) -> list[str]:
     policy = UntrustedText(is_on=is_on)
     for each in before:
         policy.note(each, NullObservation(""))
-    return policy.questions(action)
+    return [str(reason) for reason in policy.questions(action)]
 
 
 SENDING = [

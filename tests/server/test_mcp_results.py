@@ -11,6 +11,7 @@ from oh_jupyter.events.wire import to_wire
 from oh_jupyter.mcp_tools.results import fold_library_frames, of_observation, result, text
 from oh_jupyter.mcp_tools.seen_lines import SeenLines
 from oh_jupyter.runtime.confirmation import REJECTED, Confirmations
+from oh_jupyter.runtime.reasons import Reason
 
 LIBRARY = "/env/lib/python3.12/site-packages/pandas/core"
 TRACEBACK = f"""\
@@ -151,14 +152,15 @@ async def test_sessions_of_clients_do_not_share_what_they_have_seen(
 
 def test_what_nobody_has_decided_is_not_called_rejected(tmp_path) -> None:
     confirmations = Confirmations("always", 0.01, str(tmp_path))
-    undecided = asyncio.run(confirmations.decide(CmdRunAction("ls"), ["it is risky"]))
+    reasons = [Reason("becomes_other_user")]
+    undecided = asyncio.run(confirmations.decide(CmdRunAction("ls"), reasons))
     assert undecided is not None
     shown = of_observation(to_wire(undecided))
     assert shown["isError"]
     assert shown["content"][0]["text"] == (
         "It did not run, since no person has decided. Nobody looked at it within 0.01 s; it waited "
-        "because it is risky. Nobody has rejected it: tell the person what waits, and call again "
-        "when they are there to approve it."
+        "because it becomes another user. Nobody has rejected it: tell the person what waits, and "
+        "call again when they are there to approve it."
     )
     rejected = {"observation": "user_rejected", "content": REJECTED}
     assert of_observation(rejected)["content"][0]["text"] == REJECTED

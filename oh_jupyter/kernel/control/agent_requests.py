@@ -14,6 +14,7 @@ from oh_jupyter.events import FileReadAction, FileWriteAction, MCPAction
 from oh_jupyter.kernel.control.rpc import Request
 from oh_jupyter.runtime import ActionExecutor
 from oh_jupyter.runtime.file_rules import use_of
+from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.storage import LocalFileStore
 
 MAX_SHOWN_PATHS = 50
@@ -27,7 +28,7 @@ def is_judged(request: Request) -> bool:
 
 async def reasons_to_ask(
     request: Request, *, reads: Iterable[str] = (), writes: Iterable[str] = ()
-) -> list[str]:
+) -> list[Reason]:
     """Return why a person must allow an agent's use of these files.
 
     Raises:
@@ -51,7 +52,7 @@ async def check_approved(
     *,
     reads: Sequence[str] = (),
     writes: Sequence[str] = (),
-    reasons: Sequence[str] = (),
+    reasons: Sequence[Reason] = (),
 ) -> None:
     """Ask a person about an agent's request, if an Action like it would wait.
 
@@ -61,7 +62,7 @@ async def check_approved(
         arguments: What the question shows besides the paths.
         reads: The paths that it reads.
         writes: The paths that it writes.
-        reasons: Further reasons, as clauses that begin with "it".
+        reasons: Further reasons.
 
     Raises:
         NotApprovedError: The person rejected it, or did not answer in time.

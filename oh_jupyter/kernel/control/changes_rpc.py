@@ -21,6 +21,7 @@ from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.agent_requests import check_approved, is_judged
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.runtime import ActionExecutor
+from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.runtime.rewind import Scope
 from oh_jupyter.runtime.session_changes import has_edits, rewound_files, session_changes
 from oh_jupyter.runtime.undo import rewind, rewind_changes, undo_change
@@ -184,7 +185,7 @@ async def _check_rewind(request: Request, checkpoint: int, scope: Scope) -> None
         return
     plan = await rewind(executor, checkpoint, "agent", scope, preview=True)
     paths = [os.path.join(executor.workspace_dir, change.path) for change in plan.changes]
-    reasons = ["it overwrites what others changed since"] if scope.everything else []
+    reasons = [Reason("overwrites_others")] if scope.everything else []
     arguments = {"checkpoint": checkpoint}
     await check_approved(request, "rewind", arguments, writes=paths, reasons=reasons)
 

@@ -14,6 +14,7 @@ from oh_jupyter.errors import TransferError, TransferNotFoundError
 from oh_jupyter.kernel.control.agent_requests import check_approved, check_store_use, is_judged
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.runtime.confinement import outside_fault
+from oh_jupyter.runtime.reasons import Reason
 
 if TYPE_CHECKING:
     from oh_jupyter.runtime.boxed_shells import BoxedShells
@@ -48,8 +49,10 @@ async def _upload(request: Request) -> Reply:
 async def _ask_file(request: Request) -> Reply:
     """Ask a person, if necessary, before the server uses a file for an agent."""
     path, name = request.text("path"), request.text("tool")
-    used = {"writes" if request.flag("writes") else "reads": [path]}
-    await check_approved(request, name, {}, **used)
+    if request.flag("writes"):
+        await check_approved(request, name, {}, writes=[path])
+    else:
+        await check_approved(request, name, {}, reads=[path])
     return Reply()
 
 
@@ -58,7 +61,7 @@ async def _ask_workspace(request: Request) -> Reply:
     """Ask a person before an agent gets a kernel whose workspace is no part of this one."""
     path = os.path.realpath(request.text("path"))
     if not is_within(path, os.path.realpath(request.runtime.executor.workspace_dir)):
-        reason = f"it starts a kernel whose agents may change {path}"
+        reason = Reason("starts_kernel", (path,))
         await check_approved(request, "start_kernel", {"workspace": path}, reasons=[reason])
     return Reply()
 

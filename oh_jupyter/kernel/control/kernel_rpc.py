@@ -22,6 +22,7 @@ from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.kernel.control.store_rpc import path_in_workspace
 from oh_jupyter.kernel.saving import SAVE_SECONDS, encoded
 from oh_jupyter.mcp_tools.results import clipped
+from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.storage import LocalFileStore
 
 RESTART_CODE = "get_ipython().kernel.do_shutdown(restart=True)"
@@ -154,7 +155,7 @@ async def _ask_restart(request: Request) -> Reply:
     running = request.oh.host.running_cell
     if running is not None:
         summary = running.summary()
-        losses.append(f"it stops the running cell ({summary['first_line']})")
+        losses.append(Reason("stops_cell", (summary["first_line"],)))
 
     async def approve() -> Observation:
         return IPythonRunCellObservation("The kernel restarts.", code=RESTART_CODE)
@@ -165,10 +166,13 @@ async def _ask_restart(request: Request) -> Reply:
     return Reply(body=request.runtime.events.encoded(observation))
 
 
-def _variables_lost(names: list[str], omitted: int) -> str:
-    """Return the clause of the question that names the variables."""
+def _variables_lost(names: list[str], omitted: int) -> Reason:
+    """Return the reason that names the variables."""
     shown = ", ".join(names[:MAX_LISTED_NAMES])
-    more = len(names) + omitted - MAX_LISTED_NAMES
     count = len(names) + omitted
-    noun = "variable" if count == 1 else "variables"
-    return f"it loses {count} {noun}: {shown}" + (f" and {more} more" if more > 0 else "")
+    if count > MAX_LISTED_NAMES:
+        more = count - MAX_LISTED_NAMES
+        return Reason("loses_many_variables", (str(count), shown, str(more)))
+    if count > 1:
+        return Reason("loses_variables", (str(count), shown))
+    return Reason("loses_variable", (shown,))

@@ -26,9 +26,7 @@ from oh_jupyter.runtime.approvals import Scope
 from oh_jupyter.runtime.confirmation import Decision, PendingAction
 from oh_jupyter.runtime.file_system import HeldDirectory
 from oh_jupyter.runtime.mcp import McpTool, parse_servers
-
-OPENS_VSCODE = "it gets the key to VS Code, whose terminal asks nobody"
-"""Why a person must allow an agent's request for VS Code."""
+from oh_jupyter.runtime.reasons import Reason
 
 _actions_by_key: WeakValueDictionary[str, Action] = WeakValueDictionary()
 """Actions in progress, by the keys of their requests."""
@@ -242,7 +240,7 @@ async def _confirmations(request: Request) -> Reply:
             "agent": entry.agent,
             "message": entry.message,
             "reason": entry.reason,
-            "reasons": entry.reasons,
+            "reasons": [str(each) for each in entry.reasons],
             "diff": await executor.preview(entry.action),
             "seconds_left": round(entry.seconds_left, 3),
             "sandboxed": entry.sandboxed,
@@ -377,7 +375,7 @@ async def _vscode(request: Request) -> Reply:
     plugins = request.runtime.executor.plugins
     plugin = await plugins.find(VSCodePlugin.name)
     if isinstance(plugin, VSCodePlugin):
-        await check_approved(request, "vscode", {}, reasons=[OPENS_VSCODE])
+        await check_approved(request, "vscode", {}, reasons=[Reason("gets_vscode_key")])
     else:
         problem = plugins.problems.get(VSCodePlugin.name)
         return Reply({"token": None, "url": None, "problem": problem})
@@ -435,6 +433,6 @@ async def _update_mcp_server(request: Request) -> Reply:
     started = [] if executor.boxes.contains(is_boxed=False) else executor.mcp.unknown(servers)
     if started:
         lines = [server.command_line for server in started]
-        reasons = [f"it starts the program {line}" for line in lines]
+        reasons = [Reason("starts_program", (line,)) for line in lines]
         await check_approved(request, "update_mcp_server", {"programs": lines}, reasons=reasons)
     return Reply({"router_error_log": await request.runtime.executor.mcp.sync(servers)})

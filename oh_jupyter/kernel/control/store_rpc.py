@@ -20,6 +20,7 @@ from oh_jupyter.kernel.control.agent_requests import (
 )
 from oh_jupyter.kernel.control.rpc import Request, operation
 from oh_jupyter.kernel.saving import SAVE_SECONDS, encoded
+from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.storage import LocalFileStore, copy
 from oh_jupyter.storage.base import FileInfo
 from oh_jupyter.storage.paths import path_key
@@ -112,7 +113,7 @@ async def _rename_in_store(request: Request) -> Reply:
 async def _delete_from_store(request: Request) -> Reply:
     path, runtime = request.text("path"), request.runtime
     _check_not_root(path)
-    reasons = [f"it deletes {path} from the store"]
+    reasons = [Reason("deletes_from_store", (path,))]
     await check_approved(request, "delete_from_store", {"path": path}, reasons=reasons)
     try:
         await runtime.executor.in_thread(runtime.file_store.delete, path)
@@ -163,7 +164,7 @@ async def _copy_with_store(request: Request) -> Reply:
     return await _observed(request, action, execute, *reasons)
 
 
-async def _reasons_to_copy(request: Request, direction: str, pairs: Sequence[Pair]) -> list[str]:
+async def _reasons_to_copy(request: Request, direction: str, pairs: Sequence[Pair]) -> list[Reason]:
     """Return why a person must allow an agent's copy between the store and the workspace."""
     executor = request.runtime.executor
     sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -205,11 +206,11 @@ async def _agent_delete_from_store(request: Request) -> Reply:
         return MCPObservation(f"Deleted {path} from the store.", name="store")
 
     action = MCPAction("store", {"command": "delete", "path": path})
-    return await _observed(request, action, execute, f"it deletes {path} from the store")
+    return await _observed(request, action, execute, Reason("deletes_from_store", (path,)))
 
 
 async def _observed(
-    request: Request, action: MCPAction, execute: Callable[[], Awaitable[Observation]], *why: str
+    request: Request, action: MCPAction, execute: Callable[[], Awaitable[Observation]], *why: Reason
 ) -> Reply:
     action.actor = request.actor
     observation = await request.runtime.executor.run_action(
