@@ -93,7 +93,7 @@ def fields_schema(
         if name in texts:
             described["description"] = texts[name]
         default = known[name].default
-        if not complete and default is not MISSING:
+        if not complete and default is not MISSING and not is_dataclass(default):
             described["default"] = default.value if isinstance(default, Enum) else default
         properties[name] = described
     required = [name for name in properties if complete or is_required(known[name])]

@@ -22,7 +22,7 @@ _applied: dict[str, tuple[str, str | None]] = {}
 
 
 def trace_of(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Return the trace context in ``_meta`` or in an actor, without what is malformed."""
+    """Return the trace context in ``_meta``, without what is malformed."""
     return {
         name: fields[name]
         for name, form in _FORMS.items()
@@ -30,9 +30,9 @@ def trace_of(fields: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def trace_variables(actor: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the environment variables that pass an actor's trace context to programs."""
-    return {name.upper(): value for name, value in trace_of(actor or {}).items()}
+def trace_variables(trace: Mapping[str, Any]) -> dict[str, str]:
+    """Return the environment variables that pass a trace context to programs."""
+    return {name.upper(): value for name, value in trace_of(trace).items()}
 
 
 @contextmanager

@@ -12,7 +12,7 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 def test_names_are_those_of_environment_carriers() -> None:
     actor = {"traceparent": PARENT, "tracestate": "a=1", "baggage": "b=2", "client": "c"}
     assert trace_variables(actor) == {"TRACEPARENT": PARENT, "TRACESTATE": "a=1", "BAGGAGE": "b=2"}
-    assert trace_variables(None) == {}
+    assert trace_variables({}) == {}
 
 
 def test_previous_values_return_but_changed_ones_stay(monkeypatch) -> None:

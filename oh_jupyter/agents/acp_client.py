@@ -75,6 +75,7 @@ from oh_jupyter.events import (
     NullObservation,
     Observation,
 )
+from oh_jupyter.events.actor import Actor
 
 if TYPE_CHECKING:
     from oh_jupyter.config import Settings
@@ -165,7 +166,7 @@ class AcpClient:
     ) -> Observation:
         """Execute an Action of the agent; return an error if it was cancelled."""
         principal: EventSource = "user" if approved else "agent"
-        action.actor = {"guest": self._guest}
+        action.actor = Actor(guest=self._guest)
         task = asyncio.create_task(
             self._executor.run_action(
                 action, "agent", principal=principal, execute=execute, only_asks=only_asks

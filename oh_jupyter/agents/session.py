@@ -46,7 +46,7 @@ from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.config import environment_without_secrets
 from oh_jupyter.errors import AgentError
 from oh_jupyter.events import EventSource, MessageAction
-from oh_jupyter.events.actor import agent_name
+from oh_jupyter.events.actor import Actor
 from oh_jupyter.process import PIPE, Child
 from oh_jupyter.runtime.session_changes import turn_changes
 
@@ -375,9 +375,8 @@ class AgentSession:
             turn.first_event = self._executor.events.latest_id
             on_begin()
             earlier = self._conversation.begin(turn)
-            who = agent_name({"guest": self._guest})
-            actor, process = {"guest": self._guest}, self._child.guardian_pid
-            turn.checkpoint = await self._executor.turns.begin(text, who, actor, process)
+            actor, process = Actor(guest=self._guest), self._child.guardian_pid
+            turn.checkpoint = await self._executor.turns.begin(text, actor.name, actor, process)
             self._client.begin(turn, on_change)
             self._executor.interrupted_guests.discard(self._guest)
             try:
@@ -472,7 +471,7 @@ class AgentSession:
     def _record(self, turn: AgentTurn) -> None:
         if turn.text:
             message = MessageAction(turn.text)
-            message.actor = {"guest": self._guest}
+            message.actor = Actor(guest=self._guest)
             self._executor.events.add_event(message, "agent")
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ from enum import Enum, IntEnum
 from typing import Any, ClassVar, Literal
 
 from oh_jupyter.errors import WireError
+from oh_jupyter.events.actor import Actor
 from oh_jupyter.events.event import Event, register
 
 __all__ = [
@@ -66,17 +67,13 @@ class Action(Event):
     Attributes:
         runnable: Whether a runtime can execute it.
         timeout: Hard time limit in seconds; None for no limit.
-        actor: Known origin of the request: ``user``, the ``persona`` and ``chat`` of Jupyter AI,
-            the ``guest`` of %oh_agent, the ``session`` of a client, and the name that a ``client``
-            gives itself. The server overwrites a client's value.
+        actor: Origin of the request; the server overwrites a client's value.
     """
 
     runnable: ClassVar[bool] = True
 
     timeout: float | None = field(default=None, repr=False, compare=False)
-    actor: dict[str, Any] | None = field(
-        default=None, repr=False, compare=False, metadata=EXTENSION
-    )
+    actor: Actor = field(default=Actor(), repr=False, compare=False, metadata=EXTENSION)
 
     def __init_subclass__(cls) -> None:
         register(cls, ACTIONS)

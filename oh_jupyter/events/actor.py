@@ -1,39 +1,89 @@
-"""Names, sessions and digests of the agents that request Actions."""
+"""Actor: the origin of a request, with its name for people and the owner of its turns."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass, fields
 from hashlib import sha256
-from typing import Any
 
-current_actor: ContextVar[Mapping[str, str] | None] = ContextVar("current_actor", default=None)
-"""Sender of the current request, as recorded in the event log."""
+from oh_jupyter.errors import WireError
 
 
-def agent_name(actor: Mapping[str, Any] | None) -> str:
-    """Return an agent's name for people, or "" if unknown.
+@dataclass(frozen=True)
+class Actor:
+    """Origin of a request, as far as known; false if nothing is known.
 
-    That is a persona's name, the name by which a person started a guest, or the name that a client
-    gives itself. A guest has one name however it reaches us: its MCP client has another one.
+    Attributes:
+        user: Principal that the server has checked: a user, or the name of a token.
+        client: Name that a client gives itself.
+        session: Digest of a client's session.
+        guest: Name of an agent that a person has started with %oh_agent.
+        persona: Id of a persona of Jupyter AI.
+        chat: Id of the persona's chat.
+        traceparent: Position of the request in a W3C trace.
+        tracestate: Vendors' data of that trace.
+        baggage: Properties of that trace.
     """
-    known = actor or {}
-    if persona := str(known.get("persona") or ""):
-        return re.split("::|/", persona)[-1]
-    if guest := str(known.get("guest") or ""):
-        return re.sub(r"-[0-9a-f]{8}$", "", guest).capitalize()
-    return str(known.get("client") or "")
+
+    user: str = ""
+    client: str = ""
+    session: str = ""
+    guest: str = ""
+    persona: str = ""
+    chat: str = ""
+    traceparent: str = ""
+    tracestate: str = ""
+    baggage: str = ""
+
+    @classmethod
+    def from_json(cls, value: object) -> Actor:
+        """Return the actor in a JSON object, without what is unknown; raise WireError for others.
+
+        None stands for an unknown origin.
+        """
+        if value is None:
+            return cls()
+        if not isinstance(value, Mapping):
+            raise WireError(f"'actor' must be a JSON object, not {value!r:.100}", "actor")
+        names = {field.name for field in fields(cls)}
+        return cls(**{k: v for k, v in value.items() if k in names and isinstance(v, str)})
+
+    def to_json(self) -> dict[str, str]:
+        """Return what is known, as JSON-ready data."""
+        values = {field.name: str(getattr(self, field.name)) for field in fields(self)}
+        return {name: value for name, value in values.items() if value}
+
+    def __bool__(self) -> bool:
+        return self != UNKNOWN_ACTOR
+
+    @property
+    def name(self) -> str:
+        """The agent's name for people, or "" if unknown.
+
+        That is a persona's name, the name by which a person started a guest, or the name that a
+        client gives itself. A guest has one name however it reaches us: its MCP client has another.
+        """
+        if self.persona:
+            return re.split("::|/", self.persona)[-1]
+        if self.guest:
+            return re.sub(r"-[0-9a-f]{8}$", "", self.guest).capitalize()
+        return self.client
+
+    @property
+    def conversation(self) -> str:
+        """Identity of the agent's conversation, or "" if unknown."""
+        return self.session or self.chat or self.persona
+
+    @property
+    def owner(self) -> str:
+        """Digest of the session or guest that owns a turn, or "" if unknown."""
+        names = [self.session, self.chat, self.persona, self.guest]
+        return sha256("\n".join(names).encode()).hexdigest()[:16] if any(names) else ""
 
 
-def session_of(actor: Mapping[str, Any] | None) -> str:
-    """Return what identifies an agent's conversation, or "" if unknown."""
-    known = actor or {}
-    return str(known.get("session") or known.get("chat") or known.get("persona") or "")
+UNKNOWN_ACTOR = Actor()
 
-
-def turn_owner(actor: Mapping[str, Any] | None) -> str:
-    """Return a digest of the session or guest that owns a turn, or "" if unknown."""
-    known = actor or {}
-    names = [str(known.get(name) or "") for name in ("session", "chat", "persona", "guest")]
-    return sha256("\n".join(names).encode()).hexdigest()[:16] if any(names) else ""
+current_actor: ContextVar[Actor] = ContextVar("current_actor", default=UNKNOWN_ACTOR)
+"""Sender of the current request, as recorded in the event log."""

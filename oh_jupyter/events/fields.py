@@ -8,6 +8,7 @@ from typing import Any
 
 from oh_jupyter.errors import NotRunnableError, WireError
 from oh_jupyter.events.action import ACTIONS, Action, ActionSecurityRisk
+from oh_jupyter.events.actor import Actor
 from oh_jupyter.events.event import Event
 from oh_jupyter.schema import Schema, field_types, is_required, type_schema
 
@@ -50,6 +51,8 @@ def check_fields(action: Action) -> None:
     kind: Any = type(action)
     for name, hint in _own_fields(kind).items():
         setattr(action, name, check_field(getattr(action, name), hint, f"args.{name}"))
+    if not isinstance(action.actor, Actor):
+        action.actor = Actor.from_json(action.actor)
     if action.timeout is not None:
         action.timeout = check_seconds(action.timeout, "timeout")
 
@@ -57,7 +60,7 @@ def check_fields(action: Action) -> None:
 @cache
 def _own_fields(kind: Any) -> dict[str, Any]:
     """Return the type hints of the fields specific to an Action type."""
-    common = {*field_types(Event), "timeout"}
+    common = {*field_types(Event), "timeout", "actor"}
     return {name: hint for name, hint in field_types(kind).items() if name not in common}
 
 

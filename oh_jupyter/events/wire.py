@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, cast
 
 from oh_jupyter.errors import UnknownTypeError, WireError
 from oh_jupyter.events.action import ACTIONS, Action
+from oh_jupyter.events.actor import Actor
 from oh_jupyter.events.event import Event
 from oh_jupyter.events.fields import build, check_field, check_seconds, mapping
 from oh_jupyter.events.json import encode_json
@@ -114,9 +115,7 @@ def action_from_wire(data: object) -> Action:
     action = cast(Action, build(cls, args, "args", ignore_unknown=False))
     if envelope.get("timeout") is not None:
         action.timeout = check_seconds(envelope["timeout"], "timeout")
-    actor = envelope.get(EXTENSION_KEY, {}).get(ACTOR_KEY)
-    if actor is not None:
-        action.actor = dict(mapping(actor, f"{EXTENSION_KEY}.{ACTOR_KEY}"))
+    action.actor = Actor.from_json(envelope.get(EXTENSION_KEY, {}).get(ACTOR_KEY))
     _read_envelope(action, envelope)
     return action
 
@@ -206,6 +205,8 @@ def _read_extensions(cls: type[Action], envelope: dict[str, Any]) -> dict[str, A
 def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
+    if isinstance(value, Actor):
+        return value.to_json()
     if isinstance(value, CmdOutputMetadata):
         return {f.name: getattr(value, f.name) for f in fields(value)}
     if isinstance(value, dict | list):

@@ -42,7 +42,7 @@ class NotebookCall:
 
     @property
     def _reader(self) -> str:
-        return json.dumps([self.caller.principal, dict(self.caller.actor)], sort_keys=True)
+        return json.dumps([self.caller.principal, self.caller.actor.to_json()], sort_keys=True)
 
     def note_seen(self, *cells: Cell) -> None:
         """Remember that the caller knows the current texts of these cells."""

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any, Protocol
 
 from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.events.actor import Actor
 from oh_jupyter.events.scopes import missing_scope
 from oh_jupyter.mcp_tools.kernel import current_notes
 from oh_jupyter.mcp_tools.pictures import with_bounded_pictures
@@ -42,7 +43,7 @@ class Caller(Protocol):
     """Caller of a tool."""
 
     @property
-    def actor(self) -> Mapping[str, str]:
+    def actor(self) -> Actor:
         """The caller for the event log, as far as known."""
         ...
 

@@ -122,7 +122,7 @@ class JupyterPlugin(Plugin):
 
     async def run(self, action: IPythonRunCellAction) -> IPythonRunCellObservation:
         """Run a cell, which its ``timeout`` interrupts; the caller adds the footer."""
-        token = cell_trace.set(trace_of(action.actor or {}))
+        token = cell_trace.set(trace_of(action.actor.to_json()))
         limit = None if action.timeout is not None else begin_within.get()
         begins = begin_within.set(limit)
         try:

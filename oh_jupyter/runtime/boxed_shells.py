@@ -441,8 +441,7 @@ def _kernel_network() -> str:
 
 def _owner(action: Action) -> str:
     """Return the name of the agent that an Action belongs to; clients without one share a box."""
-    actor = action.actor or {}
-    return str(actor.get("guest") or actor.get("persona") or "")
+    return action.actor.guest or action.actor.persona
 
 
 def _profile(settings: Settings, workspace_dir: str, user: str | None) -> object:

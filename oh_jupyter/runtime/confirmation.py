@@ -23,7 +23,6 @@ from oh_jupyter.events import (
     Observation,
     UserRejectObservation,
 )
-from oh_jupyter.events.actor import agent_name
 from oh_jupyter.events.question import question_terms
 from oh_jupyter.runtime.approvals import ApprovalRules, Scope
 from oh_jupyter.runtime.cell_risk import Lookup
@@ -96,7 +95,7 @@ class PendingAction:
     @property
     def agent(self) -> str:
         """The name of the agent that asks, or "" if unknown."""
-        return visible(agent_name(self.action.actor))
+        return visible(self.action.actor.name)
 
     @property
     def seconds_left(self) -> float:
@@ -222,7 +221,7 @@ class Confirmations:
 
     async def ask(self, action: Action, form: Sequence[FormField]) -> Decision | None:
         """Ask the person for the values of a form; return None if nobody answers in time."""
-        name = agent_name(action.actor)
+        name = action.actor.name
         reason = Reason("asked_by_named_agent", (name,)) if name else Reason("asked_by_agent")
         return await self._decision_on(
             PendingAction(action, (reason,), self._expiry(), is_question=True, form=tuple(form))

@@ -1,4 +1,4 @@
-"""The ActionExecutor: turns every Action into an Observation, in one pipeline."""
+"""The ActionExecutor: a handler for each type of Action, and what it tells of its state."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import partial, singledispatchmethod
+from collections.abc import Callable, Sequence
+from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, cast
 
 from oh_jupyter.config import untrusted_notice
-from oh_jupyter.errors import NotApprovedError, OhJupyterError
+from oh_jupyter.errors import NotApprovedError
 from oh_jupyter.events import (
     Action,
     BrowseInteractiveAction,
     BrowseURLAction,
     CmdRunAction,
     ErrorObservation,
-    EventSource,
     FileEditAction,
     FileReadAction,
     FileWriteAction,
@@ -28,24 +27,17 @@ from oh_jupyter.events import (
     Observation,
 )
 from oh_jupyter.events.action import progress
-from oh_jupyter.events.fields import check_fields, check_runnable
-from oh_jupyter.policy import check_allowed, check_cells
-from oh_jupyter.runtime.components import RuntimeComponents
-from oh_jupyter.runtime.confinement import confinement_fault, outside_fault
-from oh_jupyter.runtime.confirmation import WITHDRAWN, dry_run
-from oh_jupyter.runtime.effects import Effects, effects
-from oh_jupyter.runtime.execution import Execution, current_execution, executing
+from oh_jupyter.runtime.confirmation import dry_run
+from oh_jupyter.runtime.execution import Execution, current_execution
 from oh_jupyter.runtime.file_rules import FileUse
-from oh_jupyter.runtime.progress import ActionProgress, RunningActions
+from oh_jupyter.runtime.pipeline import Pipeline
+from oh_jupyter.runtime.progress import ActionProgress
 from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.runtime.resources import memory_usage
-from oh_jupyter.runtime.risk import remote_risks
-from oh_jupyter.runtime.turn_titles import may_change_files
 from oh_jupyter.visible_text import visible
-from oh_jupyter.writes import note_save
 
 if TYPE_CHECKING:
-    from oh_jupyter.editor.files.path_guard import PathGuard
+    pass
 
 logger = logging.getLogger(__name__)
 
@@ -57,182 +49,8 @@ BROWSER_HELD = (
 BROWSE_TIMEOUT_SECONDS = 120.0
 
 
-class ActionExecutor(RuntimeComponents):
-    """Executes Actions in one pipeline: validate, confirm, execute, record.
-
-    Its arguments are those of `RuntimeComponents`.
-
-    Attributes:
-        running: The Actions in progress.
-        interrupted_guests: The agents whose Actions are rejected until their next prompt.
-        last_action_time: When the last Action ended, in seconds since the epoch.
-        start_time: When this executor was made.
-    """
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        """Prepare the components and the pipeline; start nothing yet."""
-        super().__init__(*arguments, **options)
-        self.running = RunningActions(lambda id: id in self.confirmations.waiting, self.peek)
-        self.interrupted_guests: set[str] = set()
-        self.last_action_time = self.start_time = time.time()
-
-    async def run_action(
-        self,
-        action: Action,
-        source: EventSource = "agent",
-        *,
-        principal: EventSource | None = None,
-        execute: Callable[[], Awaitable[Observation]] | None = None,
-        only_asks: bool = False,
-        reasons: Sequence[Reason] = (),
-        confined: bool = False,
-        is_parsed: bool = False,
-    ) -> Observation:
-        """Execute one Action and record it with its Observation.
-
-        Args:
-            action: The Action.
-            source: Source of the Action in the log.
-            principal: The actual principal, where ``source`` is only a client's claim; decides
-                whether the Action waits for a person.
-            execute: Executes the Action instead of the runtime.
-            only_asks: Whether ``execute`` only approves it, and the agent may run it anywhere.
-            reasons: Further reasons why an agent's Action waits.
-            confined: Whether the agent may use only the workspace's files and pages of the web.
-            is_parsed: Whether it comes from ``action_from_wire``, which has checked its fields.
-
-        Returns:
-            Its Observation; any failure becomes an ``ErrorObservation``.
-
-        Raises:
-            NotRunnableError: It is an Action such as ``message``; nothing is recorded.
-            WireError: A field has a wrong type; nothing is recorded.
-            asyncio.CancelledError: The caller cancelled the Action; that is recorded, too.
-        """
-        check_runnable(action)
-        if not is_parsed:
-            check_fields(action)
-        guest = (action.actor or {}).get("guest")
-        if guest in self.interrupted_guests:
-            return ErrorObservation(
-                f"The user interrupted {guest}: the action was not run.", outcome="cancelled"
-            )
-        action.id = None
-        is_agents = source == "agent" or principal not in (None, "user")
-        is_boxed, guard = False, None
-        questions: list[Reason] = []
-        cwd = self._cwd_of(principal or source)
-        known = effects(action, cwd)
-        try:
-            self._check_policy(action, runs_agents_code=is_agents and not only_asks)
-            if confined:
-                self._check_confined(action, known)
-            self._check_within(action, known)
-            is_boxed = not only_asks and await self.boxes.applies(action, is_agents=is_agents)
-            if (principal or source) != "user":
-                questions = self._questions(action, known, principal or source, reasons, is_boxed)
-            guard = self._guard(action, known, is_agents=is_agents, confined=confined)
-        except OhJupyterError as error:
-            execute = _refused(error)
-        base = cwd if known.paths else ""
-        execution = Execution(principal or source, is_boxed, is_agents, base, guard, known)
-        sandboxed = self.boxes.sandboxed(execution, only_asks=only_asks)
-        self.events.add_event(action, source)
-        state = self.running.begin(action, cwd)
-        edited: list[str] = []
-        try:
-            with executing(execution, state):
-                observation = await self.confirmations.decide(
-                    action, questions, state, sandboxed=sandboxed
-                )
-                if observation is None:
-                    path = _edited_path(action, known)
-                    state.on_prepare = partial(self.turns.start, action)
-                    await self.turns.before(action, execution.principal, path)
-                    state.start()
-                    observation = await self._observe(action, execute)
-                    if path:
-                        edited = [path, *observation.edited_paths]
-                    if path and execution.principal == "user":
-                        await self.in_thread(_note_saves, observation.edited_paths)
-        except asyncio.CancelledError:
-            cancelled = ErrorObservation(
-                WITHDRAWN if state.is_withdrawn else "The action was cancelled.",
-                outcome="cancelled",
-                reason_code="withdrawn" if state.is_withdrawn else "",
-            )
-            self._record(cancelled, action, state, never_began=not state.has_begun)
-            raise
-        finally:
-            del self.running[cast(int, action.id)]
-            state.put_out()
-            with executing(execution, state):
-                await self.turns.after(action, edited)
-            self.last_action_time = time.time()
-        if is_agents:
-            self.untrusted_text.note(action, observation)
-        self._record(
-            observation,
-            action,
-            state,
-            never_began=isinstance(observation, ErrorObservation) and state.is_queued,
-            sandboxed=sandboxed if isinstance(action, CmdRunAction) else None,
-        )
-        return observation
-
-    def _check_policy(self, action: Action, *, runs_agents_code: bool) -> None:
-        policy = self.settings.policy
-        if policy and isinstance(action, IPythonRunCellAction) and runs_agents_code:
-            check_cells(policy, self.boxes.kernel_network)
-        if policy and isinstance(action, CmdRunAction):
-            check_allowed(policy, "shell")
-        if policy and isinstance(action, BrowseURLAction | BrowseInteractiveAction):
-            check_allowed(policy, "browser")
-
-    def _check_confined(self, action: Action, known: Effects) -> None:
-        fault = confinement_fault(action, known, self.workspace_dir, self.boxes.visibility().hides)
-        if fault:
-            raise OhJupyterError(fault)
-
-    def _check_within(self, action: Action, known: Effects) -> None:
-        within = getattr(action, "within", None)
-        if within is None or not known.writes:
-            return
-        if fault := outside_fault(within, self.workspace_dir, known.writes):
-            raise OhJupyterError(fault)
-
-    def _questions(
-        self,
-        action: Action,
-        known: Effects,
-        principal: EventSource,
-        reasons: Sequence[Reason],
-        is_boxed: bool,
-    ) -> list[Reason]:
-        """Return the reasons why an agent's Action waits for a person."""
-        self.file_rules.note_new_temporary(known)
-        more = [*reasons, *self.boxes.questions(action, known)]
-        if not self.boxes.is_silent(is_boxed=is_boxed):
-            more += [*remote_risks(action), *self.untrusted_text.questions(action)]
-        contained = self.boxes.contains(is_boxed=is_boxed)
-        return self.confirmations.require(
-            action,
-            principal,
-            contained=contained,
-            more=more,
-            effects=known,
-            roots=self.file_rules.roots,
-        )
-
-    def _guard(
-        self, action: Action, known: Effects, *, is_agents: bool, confined: bool
-    ) -> PathGuard | None:
-        """Return the files that the editor may use for an Action; None for all."""
-        asks = is_agents and self.confirmations.policy != "never"
-        within = getattr(action, "within", None)
-        if not known.paths or not (asks or confined or within is not None):
-            return None
-        return self.file_rules.guard(known, within, asks=asks, confined=confined)
+class ActionExecutor(Pipeline):
+    """Executes the Actions that have come through the pipeline: one handler for each type."""
 
     async def questions_like(self, uses: Sequence[FileUse], *, confined: bool) -> list[Reason]:
         """Return the reasons why an agent's request waits that uses files like these Actions.
@@ -275,7 +93,7 @@ class ActionExecutor(RuntimeComponents):
         """Cancel a guest's Actions, and reject new ones until its next prompt."""
         self.interrupted_guests.add(guest)
         for entry in list(self.running.values()):
-            if (entry.action.actor or {}).get("guest") == guest:
+            if entry.action.actor.guest == guest:
                 entry.task.cancel()
 
     def peek(self, kind: str, max_lines: int = 3) -> str:
@@ -292,43 +110,8 @@ class ActionExecutor(RuntimeComponents):
         edit = dry_run(action, self.cwd if state is None else state.cwd)
         if edit is None:
             return ""
-        observation = await self._observe(edit, None)
+        observation = await self.observe(edit)
         return visible(str(getattr(observation, "diff", "")))
-
-    def _record(
-        self,
-        observation: Observation,
-        action: Action,
-        state: ActionProgress,
-        *,
-        never_began: bool = False,
-        sandboxed: bool | None = None,
-    ) -> None:
-        facts = state.handling()
-        if never_began:
-            facts["never_began"] = True
-        if sandboxed is not None:
-            facts["sandboxed"] = sandboxed
-        observation.cause = action.id
-        observation.handling = facts or None
-        self.events.add_event(observation, action.source or "agent")
-
-    async def _observe(
-        self, action: Action, execute: Callable[[], Awaitable[Observation]] | None
-    ) -> Observation:
-        try:
-            if execute is None:
-                return await self._execute(action)
-            await progress.get().prepare()
-            return await execute()
-        except OhJupyterError as error:
-            return ErrorObservation(str(error))
-        except Exception as error:
-            logger.exception("Action %s failed", action.kind)
-            return ErrorObservation(
-                f"Internal error in {action.kind!r}: {type(error).__name__}: {error}. "
-                "The runtime continues; the kernel's log has the details."
-            )
 
     # The type of the argument selects the handler.
 
@@ -481,31 +264,3 @@ def _guarded(function: Callable[..., Observation]) -> Callable[..., Observation]
             return function(*arguments, **fields)
 
     return run
-
-
-def _note_saves(paths: Iterable[str]) -> None:
-    """Record a person's edits, so that no other kernel takes them for its agent's."""
-    for path in filter(os.path.isfile, paths):  # an edit may remove a file; a patch names a folder
-        try:
-            note_save(path)
-        except OSError as error:
-            logger.warning(
-                "A rewind in another kernel may count your edit of %s as its agent's; it was not "
-                "recorded: %s",
-                *(path, error),
-            )
-
-
-def _edited_path(action: Action, known: Effects) -> str:
-    """Return the absolute path that an Action is going to edit, "" for none."""
-    is_edit = isinstance(action, FileEditAction | FileWriteAction) and may_change_files(action)
-    return known.writes[0] if is_edit and known.writes else ""
-
-
-def _refused(error: OhJupyterError) -> Callable[[], Awaitable[Observation]]:
-    """Return an execution that fails with an error."""
-
-    async def fail() -> Observation:
-        raise error
-
-    return fail

@@ -17,7 +17,7 @@ from oh_jupyter.events import (
     Observation,
     UserRejectObservation,
 )
-from oh_jupyter.events.actor import agent_name
+from oh_jupyter.events.actor import Actor
 from oh_jupyter.runtime.confirmation import Confirmations
 from oh_jupyter.runtime.progress import ActionProgress
 from oh_jupyter.runtime.reasons import Reason
@@ -38,7 +38,7 @@ class ReachHostAction(MCPAction):
     @property
     def message(self) -> str:
         """The question to the person."""
-        return f"{agent_name(self.actor) or 'A command'} wants to reach {self.arguments['host']}"
+        return f"{self.actor.name or 'A command'} wants to reach {self.arguments['host']}"
 
 
 def is_host_access(action: Action) -> bool:
@@ -157,7 +157,7 @@ class HostAccess:
 
     def _add_action(self, endpoint: Endpoint) -> Action:
         action = ReachHostAction(_name(endpoint), {"host": str(endpoint)})
-        action.actor = None if self._command is None else self._command.actor
+        action.actor = Actor() if self._command is None else self._command.actor
         self._events.add_event(action, self._source)
         return action
 

@@ -115,11 +115,10 @@ class RunningActions(dict[int, ActionProgress]):
         self._peek = peek
         self._on_begin: Watchers[[]] = Watchers()
 
-    def begin(self, action: Action, cwd: str) -> ActionProgress:
-        """Record that the current task executes an Action, whose relative paths begin there."""
-        state = self[cast(int, action.id)] = ActionProgress(action, cwd)
+    def begin(self, state: ActionProgress) -> None:
+        """Record that the current task executes an Action."""
+        self[cast(int, state.action.id)] = state
         self._on_begin.tell()
-        return state
 
     def on_begin(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Subscribe to the start of Actions, on the runtime's loop; returns the unsubscriber."""

@@ -15,7 +15,6 @@ from collections.abc import (
     Collection,
     Hashable,
     Iterable,
-    Mapping,
     Sequence,
 )
 from dataclasses import replace
@@ -30,7 +29,7 @@ from oh_jupyter.events import (
     FileEditAction,
     IPythonRunCellAction,
 )
-from oh_jupyter.events.actor import agent_name, session_of, turn_owner
+from oh_jupyter.events.actor import UNKNOWN_ACTOR, Actor
 from oh_jupyter.runtime.agent_steps import AgentSteps, kernel_root
 from oh_jupyter.runtime.rewind import Rewind, Scope, Variables
 from oh_jupyter.runtime.shell_states import ShellStates
@@ -170,9 +169,9 @@ class Turns:
         await self.steps.begin(_key(action), label, root=root, is_persons=True, waits=waits)
 
     async def _before_agents(self, action: Action, root: int) -> None:
-        session = session_of(action.actor)
+        session = action.actor.conversation
         if not await self._continues(session):
-            who, by = agent_name(action.actor) or "agent", turn_owner(action.actor)
+            who, by = action.actor.name or "agent", action.actor.owner
             await self._begin(title_of(action), who, session, by)
         self._cells += isinstance(action, IPythonRunCellAction)
         if self._turn is not None:
@@ -263,7 +262,7 @@ class Turns:
         return {"cells": self._cells, "changed_variables": sorted(self._variables)}
 
     async def begin(
-        self, label: str, who: str, actor: Mapping[str, Any] | None = None, process: int = 0
+        self, label: str, who: str, actor: Actor = UNKNOWN_ACTOR, process: int = 0
     ) -> int | None:
         """Start a turn that its caller ends; return its id, or None without checkpoints.
 
@@ -274,7 +273,7 @@ class Turns:
         async with self._lock:
             self._part_of, self._process = None, process
             try:
-                await self._begin(label, who, by=turn_owner(actor), is_announced=True)
+                await self._begin(label, who, by=actor.owner, is_announced=True)
             except CheckpointError as error:
                 self._give_up(error)
                 return None
@@ -302,12 +301,12 @@ class Turns:
             id = self._continued[id]
         return id
 
-    def is_of(self, actor: Mapping[str, Any] | None) -> bool:
+    def is_of(self, actor: Actor) -> bool:
         """Return whether the current turn is of an agent's session or guest."""
-        owner, turn = turn_owner(actor), self._turn
+        owner, turn = actor.owner, self._turn
         return bool(owner) and turn is not None and turn.extra.get("by") == owner
 
-    async def split(self, label: str, actor: Mapping[str, Any] | None) -> int:
+    async def split(self, label: str, actor: Actor) -> int:
         """Start a new turn of an agent's session and return its id, or raise CheckpointError."""
         if self.is_announced:
             raise CheckpointError(
@@ -318,8 +317,8 @@ class Turns:
             raise CheckpointError(f"There are no checkpoints now: {self.problem}")
         async with self._lock:
             self._part_of = None
-            who, session = agent_name(actor) or "agent", session_of(actor)
-            await self._begin(label, who, session, turn_owner(actor))
+            who, session = actor.name or "agent", actor.conversation
+            await self._begin(label, who, session, actor.owner)
             assert self._turn is not None
             self._last_action_time = time.monotonic()
             return self._turn.id
@@ -429,12 +428,12 @@ class Turns:
         turns: list[Checkpoint] = await self._in_thread(lambda: self.checkpoints.standing_turns())
         return frozenset(turn.id for turn in turns)
 
-    async def own(self, actor: Mapping[str, Any] | None) -> list[Checkpoint]:
+    async def own(self, actor: Actor) -> list[Checkpoint]:
         """Return an agent's turns that no rewind has undone, and its rewinds, oldest first.
 
         Of rewinds, only those are returned after which it has made no turn.
         """
-        owner, standing = turn_owner(actor), await self.standing()
+        owner, standing = actor.owner, await self.standing()
         own = [entry for entry in await self.entries() if owner and entry.extra.get("by") == owner]
         last = max((entry.id for entry in own if entry.id in standing), default=0)
         return [

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from oh_jupyter.events.actor import Actor
 
 MAX_NOTES = 100  # later ones replace the oldest
 
@@ -29,7 +29,7 @@ class UndoNotes:
     def __init__(self) -> None:
         self._notes: list[UndoNote] = []
         self._dropped = 0
-        self._positions: dict[str, int] = {}
+        self._positions: dict[Actor, int] = {}
         self._last_keep = ("", 0)
 
     @property
@@ -56,9 +56,8 @@ class UndoNotes:
         del self._notes[:excess]
         self._dropped += excess
 
-    def take(self, actor: Mapping[str, Any] | None) -> list[str]:
+    def take(self, reader: Actor) -> list[str]:
         """Return the texts of the notes that an agent has not received."""
-        reader = json.dumps(dict(actor or {}), sort_keys=True)
         end = self._dropped + len(self._notes)
         start = self._positions.get(reader, end)
         self._positions[reader] = end

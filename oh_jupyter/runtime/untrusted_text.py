@@ -136,7 +136,7 @@ class UntrustedText:
 
 def _principal(action: Action) -> str:
     """Return the credential of an Action's agent, as the server has checked it."""
-    return str((action.actor or {}).get("user") or ANY_AGENT)
+    return action.actor.user or ANY_AGENT
 
 
 def _unique(hosts: Iterable[str]) -> list[str]:

@@ -489,7 +489,7 @@ class ShellSession:
         if key is None:
             command = supervisor.run(
                 text,
-                variables=trace_variables(action.actor),
+                variables=trace_variables(action.actor.to_json()),
                 script=action.script or action.exact,
             )
         else:

@@ -33,9 +33,9 @@ def logged(client: RuntimeClient) -> Callable[[], list[tuple[str, str]]]:
         events = client.history(seen, limit=1_000_000)
         seen += len(events)
         return [
-            (str((event.actor or {}).get("client")), event.title or event.command)
+            (event.actor.client, event.title or event.command)
             if isinstance(event, CmdRunAction)
-            else (str((event.actor or {}).get("client")), event.message)
+            else (event.actor.client, event.message)
             for event in events
             if isinstance(event, Action)
         ]

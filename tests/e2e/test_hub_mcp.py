@@ -216,8 +216,8 @@ def test_the_official_client_authorizes_and_works_on_its_persons_server(hub: Hub
     assert ada.storage.tokens.refresh_token
     with RuntimeClient(hub.server("ada"), hub.token("ada")) as runtime:
         history = runtime.history()
-    actors = [each.actor or {} for each in history if isinstance(each, IPythonRunCellAction)]
-    assert [(actor["user"], actor["client"]) for actor in actors] == [("ada", "mcp")] * 2
+    actors = [each.actor for each in history if isinstance(each, IPythonRunCellAction)]
+    assert [(actor.user, actor.client) for actor in actors] == [("ada", "mcp")] * 2
 
 
 def test_everybody_reaches_their_own_servers_only(hub: Hub) -> None:

@@ -13,6 +13,7 @@ from oh_jupyter.events import (
     OBSERVATIONS,
     ActionConfirmationStatus,
     ActionSecurityRisk,
+    Actor,
     CmdOutputMetadata,
     CmdOutputObservation,
     CmdRunAction,
@@ -147,9 +148,9 @@ def test_what_openhands_does_not_have_is_where_it_does_not_look() -> None:
     in_args = {"action": "edit", "args": {**wire["args"], **OURS}}
     assert action_from_wire(in_args) == action
     assert "oh_jupyter" not in to_wire(FileEditAction("/f"))
-    action.actor = {"user": "ada", "persona": "claude"}
+    action.actor = Actor(user="ada", persona="claude")
     wire = to_wire(action)
-    assert wire["oh_jupyter"] == {"actor": action.actor, **OURS}
+    assert wire["oh_jupyter"] == {"actor": {"user": "ada", "persona": "claude"}, **OURS}
     assert action_from_wire(wire).actor == action.actor
 
 

@@ -13,6 +13,7 @@ from oh_jupyter.errors import ConfigError, ConfirmationError
 from oh_jupyter.events import (
     ActionConfirmationStatus,
     ActionSecurityRisk,
+    Actor,
     BrowseURLAction,
     CmdRunAction,
     FileEditAction,
@@ -317,7 +318,7 @@ def test_a_person_decides(tmp_path, approve) -> None:
 
 
 def test_a_person_sees_every_character(tmp_path) -> None:
-    actor = {"client": "a\u202egent"}
+    actor = Actor(client="a\u202egent")
     reason = Reason("writes_file", ("\u200b",))
     pending = PendingAction(CmdRunAction("rm x\x1b[2K", actor=actor), (reason,), 0.0)
     assert pending.message == r"Running command: rm x\x1b[2K"

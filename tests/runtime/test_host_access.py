@@ -15,6 +15,7 @@ from oh_jupyter.config import Settings
 from oh_jupyter.errors import ConfigError
 from oh_jupyter.events import (
     Action,
+    Actor,
     BrowseInteractiveAction,
     BrowseURLAction,
     CmdRunAction,
@@ -81,7 +82,7 @@ STARTED: list[Any] = []
 
 def start(runtime: Runtime, command: str, **fields: Any) -> Any:
     action = CmdRunAction(command, blocking=True)
-    action.actor = {"guest": "claude-01234567"}
+    action.actor = Actor(guest="claude-01234567")
     STARTED.append(runtime.submit_action(action, **fields))
     return STARTED[-1]
 
@@ -315,7 +316,7 @@ def test_each_agent_asks_for_itself(site: Site) -> None:
     results = []
     for name in ("claude", "codex"):
         action = CmdRunAction(command, blocking=True)
-        action.actor = {"guest": name}
+        action.actor = Actor(guest=name)
         results.append(runtime.submit_action(action))
     waiting = runtime.executor.confirmations
     wait_until(lambda: len(waiting.waiting) == 2)

@@ -26,6 +26,7 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.events import (
+    Actor,
     AgentFinishAction,
     AgentThinkAction,
     CmdOutputObservation,
@@ -55,7 +56,7 @@ def test_an_interrupted_guest_runs_nothing_until_its_next_prompt(runtime: Runtim
 
     def submit(command: str, guest: str):
         action = CmdRunAction(command)
-        action.actor = {"guest": guest}
+        action.actor = Actor(guest=guest)
         return runtime.submit_action(action)
 
     def call(function, *arguments) -> None:

@@ -14,6 +14,7 @@ from oh_jupyter.config import Settings
 from oh_jupyter.documents import process
 from oh_jupyter.errors import ConfigError
 from oh_jupyter.events import (
+    Actor,
     CmdOutputObservation,
     CmdRunAction,
     ErrorObservation,
@@ -81,10 +82,10 @@ def test_each_agent_has_a_box(make) -> None:
     runtime = make(sandbox="auto")
     for name in ("claude", "codex"):
         action = CmdRunAction(f"export WHO={name}; echo x >/tmp/{name}")
-        action.actor = {"guest": name}
+        action.actor = Actor(guest=name)
         runtime.submit_action(action).result(60)
     action = CmdRunAction("echo $WHO; ls /tmp/*")
-    action.actor = {"guest": "claude"}
+    action.actor = Actor(guest="claude")
     content = runtime.submit_action(action).result(60).content
     assert content.startswith("claude\n")
     assert "codex" not in content

@@ -11,7 +11,7 @@ import pytest
 from oh_jupyter.checkpoints import Checkpoint
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import CheckpointError
-from oh_jupyter.events import Action, CmdRunAction, FileWriteAction
+from oh_jupyter.events import Action, Actor, CmdRunAction, FileWriteAction
 from oh_jupyter.runtime import Runtime, turns
 
 STEPS = 40
@@ -68,7 +68,7 @@ class Session:
 
     def act(self, kernel: Runtime, action: Action) -> None:
         client = self.dice.choice("123")
-        action.actor = {"client": "agent", "session": client}
+        action.actor = Actor(client="agent", session=client)
         kernel.submit_action(action, "agent").result(60)
 
     def write(self, kernel: Runtime, text: str) -> None:
@@ -92,7 +92,7 @@ class Session:
         kernel.submit(kernel.executor.turns.mark(text)).result(60)
 
     def split(self, kernel: Runtime, text: str) -> None:
-        actor = {"client": "agent", "session": "1"}
+        actor = Actor(client="agent", session="1")
         kernel.submit(kernel.executor.turns.split(text, actor)).result(60)
 
     def begin(self, kernel: Runtime, text: str) -> None:

@@ -13,6 +13,7 @@ from oh_jupyter.checkpoints import Checkpoints
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import CheckpointError, ConfigError
 from oh_jupyter.events import (
+    Actor,
     CmdRunAction,
     FileEditAction,
     FileReadAction,
@@ -116,7 +117,7 @@ def test_a_long_pause_begins_a_new_turn(root: Path) -> None:
 
 
 def by_session(action: Any, session: str) -> Any:
-    action.actor = {"session": session}
+    action.actor = Actor(session=session)
     return action
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from oh_jupyter.events import Actor
 from oh_jupyter.runtime.undo_notes import MAX_NOTES, UndoNote, UndoNotes
 
-CLAUDE, CODEX = {"guest": "claude"}, {"guest": "codex"}
+CLAUDE, CODEX = Actor(guest="claude"), Actor(guest="codex")
 
 
 def test_each_agent_receives_a_note_once() -> None:
@@ -20,7 +21,7 @@ def test_each_agent_receives_a_note_once() -> None:
 def test_an_agent_that_comes_later_receives_no_earlier_notes() -> None:
     notes = UndoNotes()
     notes.add("first")
-    assert notes.take(None) == []
+    assert notes.take(Actor()) == []
 
 
 def test_changes_that_are_kept_one_after_the_other_are_one_note() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from oh_jupyter.events import (
     Action,
+    Actor,
     BrowseInteractiveAction,
     BrowserOutputObservation,
     BrowseURLAction,
@@ -112,34 +114,34 @@ def test_credentials_wait_after_a_page(action: Action) -> None:
 def test_agents_do_not_answer_for_one_another() -> None:
     first, second = PAGE, CmdRunAction(SENDING[0].command)
     first = BrowseURLAction(PAGE.url)
-    first.actor, second.actor = {"user": "token (a)"}, {"user": "token (b)"}
+    first.actor, second.actor = Actor("token (a)"), Actor("token (b)")
     assert asked(second, first) == []
-    second.actor = {"user": "token (a)"}
+    second.actor = Actor("token (a)")
     assert asked(second, first)
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        {"session": "new"},
-        {"client": "another"},
-        {"guest": "another-12345678"},
-        {"persona": "x::Y", "chat": "new"},
+        Actor(session="new"),
+        Actor(client="another"),
+        Actor(guest="another-12345678"),
+        Actor(persona="x::Y", chat="new"),
     ],
 )
-@pytest.mark.parametrize("user", [{}, {"user": "token (a)"}])
-def test_a_new_session_or_name_forgets_nothing(user: dict[str, str], other: dict[str, str]) -> None:
+@pytest.mark.parametrize("user", ["", "token (a)"])
+def test_a_new_session_or_name_forgets_nothing(user: str, other: Actor) -> None:
     first, second = BrowseURLAction(PAGE.url), CmdRunAction(SENDING[0].command)
-    first.actor, second.actor = {**user, "session": "old", "client": "one"}, {**user, **other}
+    first.actor, second.actor = Actor(user, "one", "old"), replace(other, user=user)
     assert asked(second, first)
 
 
 def test_what_an_agents_cell_does_counts_for_every_agent() -> None:
     inside, outside = BrowseURLAction(PAGE.url), CmdRunAction(SENDING[0].command)
-    outside.actor = {"user": "token (a)"}
+    outside.actor = Actor("token (a)")
     assert asked(outside, inside)
     inside, outside = CmdRunAction(SENDING[0].command), BrowseURLAction(PAGE.url)
-    outside.actor = {"user": "token (a)"}
+    outside.actor = Actor("token (a)")
     assert asked(inside, outside)
 
 

@@ -15,7 +15,15 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.events import ACTIONS, OBSERVATIONS, Action, CmdOutputMetadata, Event, Observation
+from oh_jupyter.events import (
+    ACTIONS,
+    OBSERVATIONS,
+    Action,
+    Actor,
+    CmdOutputMetadata,
+    Event,
+    Observation,
+)
 from oh_jupyter.events.wire import EXTENSION_KEY
 from oh_jupyter.schema import Schema, documented_names, field_types, fields_schema
 from oh_jupyter.server.handlers import KERNEL_TABLES, SERVER_TABLES
@@ -51,6 +59,7 @@ def event_schemas() -> dict[str, Schema]:
     """Schemas of all Actions and Observations in their wire form, and of their unions, by name."""
     found: dict[str, Schema] = {cls.__name__: _action(cls) for cls in ACTIONS.values()}
     found |= {cls.__name__: _observation(cls) for cls in OBSERVATIONS.values()}
+    found["Actor"] = {**_object(Actor, _names(Actor)), "description": _summary(Actor)}
     found["CmdOutputMetadata"] = _object(
         CmdOutputMetadata, _names(CmdOutputMetadata), complete=True
     )

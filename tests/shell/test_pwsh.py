@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
+from oh_jupyter.events import Actor, CmdOutputObservation, CmdRunAction, ErrorObservation
 from oh_jupyter.shell import PowerShellSession
 
 pytestmark = pytest.mark.skipif(
@@ -58,7 +58,7 @@ def test_commands(run, command, content, exit_code):
 def test_the_trace_context_is_there_for_its_command_only(run, session):
     traced = CmdRunAction("$env:TRACEPARENT; $env:BAGGAGE")
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    traced.actor = {"traceparent": parent, "baggage": "user=ann"}
+    traced.actor = Actor(traceparent=parent, baggage="user=ann")
     run("$env:BAGGAGE = 'mine'")
     assert session.execute(traced).content == f"{parent}\nuser=ann"
     assert run('"$env:TRACEPARENT|$env:BAGGAGE"').content == "|mine"

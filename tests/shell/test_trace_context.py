@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oh_jupyter.events import CmdRunAction
+from oh_jupyter.events import Actor, CmdRunAction
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 SHOW = 'printenv TRACEPARENT TRACESTATE BAGGAGE | paste -sd " "'
@@ -16,7 +16,7 @@ def traced(session):
 
     def execute(command: str, **options: object):
         action = CmdRunAction(command, **options)
-        action.actor = {"traceparent": PARENT, "tracestate": "a='1'", "baggage": "user=a%20b"}
+        action.actor = Actor(traceparent=PARENT, tracestate="a='1'", baggage="user=a%20b")
         return session.execute(action)
 
     return execute
@@ -80,5 +80,5 @@ def test_a_command_that_is_still_running_keeps_it(run, traced, gate):
 
 def test_malformed_values_are_dropped(run, session):
     action = CmdRunAction(SHOW)
-    action.actor = {"traceparent": "x'; touch here; '", "tracestate": 3, "baggage": "a\nb"}
+    action.actor = Actor(traceparent="x'; touch here; '", tracestate="\t", baggage="a\nb")
     assert session.execute(action).content == ""

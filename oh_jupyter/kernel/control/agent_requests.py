@@ -38,7 +38,7 @@ async def reasons_to_ask(
     actions: list[FileReadAction | FileWriteAction] = [FileReadAction(path) for path in reads]
     actions += [FileWriteAction(path, "") for path in writes]
     for action in actions:
-        action.actor = request.fields.get("actor")
+        action.actor = request.actor
     reasons = await executor.questions_like(actions, confined=confined)
     if not reasons and executor.confirmations.policy == "always":
         return [use_of(action) for action in actions[:MAX_SHOWN_PATHS]]
@@ -76,7 +76,7 @@ async def check_approved(
             more = len(paths) - len(shown)
             arguments = {**arguments, kind: [*shown, *([f"{more} more"] if more else [])]}
     action = MCPAction(name, arguments)
-    action.actor = request.fields.get("actor")
+    action.actor = request.actor
     await request.runtime.executor.check_approved(action, every)
 
 

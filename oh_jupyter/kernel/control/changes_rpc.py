@@ -17,7 +17,6 @@ from oh_jupyter.control_messages import Reply
 from oh_jupyter.editor import ChangedFile
 from oh_jupyter.errors import CheckpointError, WireError
 from oh_jupyter.events import EventSource, Observation
-from oh_jupyter.events.actor import turn_owner
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.agent_requests import check_approved, is_judged
 from oh_jupyter.kernel.control.rpc import Request, operation
@@ -219,7 +218,7 @@ def _one_path(request: Request) -> str | None:
 @operation("own_turns")
 async def _own_turns(request: Request) -> Reply:
     """List the turns of the requesting agent that are not undone, oldest first."""
-    turns = await request.runtime.executor.turns.own(request.fields.get("actor"))
+    turns = await request.runtime.executor.turns.own(request.actor)
     return Reply(body=encode_json([_checkpoint_fields(turn) for turn in turns]))
 
 
@@ -227,7 +226,7 @@ async def _own_turns(request: Request) -> Reply:
 async def _own_checkpoint(request: Request) -> Reply:
     """Start a new turn of the requesting agent, to whose beginning it can return."""
     turns, label = request.runtime.executor.turns, request.text("label")
-    return Reply({"id": await turns.split(label, request.fields.get("actor"))})
+    return Reply({"id": await turns.split(label, request.actor)})
 
 
 @operation("own_rewind")
@@ -238,13 +237,13 @@ async def _own_rewind(request: Request) -> Reply:
     """
     executor, id = request.runtime.executor, request.fields.get("id")
     is_running = executor.turns.is_announced
-    is_own = executor.turns.is_of(request.fields.get("actor"))
+    is_own = executor.turns.is_of(request.actor)
     if is_running and not is_own and not request.flag("preview"):
         raise CheckpointError(
             "An agent of %oh_agent is working, and its work would be undone, too. Wait for it, or "
             "undo single edits with edit and undo_edit"
         )
-    entries = await executor.turns.own(request.fields.get("actor"))
+    entries = await executor.turns.own(request.actor)
     own = [entry.id for entry in entries]
     turns = [entry.id for entry in entries if entry.kind == "turn"]
     if not turns if id is None else id not in own:
@@ -263,7 +262,7 @@ async def _own_rewind(request: Request) -> Reply:
         as_person=False,
         in_cell=is_running and is_own,
         by_owner=is_own,
-        owner=turn_owner(request.fields.get("actor")),
+        owner=request.actor.owner,
     )
     if not preview:
         await _check_rewind(request, first, scope)

@@ -111,7 +111,7 @@ async def _save_variable(request: Request) -> Reply:
     executor, name = request.runtime.executor, request.text("name")
     path = path_in_workspace(request.text("path"), executor)
     action = MCPAction("save_variable", {"name": name, "path": path})
-    action.actor = request.fields.get("actor")
+    action.actor = request.actor
 
     async def save() -> Observation:
         value = request.oh.host.inspector.value(name)
@@ -132,7 +132,7 @@ async def _evaluate(request: Request) -> Reply:
     """Evaluate an expression beside the running cell; it is an Action of the agent."""
     expression = request.text("expression")
     action = IPythonRunCellAction(expression, include_extra=False)
-    action.actor = request.fields.get("actor")
+    action.actor = request.actor
 
     async def evaluate() -> Observation:
         text, images = await request.oh.host.inspector.evaluate(expression)
@@ -148,7 +148,7 @@ async def _evaluate(request: Request) -> Reply:
 async def _ask_restart(request: Request) -> Reply:
     """Ask a person before a restart of the kernel; return the Observation of the decision."""
     action = IPythonRunCellAction(RESTART_CODE, include_extra=False)
-    action.actor = request.fields.get("actor")
+    action.actor = request.actor
     overview = await request.oh.host.inspector.overview("")
     names = [row["name"] for row in overview["variables"]]
     losses = [_variables_lost(names, overview["omitted"])] if names else []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import DiskFullError, GatewayError, OhJupyterError, WireError, is_full
+from oh_jupyter.events.actor import Actor
 from oh_jupyter.events.json import parse_json
 from oh_jupyter.runtime import Runtime
 
@@ -39,6 +40,11 @@ class Request:
         if not isinstance(value, bool):
             raise WireError(f"{name!r} must be true or false", name)
         return value
+
+    @property
+    def actor(self) -> Actor:
+        """Origin that the request names; raises WireError if it is no object."""
+        return Actor.from_json(self.fields.get("actor"))
 
     @property
     def is_agents(self) -> bool:

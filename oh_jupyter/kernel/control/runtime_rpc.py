@@ -114,14 +114,14 @@ def _notes(request: Request) -> dict[str, Any]:
     """Return such notes for a client that shows them to its agent."""
     if request.fields.get("notes") is not True:
         return {}
-    notes = request.runtime.executor.undo_notes.take(request.fields.get("actor"))
+    notes = request.runtime.executor.undo_notes.take(request.actor)
     return {"notes": notes} if notes else {}
 
 
 async def _observe(request: Request, wire: Any) -> Observation:
     """Execute a client's Action; the client may name a source, but not a principal."""
     action = action_from_wire(wire)
-    action.actor = _actor(request)
+    action.actor = request.actor
     if request.fields.get("relative_paths") is True and isinstance(action, FileEditAction):
         action.path = os.path.join(request.runtime.executor.cwd, action.path)
     if "key" in request.fields:
@@ -133,17 +133,11 @@ async def _observe(request: Request, wire: Any) -> Observation:
     )
 
 
-def _actor(request: Request) -> dict[str, Any] | None:
-    """Return the origin that a request names; raise WireError if it is no object."""
-    actor = request.fields.get("actor")
-    return None if actor is None else mapping(actor, "actor")
-
-
 @operation("announce_edit")
 async def _announce_edit(request: Request) -> Reply:
     """Begin a turn for an edit that the server is about to make for an agent."""
     edit = FileEditAction(_local_path(request.json()["path"]), "notebook_edit")
-    edit.actor = request.fields.get("actor")
+    edit.actor = request.actor
     await request.runtime.executor.turns.announce_edit(edit)
     return Reply()
 
@@ -172,7 +166,7 @@ async def _record_edit(request: Request) -> Reply:
     wire = edit["action"]
     path = _local_path(wire["args"]["path"])
     action = action_from_wire({**wire, "args": {**wire["args"], "path": path}})
-    action.actor = fields.get("actor")
+    action.actor = request.actor
     events.add_event(action, source)
     observation = FileEditObservation(str(edit["content"]), path=path, diff=str(edit["diff"]))
     observation.cause = action.id

@@ -212,7 +212,7 @@ async def _agent_delete_from_store(request: Request) -> Reply:
 async def _observed(
     request: Request, action: MCPAction, execute: Callable[[], Awaitable[Observation]], *why: Reason
 ) -> Reply:
-    action.actor = request.fields.get("actor")
+    action.actor = request.actor
     observation = await request.runtime.executor.run_action(
         action, "agent", principal="agent", execute=execute, reasons=why
     )

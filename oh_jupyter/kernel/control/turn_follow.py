@@ -99,7 +99,7 @@ async def _follow(request: Request) -> Reply:
         return {
             id: pending
             for id, pending in confirmations.waiting.items()
-            if str((pending.action.actor or {}).get("guest", "")).rpartition("-")[0] == name
+            if pending.action.actor.guest.rpartition("-")[0] == name
         }
 
     def state() -> str:

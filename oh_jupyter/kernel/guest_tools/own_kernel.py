@@ -45,8 +45,7 @@ class OwnKernel(Kernel):
         cancellable: bool = False,
     ) -> Reply:
         """Call an operation, see ``Kernel``."""
-        actor = current_actor.get()
-        by_whom = {"actor": dict(actor) if actor else None, "by_agent": True}
+        by_whom = {"actor": current_actor.get().to_json(), "by_agent": True}
         content: dict[str, Any] = {**(fields or {}), **by_whom}
         request = Request(self._oh.host.runtime, content, [] if body is None else [body], self._oh)
         # In a task of its own: an Action is cancelled once, and then ends in its own time.

@@ -14,7 +14,7 @@ import httpx
 
 from oh_jupyter.background import run_in_background, wait_while
 from oh_jupyter.errors import RequestNotFoundError
-from oh_jupyter.events.actor import current_actor
+from oh_jupyter.events.actor import Actor, current_actor
 from oh_jupyter.kernel.control.switch_interval import short_switch_interval
 from oh_jupyter.kernel.guest_tools.files import OwnNotebooks
 from oh_jupyter.kernel.guest_tools.own_kernel import OwnKernel
@@ -60,7 +60,7 @@ class Guest:
 
     def __init__(self, name: str) -> None:
         self.principal = name
-        self.actor: Mapping[str, str] = {"guest": name}
+        self.actor = Actor(guest=name)
 
     async def allowed(self, action: str, resource: str) -> bool:
         """Allow everything: the confirmation policy asks the person."""
@@ -167,8 +167,7 @@ class GuestToolbox:
         client = call.client[:MAX_CLIENT_CHARS]
         actions = CallActions()
         current_actions.set(actions)
-        named = {"client": client} if client else {}
-        current_actor.set({**self._caller.actor, **named, **call.trace})
+        current_actor.set(replace(self._caller.actor, client=client, **call.trace))
         _client.set(client)
         short_switch_interval.acquire()
         try:

@@ -47,6 +47,7 @@ from oh_jupyter.errors import (
     UnknownTypeError,
     WireError,
 )
+from oh_jupyter.events.actor import Actor
 from oh_jupyter.events.json import parse_json
 from oh_jupyter.events.scopes import missing_scope
 from oh_jupyter.mcp_tools.notebooks import OpenNotebook
@@ -215,7 +216,8 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         """
         if not self._has_own_credential:
             return {}
-        return {"by_agent": True, "actor": self.actor, "confined": confines(self.scopes)}
+        actor = self.actor.to_json()
+        return {"by_agent": True, "actor": actor, "confined": confines(self.scopes)}
 
     def check_xsrf_cookie(self) -> None:
         """Check it unless the request has a key; JupyterHub's check knows only its own tokens."""
@@ -291,7 +293,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         return "" if anonymous else str(self.current_user.username)
 
     @property
-    def actor(self) -> dict[str, str]:
+    def actor(self) -> Actor:
         """The caller for the event log: the user if known, and headers that name an agent."""
         names = {name: self.request.headers.get(key) for name, key in ACTOR_HEADERS.items()}
         names["user"] = self.principal
@@ -301,7 +303,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             names["client"] = f"REST ({chosen[:MAX_SESSION_NAME_CHARS]})"
         # The id itself would admit others to the session.
         names["session"] = session and hashlib.sha256(session.encode()).hexdigest()[:12]
-        return {name: value[:MAX_NAME_CHARS] for name, value in names.items() if value}
+        return Actor(**{name: value[:MAX_NAME_CHARS] for name, value in names.items() if value})
 
     async def allowed(self, action: str, resource: str) -> bool:
         """Ask Jupyter's authorizer about the user."""

@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jupyter_core.utils import ensure_async
@@ -23,6 +23,7 @@ from oh_jupyter.errors import (
     OhJupyterError,
     WireError,
 )
+from oh_jupyter.events.actor import Actor
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.execute_action import note_activity
 from oh_jupyter.server.handlers.routes import EXECUTE_ACTIONS, READ_ACTIONS, RouteTable
@@ -111,11 +112,12 @@ class E2BHandler(OhHandler):
         return {**super().error_body(detail, status_code), "code": status_code}
 
     @property
-    def actor(self) -> dict[str, str]:
+    def actor(self) -> Actor:
         """The caller for the event log, E2B's client by its name."""
         own = (*TOKEN_HEADERS, "E2b-Sandbox-Id")
         is_e2b = any(name in self.request.headers for name in own)
-        return {**({"client": "E2B"} if is_e2b else {}), **super().actor}
+        actor = super().actor
+        return replace(actor, client=actor.client or "E2B") if is_e2b else actor
 
     @property
     def sandbox(self) -> str:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 
+from oh_jupyter.events.actor import Actor
 from oh_jupyter.mcp_tools.results import Result
 from oh_jupyter.mcp_tools.toolbox import McpTool, Toolbox
 from oh_jupyter.server.state import state_of
@@ -62,7 +63,7 @@ def __getattr__(name: str) -> Any:
 class _Owner:
     """Caller through that server: it has no users, so it stands for its owner."""
 
-    actor: Mapping[str, str] = {}
+    actor = Actor()
     principal = ""
     scopes: tuple[str, ...] | None = None
     only_notebook = ""

@@ -145,7 +145,7 @@ class KernelLink(ABC):
         fields = dict(fields or {})
         names_actor = operation in ACTOR_OPERATIONS or fields.get("by_agent") is True
         if names_actor and (actor := current_actor.get()):
-            fields["actor"] = dict(actor)
+            fields["actor"] = actor.to_json()
         if names_actor and is_confined.get():
             fields["confined"] = True
         if cancellable:

@@ -206,7 +206,7 @@ def _state(state: str, **more: Any) -> Result:
 
 def _owner(caller: Caller) -> tuple[str, str]:
     """Return whose session the current request belongs to."""
-    return caller.principal, (current_actor.get() or {}).get("session", "")
+    return caller.principal, current_actor.get().session
 
 
 def _identity(tool: str, arguments: Mapping[str, Any]) -> str:

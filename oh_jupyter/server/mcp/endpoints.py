@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +20,7 @@ from tornado import web
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import LimitExceededError, OhJupyterError, ServerError
-from oh_jupyter.events.actor import current_actor
+from oh_jupyter.events.actor import Actor, current_actor
 from oh_jupyter.mcp_sdk.offered import Retry, ToolRequest
 from oh_jupyter.mcp_tools.app_pages import apps_are_built
 from oh_jupyter.mcp_tools.kernel import CallActions, current_actions
@@ -155,7 +156,7 @@ class McpEndpoint:
 
         await self._serve(application, exchange, send if transport == "sse" else exchange.send)
         if exchange.scope["method"] == "DELETE":
-            session = caller.actor.get("session", "")
+            session = caller.actor.session
         if session:
             self._undecided.end_session((caller.principal, session))
 
@@ -201,7 +202,7 @@ class McpEndpoint:
         caller: Caller = call.scope[CALLER]
         if self._approval_by_client and call.elicit is not None:
             work = partial(while_asking, work, actions, call.elicit)
-        elif not (self._approval_by_client and call.has_apps) and "guest" not in caller.actor:
+        elif not (self._approval_by_client and call.has_apps) and not caller.actor.guest:
             # Its person is somewhere else; a guest's looks at its conversation.
             owner = (caller.principal, _connection_of(call))
             work = self._undecided.begin(call, owner, work, actions)
@@ -308,7 +309,7 @@ class McpEndpoint:
 
     def _work(self, call: ToolRequest) -> Callable[[], Awaitable[Result]]:
         caller = _identified(call.scope)
-        current_actor.set({**_session_of(call), **caller.actor, **_client_of(call), **call.trace})
+        current_actor.set(_actor_of(call, caller))
 
         async def work() -> Result:
             actions = current_actions.get()
@@ -318,7 +319,7 @@ class McpEndpoint:
                         self._approvals.during(call.name, call.arguments, caller, actions)
                     )
                 result = await self._toolbox.call(call.name, call.arguments, caller)
-            session = caller.actor.get("session", "")
+            session = caller.actor.session
             if self._introduction is not None:
                 result = await self._introduction.added(result, call.name, caller, session)
             return self._seen.without(result, session)
@@ -329,34 +330,40 @@ class McpEndpoint:
 def _identified(scope: Mapping[str, Any]) -> Caller:
     """Return the caller of a request, whose requests to the kernel are from now on in its name."""
     caller: Caller = scope[CALLER]
-    current_actor.set(dict(caller.actor))
+    current_actor.set(caller.actor)
     is_confined.set(confines(caller.scopes))
     return caller
 
 
-def _client_of(call: ToolRequest) -> dict[str, str]:
-    return {"client": call.client[:MAX_CLIENT_CHARS]} if call.client else {}
+def _actor_of(call: ToolRequest, caller: Caller) -> Actor:
+    """Return the caller with the client, the session and the trace context of a call."""
+    return replace(
+        caller.actor,
+        client=call.client[:MAX_CLIENT_CHARS] or caller.actor.client,
+        session=caller.actor.session or _session_of(call),
+        **call.trace,
+    )
 
 
-def _session_of(call: ToolRequest) -> dict[str, str]:
+def _session_of(call: ToolRequest) -> str:
     """Return what identifies the client of a request without a session, so that it has one turn.
 
     The protocol of 2026-07-28 offers no more than the client's name with each request. Connections
     are no identity, since clients open several and close idle ones.
     """
     if not call.client:
-        return {}
+        return ""
     agents = [value for name, value in call.scope["headers"] if name == b"user-agent"]
     address, _ = call.scope["client"]
     identity = [call.scope[CALLER].principal, call.client, str(agents), address]
-    return {"session": hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]}
+    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]
 
 
 def _connection_of(call: ToolRequest) -> str:
     """Return what identifies the session of a call, which a client of SSE names in its query."""
     if match := _SSE_SESSION.search(call.scope["query_string"]):
         return match[1].decode()
-    return str((current_actor.get() or {}).get("session", ""))
+    return current_actor.get().session
 
 
 async def _while_connected(

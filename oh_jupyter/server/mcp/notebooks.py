@@ -21,7 +21,7 @@ from oh_jupyter.errors import (
     NotApprovedError,
     ServerError,
 )
-from oh_jupyter.events.actor import agent_name, current_actor
+from oh_jupyter.events.actor import current_actor
 from oh_jupyter.mcp_tools.cells import (
     Cell,
     Reference,
@@ -159,7 +159,7 @@ class ServerNotebooks(Notebooks):
 
     def announce_edit(self) -> None:
         """Report to the tabs that an agent will edit a document."""
-        data = {"action": "edit", "agent": agent_name(current_actor.get())}
+        data = {"action": "edit", "agent": current_actor.get().name}
         self._serverapp.event_logger.emit(schema_id=DOCUMENTS_EVENT, data=data)
 
     async def document(self, notebook: OpenNotebook) -> Document:
