@@ -12,7 +12,7 @@ from urllib.parse import quote
 from oh_jupyter.cli.address import add_address, find
 from oh_jupyter.cli.waiting import KernelQuestions, questions_elsewhere
 from oh_jupyter.errors import ConfirmationError, ServerError
-from oh_jupyter.visible_text import visible
+from oh_jupyter.text import visible
 
 if TYPE_CHECKING:
     from oh_jupyter.client import RuntimeClient

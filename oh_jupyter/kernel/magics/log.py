@@ -33,7 +33,7 @@ from oh_jupyter.kernel.magics.completion import complete_path, one_of
 from oh_jupyter.kernel.magics.options import magic_options, parse_line, unquoted
 from oh_jupyter.runtime.confirmation import PendingAction
 from oh_jupyter.storage import InMemoryFileStore
-from oh_jupyter.visible_text import visible
+from oh_jupyter.text import visible
 
 _SOURCES = ("agent", "user", "environment")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
