@@ -36,6 +36,12 @@ def shorten(
     return f"{text[:start]}{shown_marker}{text[len(text) - end :]}"
 
 
+def first_line(text: str) -> str:
+    """Return the first line of a text that is not blank, with `` …`` if there are more."""
+    first, _, rest = text.strip().partition("\n")
+    return f"{first.rstrip()} …" if rest else first
+
+
 def plural(count: int, noun: str) -> str:
     """Return a count with its noun, such as ``1 line`` or ``3 lines``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

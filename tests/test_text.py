@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from oh_jupyter.text import plural, shorten
+from oh_jupyter.text import first_line, plural, shorten
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -45,3 +45,11 @@ def test_edges(text: str, limit: int, options: dict[str, str], shown: str) -> No
 
 def test_counts_have_their_nouns() -> None:
     assert [plural(n, "line") for n in (0, 1, 2)] == ["0 lines", "1 line", "2 lines"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("", ""), ("\n a \n", "a"), ("a\nb", "a …"), ("a \r\nb", "a …"), ("\n\na\n\nb\n", "a …")],
+)
+def test_the_first_line_says_whether_there_are_more(text: str, shown: str) -> None:
+    assert first_line(text) == shown

@@ -39,7 +39,7 @@ from oh_jupyter.runtime.file_rules import FileUse
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
 from oh_jupyter.runtime.resources import memory_usage
 from oh_jupyter.runtime.risk import remote_risks
-from oh_jupyter.runtime.turn_titles import may_change_files
+from oh_jupyter.runtime.turn_actions import may_change_files
 from oh_jupyter.text import visible
 from oh_jupyter.writes import note_save
 
