@@ -5,6 +5,7 @@
 #   make pictures                                 replace the screenshots of the pages; save all to screenshots/
 #   make docs                                     build the documentation in docs/_build/html
 #   make bench [ARGS=--short]                     measure this machine, into docs/figures
+#   make measures [ARGS=--trace]                  count lines, files, formats and operations
 #   make check-release                            build, check and install wheel and source distribution
 #   make test-matrix [ARGS="tests/shell"]         test the wheel under each installed Python
 
@@ -14,7 +15,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: lab test test-all coverage docs pictures bench check-release test-matrix
+.PHONY: lab test test-all coverage docs pictures bench measures check-release test-matrix
 .DEFAULT_GOAL := lab
 
 $(BIN)/python:
@@ -69,6 +70,9 @@ pictures: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python tests/benchmarks/bench_all.py $(ARGS)
+
+measures: $(BIN)/python
+	@$(BIN)/python scripts/measures $(ARGS)
 
 check-release:
 	PYTHON=$(PYTHON) scripts/check-release

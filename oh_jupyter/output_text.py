@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from html.parser import HTMLParser
 from typing import Any
 
+from oh_jupyter.text import shorten
+
 MAX_JSON_CHARS = 10_000
 """Characters of a JSON display that are shown."""
 MAX_CYCLE_FRAMES = 12
@@ -71,9 +73,7 @@ def _joined(value: Any) -> str:
 
 def _json(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, default=repr)
-    if len(text) <= MAX_JSON_CHARS:
-        return text
-    return f"{text[:MAX_JSON_CHARS]}[... {len(text) - MAX_JSON_CHARS} more characters ...]"
+    return shorten(text, MAX_JSON_CHARS, marker="[... {omitted} more characters ...]")
 
 
 def _html(value: Any) -> str:

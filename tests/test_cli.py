@@ -101,7 +101,7 @@ def test_what_was_done(client: RuntimeClient, shown: Callable[..., str]) -> None
     assert float(status["idle_time"]) >= 0
     log = shown("log").splitlines()
     assert [line.split()[:3] for line in log[:2]] == [["0", "agent", "run"], ["1", "agent", "run"]]
-    assert log[0].endswith("Running command: echo one &&")
+    assert log[0].endswith("  echo one && …")
     assert shown("log", "--last", "1").splitlines() == log[-1:]
     assert shown("log", "-n", "0") == ""
 
@@ -271,7 +271,7 @@ def test_following_until_interrupted(client: RuntimeClient) -> None:
         assert following.stdout is not None
         assert "echo before" in following.stdout.readline()
         client.run("echo meanwhile")
-        assert "Running command: echo meanwhile" in following.stdout.readline()
+        assert following.stdout.readline().endswith("  echo meanwhile\n")
         following.send_signal(signal.SIGINT)
         following.stdout.read()
         assert following.wait() == 0

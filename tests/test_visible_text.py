@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from oh_jupyter.visible_text import visible
+from oh_jupyter.text import visible
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from oh_jupyter.text import shorten
+
 MAX_TEXT_CHARS = 50_000
 """Maximum length of a text; its middle is omitted."""
 
@@ -33,15 +35,12 @@ class Attachment:
 
         if self.text is None:
             return acp.resource_link_block(self.name, self.uri)
-        text = shortened(f"{self.name}:\n{self.text}")
+        text = shorten(
+            f"{self.name}:\n{self.text}",
+            MAX_TEXT_CHARS,
+            keep="ends",
+            marker="\n[{omitted} characters omitted]\n",
+        )
         if can_embed:
             return acp.resource_block(acp.embedded_text_resource(self.uri, text))
         return acp.text_block(f'<context ref="{self.uri}">\n{text}\n</context>')
-
-
-def shortened(text: str, max_chars: int = MAX_TEXT_CHARS) -> str:
-    """Return a text without its middle if it is too long."""
-    if len(text) <= max_chars:
-        return text
-    half = max_chars // 2
-    return f"{text[:half]}\n[{len(text) - 2 * half} characters omitted]\n{text[-half:]}"

@@ -16,7 +16,7 @@ from acp.schema import (
 
 from oh_jupyter.runtime.confirmation import Decision
 from oh_jupyter.runtime.form import Choice, FieldType, FormField
-from oh_jupyter.visible_text import visible
+from oh_jupyter.text import visible
 
 MAX_FIELDS = 50
 MAX_CHOICES = 500

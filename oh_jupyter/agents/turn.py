@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from oh_jupyter.plural import plural
+from oh_jupyter.text import plural
 
 MAX_TEXT_CHARS = 200_000
 MAX_TOOL_CALLS = 500

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oh_jupyter.agents.turn import AgentTurn
+from oh_jupyter.text import shorten
 
 MAX_PROMPT_CHARS = 80
 MAX_FILES = 10
@@ -77,19 +78,12 @@ class UndoneTurns:
 
 
 def _said(turn: AgentTurn) -> str:
-    person, agent = (_shortened(text) for text in (turn.prompt, turn.text))
+    person, agent = (shorten(text.strip(), MAX_TEXT_CHARS) for text in (turn.prompt, turn.text))
     return f"User: {person}\nYou: {agent or '(nothing)'}"
 
 
-def _shortened(text: str) -> str:
-    text = text.strip()
-    return text if len(text) <= MAX_TEXT_CHARS else text[:MAX_TEXT_CHARS] + "…"
-
-
 def _line(turn: AgentTurn) -> str:
-    prompt = " ".join(turn.prompt.split())
-    if len(prompt) > MAX_PROMPT_CHARS:
-        prompt = prompt[:MAX_PROMPT_CHARS] + "…"
+    prompt = shorten(" ".join(turn.prompt.split()), MAX_PROMPT_CHARS)
     changed = [*turn.changed_files, *turn.changed_by_commands]
     more = f" and {len(changed) - MAX_FILES} more" if len(changed) > MAX_FILES else ""
     files = f" ({', '.join(changed[:MAX_FILES])}{more})" if changed else ""

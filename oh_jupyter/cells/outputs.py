@@ -15,6 +15,7 @@ from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.live import live_outputs
 from oh_jupyter.events.action import progress
 from oh_jupyter.output_text import fold_repeated_frames, readable
+from oh_jupyter.text import shorten
 
 MAX_HEAD_CHARS = MAX_TAIL_CHARS = 1024**2
 """Maximum characters of the start of a cell's text, and of its end."""
@@ -55,14 +56,10 @@ def truncation_notice(omitted: int) -> str:
 
 def truncate_middle(text: str, limit: int, omitted: int = 0) -> str:
     """Cut the middle out of a long text; ``omitted`` characters were cut out before."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2
     if omitted:
         omitted -= len(truncation_notice(omitted))  # the earlier notice is cut out, too
-    return (
-        text[:half] + truncation_notice(len(text) - 2 * half + omitted) + text[len(text) - half :]
-    )
+    notice = truncation_notice(len(text) - limit // 2 * 2 + omitted)
+    return shorten(text, limit, keep="ends", marker=notice)
 
 
 class _BoundedEntries:

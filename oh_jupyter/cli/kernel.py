@@ -12,7 +12,7 @@ from urllib.parse import quote
 from oh_jupyter.cli.address import add_address, find
 from oh_jupyter.cli.waiting import KernelQuestions, questions_elsewhere
 from oh_jupyter.errors import ConfirmationError, ServerError
-from oh_jupyter.visible_text import visible
+from oh_jupyter.text import first_line, visible
 
 if TYPE_CHECKING:
     from oh_jupyter.client import RuntimeClient
@@ -116,8 +116,11 @@ def _log(options: argparse.Namespace) -> int:
 
 
 def _line(event: Event) -> str:
-    first = visible(event.message.strip().partition("\n")[0])
-    return f"{event.id:5}  {event.source or '':11}  {event.kind:16}  {first}"
+    from oh_jupyter.events import Action
+    from oh_jupyter.events.title import title
+
+    what = title(event) if isinstance(event, Action) else first_line(event.message)
+    return f"{event.id:5}  {event.source or '':11}  {event.kind:16}  {visible(what)}"
 
 
 def _confirm(options: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from oh_jupyter.errors import ConfigError
-from oh_jupyter.visible_text import visible
+from oh_jupyter.text import visible
 
 FILE_NAME = "config.toml"
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from oh_jupyter.plural import plural
+from oh_jupyter.text import plural
 
 MEMORY_BYTES = 4 * 1024**3
 """Address space of the process."""

@@ -33,7 +33,7 @@ from oh_jupyter.editor.state import EditorState
 from oh_jupyter.editor.text.edits import EditCommand, NewFile
 from oh_jupyter.editor.text.views import number_lines
 from oh_jupyter.errors import EditorError, FileChangedError, HistoryAccessError
-from oh_jupyter.plural import plural
+from oh_jupyter.text import plural
 
 _MAX_ATTEMPTS = 3  # while somebody else keeps writing a file
 

@@ -8,6 +8,7 @@ from oh_jupyter.errors import (
     EditorParameterMissingError,
     FileValidationError,
 )
+from oh_jupyter.text import shorten
 
 EDITOR_FAILURE = "ERROR:\n{}"
 """Text for agents of a failure, with its reason."""
@@ -93,8 +94,5 @@ def cannot_write(path: object, error: object) -> EditorError:
 
 def quoted(text: str) -> str:
     """Return the text for use in a message; only start and end of a long one."""
-    if len(text) <= _MAX_QUOTED_CHARS:
-        return text
-    half = _MAX_QUOTED_CHARS // 2
-    omitted = len(text) - 2 * half
-    return f"{text[:half]}[... {omitted} characters omitted ...]{text[-half:]}"
+    marker = "[... {omitted} characters omitted ...]"
+    return shorten(text, _MAX_QUOTED_CHARS, keep="ends", marker=marker)

@@ -21,7 +21,7 @@ from oh_jupyter.editor.stage import Stage
 from oh_jupyter.editor.state import EditorState
 from oh_jupyter.editor.text import TextFile
 from oh_jupyter.errors import PatchError
-from oh_jupyter.plural import plural
+from oh_jupyter.text import plural
 
 
 def _resolve(root: Path, name: str) -> Path:

@@ -29,8 +29,8 @@ from oh_jupyter.editor.text.large_file import (
 from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.editor.text.views import (
     IMAGE_TYPES,
+    MAX_VIEW_CHARS,
     check_range,
-    clip,
     data_url,
     list_directory,
     number_lines,
@@ -38,6 +38,7 @@ from oh_jupyter.editor.text.views import (
     view_lines,
 )
 from oh_jupyter.errors import DocumentError, EditorError
+from oh_jupyter.text import shorten
 
 _AUDIO_SUFFIXES = frozenset((".mp3", ".wav", ".m4a", ".flac"))
 
@@ -102,7 +103,11 @@ def view(
         output = f"Image file {path} read successfully. Displaying image content."
         return EditorResult(output, path=str(path), image_urls=[url]), None
     if suffix in DOCUMENT_SUFFIXES:
-        markdown = clip(_to_markdown(path, _read(path, max_file_bytes)[0]), MARKDOWN_CLIPPED)
+        markdown = shorten(
+            _to_markdown(path, _read(path, max_file_bytes)[0]),
+            MAX_VIEW_CHARS,
+            marker=MARKDOWN_CLIPPED,
+        )
         output = f"Here's the content of the file {path} displayed in Markdown format:\n"
         return EditorResult(f"{output}{markdown}\n", path=str(path)), None
     if view_range and not is_notebook(path) and os.path.getsize(path) > max_file_bytes:

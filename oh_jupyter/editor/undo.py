@@ -20,7 +20,7 @@ from oh_jupyter.editor.text.conflicts import short_diff
 from oh_jupyter.editor.text.line_diff import unified_diff
 from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.errors import EditorError, FileChangedError, HistoryAccessError, NoHistoryError
-from oh_jupyter.plural import plural
+from oh_jupyter.text import plural
 
 Contents = dict[Path, bytes | None]
 """Current contents by real path; None for a file that does not exist."""

@@ -35,7 +35,7 @@ from oh_jupyter.mcp_tools.results import (
 from oh_jupyter.mcp_tools.run_queue import BEGIN_SECONDS, Run, RunQueue
 from oh_jupyter.mcp_tools.running_cells import Look, RunningCell, output_so_far, running_in
 from oh_jupyter.mcp_tools.toolbox import McpTool, schema
-from oh_jupyter.plural import plural
+from oh_jupyter.text import plural
 
 CONTINUES = (
     "\n[It continues, and its outputs will be in the notebook. read_cells shows the output so far; "

@@ -39,7 +39,7 @@ from oh_jupyter.mcp_tools.results import Result, cell_outputs, failure, long_out
 from oh_jupyter.mcp_tools.running_cells import output_so_far, running_in
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
 from oh_jupyter.mcp_tools.variable_content import HINT
-from oh_jupyter.plural import plural
+from oh_jupyter.text import plural
 
 _TYPE = {"type": "string", "enum": ["code", "markdown", "raw"], "description": "Type of cell."}
 MAX_LONG_OUTPUTS = 20  # files for one look at a notebook

@@ -7,7 +7,7 @@ from typing import Any
 
 from oh_jupyter.control_messages import KEEP_OUT_TAG
 from oh_jupyter.errors import FileChangedError, WireError
-from oh_jupyter.plural import plural
+from oh_jupyter.text import plural
 
 Cell = dict[str, Any]  # A cell of the notebook format
 Reference = int | str  # A cell: its id, or its position from 0 or from the end

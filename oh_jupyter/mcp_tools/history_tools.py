@@ -12,7 +12,7 @@ from oh_jupyter.mcp_tools.command_tool import Command, command_tool
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.results import Result, failure, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
-from oh_jupyter.plural import plural
+from oh_jupyter.text import plural
 
 DEFAULT_EVENT_COUNT = 20  # events listed by default
 

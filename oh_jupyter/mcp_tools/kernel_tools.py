@@ -26,7 +26,7 @@ from oh_jupyter.mcp_tools.results import (
     text,
 )
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
-from oh_jupyter.plural import plural
+from oh_jupyter.text import plural
 
 DEFAULT_KERNEL = "the server's default kernel"
 """The kernel of tools at the server's own address."""

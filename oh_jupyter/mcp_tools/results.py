@@ -15,6 +15,7 @@ from oh_jupyter.control_messages import RUNNING_HINT
 from oh_jupyter.events.wire import EXTENSION_KEY, outcome_of
 from oh_jupyter.mcp_tools.cells import Cell, joined
 from oh_jupyter.output_text import fold_repeated_frames, readable
+from oh_jupyter.text import shorten
 
 Result = dict[str, Any]  # A ``CallToolResult`` of the MCP specification, as JSON
 
@@ -358,8 +359,5 @@ def _plain(value: Any) -> str:
 
 def clipped(output: str) -> str:
     """Return an output without the middle if it is too long to show."""
-    if len(output) <= MAX_OUTPUT_CHARS:
-        return output
-    half = MAX_OUTPUT_CHARS // 2
-    omitted = len(output) - MAX_OUTPUT_CHARS
-    return f"{output[:half]}\n[... {omitted} characters omitted ...]\n{output[-half:]}"
+    marker = "\n[... {omitted} characters omitted ...]\n"
+    return shorten(output, MAX_OUTPUT_CHARS, keep="ends", marker=marker)

@@ -40,7 +40,7 @@ from oh_jupyter import events
 from oh_jupyter.control_messages import RUNNING_HINT
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.openhands.connection import Interruptible, connection
-from oh_jupyter.plural import plural
+from oh_jupyter.text import plural
 
 if TYPE_CHECKING:
     from openhands.sdk.conversation.state import ConversationState

@@ -31,7 +31,7 @@ from oh_jupyter.runtime.form import FormField, answers
 from oh_jupyter.runtime.progress import ActionProgress
 from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.runtime.risk import risks
-from oh_jupyter.visible_text import visible
+from oh_jupyter.text import visible
 
 
 def dry_run(action: Action, cwd: str) -> FileEditAction | None:

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from functools import singledispatchmethod
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from oh_jupyter.config import untrusted_notice
 from oh_jupyter.errors import NotApprovedError
@@ -34,10 +34,7 @@ from oh_jupyter.runtime.pipeline import Pipeline
 from oh_jupyter.runtime.progress import ActionProgress
 from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.runtime.resources import memory_usage
-from oh_jupyter.visible_text import visible
-
-if TYPE_CHECKING:
-    pass
+from oh_jupyter.text import visible
 
 logger = logging.getLogger(__name__)
 

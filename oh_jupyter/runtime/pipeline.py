@@ -36,7 +36,7 @@ from oh_jupyter.runtime.execution import Execution, executing
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
 from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.runtime.risk import remote_risks
-from oh_jupyter.runtime.turn_titles import may_change_files
+from oh_jupyter.runtime.turn_actions import may_change_files
 from oh_jupyter.writes import note_save
 
 if TYPE_CHECKING:

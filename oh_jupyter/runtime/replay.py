@@ -23,9 +23,11 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.events.masking import HIDDEN
 from oh_jupyter.events.stream import EventStream
+from oh_jupyter.events.title import title
 from oh_jupyter.events.wire import action_from_wire, to_wire
 from oh_jupyter.runtime.host_access import is_host_access
 from oh_jupyter.runtime.runtime import Runtime
+from oh_jupyter.text import shorten
 
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -147,7 +149,7 @@ class Replayer:
         before: Observation,
         folder: str,
     ) -> ReplayStep:
-        step = (action.id or 0, action.kind, _title(action))
+        step = (action.id or 0, action.kind, shorten(title(action), MAX_TITLE_CHARS))
         try:  # long texts are read one step at a time
             action, before = _whole(log, action), _whole(log, before)
         except StorageError as error:
@@ -196,14 +198,3 @@ def _recorded(
 
 def _whole(log: EventStream, event: _E) -> _E:
     return cast(_E, log.get_event(event.id)) if event.id is not None else event
-
-
-def _title(action: Action) -> str:
-    own: dict[str, Any] = vars(action)
-    for name in ("command", "code", "browser_actions", "url", "path"):
-        text = own.get(name)
-        if action.kind != "edit" and isinstance(text, str):
-            first, _, rest = text.strip().partition("\n")
-            clipped = rest or len(first) > MAX_TITLE_CHARS
-            return first[:MAX_TITLE_CHARS] + (" …" if clipped else "")
-    return action.message.strip().partition("\n")[0][:MAX_TITLE_CHARS]

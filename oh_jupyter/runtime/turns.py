@@ -30,10 +30,11 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
 )
 from oh_jupyter.events.actor import UNKNOWN_ACTOR, Actor
+from oh_jupyter.events.title import title
 from oh_jupyter.runtime.agent_steps import AgentSteps, kernel_root
 from oh_jupyter.runtime.rewind import Rewind, Scope, Variables
 from oh_jupyter.runtime.shell_states import ShellStates
-from oh_jupyter.runtime.turn_titles import may_change_files, title_of
+from oh_jupyter.runtime.turn_actions import may_change_files
 
 if TYPE_CHECKING:
     from oh_jupyter.checkpoints import Checkpoint, Checkpoints, RewindPlan
@@ -164,7 +165,7 @@ class Turns:
         if not (self.is_announced or self.steps.is_under_way):
             self._part_of = None
             await self._end()
-        label = title_of(action)
+        label = title(action, purpose=True)
         waits = isinstance(action, CmdRunAction | IPythonRunCellAction)
         await self.steps.begin(_key(action), label, root=root, is_persons=True, waits=waits)
 
@@ -172,10 +173,10 @@ class Turns:
         session = action.actor.conversation
         if not await self._continues(session):
             who, by = action.actor.name or "agent", action.actor.owner
-            await self._begin(title_of(action), who, session, by)
+            await self._begin(title(action, purpose=True), who, session, by)
         self._cells += isinstance(action, IPythonRunCellAction)
         if self._turn is not None:
-            key, label, turn = _key(action), title_of(action), self._turn.id
+            key, label, turn = _key(action), title(action, purpose=True), self._turn.id
             waits = isinstance(action, CmdRunAction | IPythonRunCellAction)
             await self.steps.begin(key, label, turn=turn, root=root, waits=waits)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from oh_jupyter.errors import ConfigError, HostError
+from oh_jupyter.text import shorten
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -226,5 +227,4 @@ def _entry(text: str) -> _Entry:
 
 def _shown(text: str) -> str:
     """Return a text of others for a message, on one line and without a password."""
-    text = text.rpartition("@")[2]
-    return ascii(text if len(text) <= 100 else text[:100] + "…")
+    return ascii(shorten(text.rpartition("@")[2], 100))

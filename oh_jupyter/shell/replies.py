@@ -15,6 +15,7 @@ from oh_jupyter.control_messages import RUNNING_HINT
 from oh_jupyter.events import CmdOutputMetadata, CmdOutputObservation
 from oh_jupyter.shell.driver import Command, Report
 from oh_jupyter.shell.screen import render
+from oh_jupyter.text import shorten
 
 CONTINUED_PREFIX = "[Below is the output of the previous command.]\n"
 """Prefix of all replies for an unfinished command except the first."""
@@ -88,8 +89,7 @@ def running_suffix(seconds: float, command: str, program: str) -> str:
     """Return the suffix for a command that prints without end; the protocol has no such limit."""
     line = command.partition("\n")[0]
     excerpt = line if line == command else f"{line} ..."
-    if len(excerpt) > MAX_EXCERPT_CHARS:
-        excerpt = f"{excerpt[:MAX_EXCERPT_CHARS]}..."
+    excerpt = shorten(excerpt, MAX_EXCERPT_CHARS, marker="...")
     now = f", now in: {program[:MAX_EXCERPT_CHARS]}" if program else ""
     return (
         f'\n[The command "{excerpt}" is still running after {seconds:g} seconds{now}. '
@@ -154,20 +154,12 @@ def memory_suffix(used: int, limit: int) -> str:
     )
 
 
-def _truncate(content: str) -> str:
-    """Omit the middle of a content of more than 30 000 characters."""
-    if len(content) <= MAX_CONTENT_CHARS:
-        return content
-    half = MAX_CONTENT_CHARS // 2
-    return content[:half] + TRUNCATION + content[-half:]
-
-
 def _shown(command: Command, text: str, limit: int = MAX_KEPT_CONTENT_CHARS) -> str:
     """Return an output for its reader: whole, without its middle, or with a file of the whole."""
     if command.is_exact:
         return text
     if command.keep is None:
-        return _truncate(text)
+        return shorten(text, MAX_CONTENT_CHARS, keep="ends", marker=TRUNCATION)
     return text if len(text) <= limit else _with_file(text, limit, command.keep)
 
 

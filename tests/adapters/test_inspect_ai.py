@@ -114,7 +114,7 @@ async def test_log_and_turns_name_framework_and_command(
     shown = await asyncio.to_thread(client.run_ipython, "%oh_log")
     lines = [line for line in shown.content.splitlines() if "print(1)" in line]
     assert all("python3 -c 'print(1)'" in line for line in lines)
-    assert any("Running command:" in line for line in lines)
+    assert lines
     assert " {" not in shown.content
     turns = await asyncio.to_thread(client.run_ipython, "%oh_rewind")
     assert "Inspect AI" in turns.content, turns.content

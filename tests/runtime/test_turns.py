@@ -21,7 +21,6 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
 )
 from oh_jupyter.runtime import Runtime, turns
-from oh_jupyter.runtime.turn_titles import title_of
 from oh_jupyter.testing import wait_until
 
 
@@ -144,20 +143,6 @@ def test_a_clients_job_is_one_turn_whatever_happens_in_its_pauses(root: Path) ->
         assert [path.name for path in root.iterdir()] == ["mine.txt"]
     finally:
         runtime.close()
-
-
-@pytest.mark.parametrize(
-    ("action", "title"),
-    [
-        (CmdRunAction("make test\n"), "make test"),
-        (CmdRunAction("ls", thought="Look around.\nThen go."), "Look around."),
-        (IPythonRunCellAction("import pandas\n\n# load\ndf = read('x')"), "df = read('x')"),
-        (IPythonRunCellAction("import os"), "import os"),
-        (FileWriteAction("a.txt", "x"), "write a.txt"),
-    ],
-)  # fmt: skip
-def test_a_turn_is_named_by_its_first_action(action: Any, title: str) -> None:
-    assert title_of(action) == title
 
 
 @pytest.mark.thorough

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from oh_jupyter.errors import BrowserError
+from oh_jupyter.text import shorten
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Frame, Page, Request, Route
@@ -240,7 +241,7 @@ def shortened_url(url: str, *, is_cut: bool = False) -> str:
     if url[:5].lower() != "data:" or len(url) <= MAX_DATA_CHARS:
         return url
     more = " or more" if is_cut else ""
-    return f"{url[:MAX_DATA_CHARS]}…({len(url)} characters{more})"
+    return shorten(url, MAX_DATA_CHARS, marker=f"…({len(url)} characters{more})")
 
 
 def shortened_urls(text: str, *, is_cut: bool = False) -> str:

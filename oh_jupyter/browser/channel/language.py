@@ -17,9 +17,12 @@ from inspect import Parameter, Signature
 from typing import Any
 
 from oh_jupyter.errors import BrowserActionError
+from oh_jupyter.text import shorten
 
 MAX_NUMBER = 1e7
 """Maximum of pixels or milliseconds; infinite numbers break the browser."""
+MAX_SHOWN_CHARS = 200
+"""Characters of an action that an error shows."""
 BUTTONS = ("left", "middle", "right")
 MODIFIERS = ("Alt", "Control", "ControlOrMeta", "Meta", "Shift")
 
@@ -158,7 +161,7 @@ def _end_of_call(text: str, position: int) -> int:
             return match.end()
     raise BrowserActionError(
         f"{EMPTY} The action cannot be parsed: a quote or parenthesis is not closed: "
-        f"{_shortened(text[max(0, position - 30) :])}"
+        f"{shorten(text[max(0, position - 30) :], MAX_SHOWN_CHARS)}"
     )
 
 
@@ -171,7 +174,7 @@ def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
         reason = str(error.args[0])
         raise _NotCodeError(
             f"The action cannot be parsed: {reason}. Check quotes and parentheses in: "
-            f"{_shortened(text)}"
+            f"{shorten(text, MAX_SHOWN_CHARS)}"
         ) from None
 
 
@@ -189,7 +192,8 @@ def _split(text: str) -> Iterator[str]:
         if ends_last_line:
             if depth:
                 raise _NotCodeError(
-                    f"The action cannot be parsed: a parenthesis is not closed: {_shortened(text)}"
+                    "The action cannot be parsed: a parenthesis is not closed: "
+                    f"{shorten(text, MAX_SHOWN_CHARS)}"
                 )
             if start is not None:
                 yield _slice(lines, start, (len(lines) + 1, len(lines[-1])))
@@ -204,7 +208,8 @@ def _split(text: str) -> Iterator[str]:
             depth -= 1
             if depth < 0:
                 raise _NotCodeError(
-                    f"The action cannot be parsed: unmatched {token.string!r}: {_shortened(text)}"
+                    f"The action cannot be parsed: unmatched {token.string!r}: "
+                    f"{shorten(text, MAX_SHOWN_CHARS)}"
                 )
             if depth == 0:
                 yield _slice(lines, start, token.end)
@@ -225,11 +230,12 @@ def _parse_call(source: str) -> Call:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
         raise _NotCodeError(
-            f"The action cannot be parsed: {reason}, in: {_shortened(source)}"
+            f"The action cannot be parsed: {reason}, in: {shorten(source, MAX_SHOWN_CHARS)}"
         ) from None
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise _NotCodeError(
-            f'Not a call of the form name(argument, …): {_shortened(source)}. Example: click("12")'
+            f"Not a call of the form name(argument, …): {shorten(source, MAX_SHOWN_CHARS)}. "
+            'Example: click("12")'
         )
     name = node.func.id
     if name not in SIGNATURES:
@@ -331,10 +337,7 @@ def _literal(node: ast.expr, function: str) -> Any:
         if isinstance(number, int | float) and not isinstance(number, bool):
             return -number if isinstance(node.op, ast.USub) else number
     raise BrowserActionError(
-        f"{EMPTY} {function}: Malformed value {_shortened(ast.unparse(node))}: arguments are "
-        "literals only (strings, numbers, True, False, None, lists, dicts); nothing is evaluated."
+        f"{EMPTY} {function}: Malformed value {shorten(ast.unparse(node), MAX_SHOWN_CHARS)}: "
+        "arguments are literals only (strings, numbers, True, False, None, lists, dicts); nothing "
+        "is evaluated."
     )
-
-
-def _shortened(text: str, limit: int = 200) -> str:
-    return text if len(text) <= limit else text[:limit] + "…"

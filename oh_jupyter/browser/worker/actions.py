@@ -16,6 +16,7 @@ from oh_jupyter.browser.channel.language import Call
 from oh_jupyter.browser.worker.pdf_view import show_pdf
 from oh_jupyter.browser.worker.session import MAX_TABS, BrowserSession
 from oh_jupyter.errors import BrowserActionError
+from oh_jupyter.text import shorten
 
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Page
@@ -126,8 +127,7 @@ async def perform(call: Call, session: BrowserSession) -> None:
 
 
 def _call_label(call: Call) -> str:
-    source = " ".join(call.source.split()) or call.name
-    return source if len(source) <= 120 else source[:120] + "…"
+    return shorten(" ".join(call.source.split()) or call.name, 120)
 
 
 NAVIGABLE_SCHEMES = frozenset({"about", "blob", "chrome", "data", "file", "http", "https"})

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from oh_jupyter.text import shorten
+
 if TYPE_CHECKING:
     from playwright.async_api import Dialog
 
@@ -93,9 +95,7 @@ class Dialogs:
         kind, done = dialog.type, "accepted" if accept else "dismissed"
         messages = self._shown.setdefault((kind, done), [])
         before = _notice(kind, done, messages)
-        message = dialog.message
-        cut = len(message) > MAX_MESSAGE_CHARS
-        messages.append(message[:MAX_MESSAGE_CHARS] + "…" if cut else message)
+        messages.append(shorten(dialog.message, MAX_MESSAGE_CHARS))
         notice = _notice(kind, done, messages)
         if before in self.notices:
             self.notices[self.notices.index(before)] = notice

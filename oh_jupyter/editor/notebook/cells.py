@@ -18,9 +18,9 @@ from oh_jupyter.editor.notebook.json_spans import Span, elements, members
 from oh_jupyter.editor.notebook.validation import is_cell
 from oh_jupyter.editor.text.encoding import UTF8
 from oh_jupyter.editor.text.text_file import TextFile
-from oh_jupyter.editor.text.views import check_range, clip
+from oh_jupyter.editor.text.views import MAX_VIEW_CHARS, check_range
 from oh_jupyter.output_text import readable
-from oh_jupyter.plural import plural
+from oh_jupyter.text import plural, shorten
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def view_notebook(
         lines += _lines_of(cell, first, last)
     count = plural(len(notebook.cells), "cell")
     head = f"Here's the result of running `cat -n` on {path}, a notebook of {count}:\n"
-    shown = clip("\n".join(lines), MARKDOWN_CLIPPED)
+    shown = shorten("\n".join(lines), MAX_VIEW_CHARS, marker=MARKDOWN_CLIPPED)
     return f"{note}{head}{shown}\n" if lines else f"{note}{head}"
 
 
@@ -190,9 +190,8 @@ def _outputs(cell: Cell, max_lines: int, max_chars: int) -> list[str]:
         if size >= max_chars:
             break
         size += len(line)
-        more = len(line) - max_chars
-        suffix = f" ... ({plural(more, 'more character')})" if more > 0 else ""
-        shown.append(line[:max_chars] + suffix)
+        marker = f" ... ({plural(len(line) - max_chars, 'more character')})"
+        shown.append(shorten(line, max_chars, marker=marker))
     if len(shown) < len(lines):
         shown.append(f"... ({plural(len(lines) - len(shown), 'more line')} of output)")
     return shown

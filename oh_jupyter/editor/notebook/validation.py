@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from oh_jupyter.editor.messages import invalid
 from oh_jupyter.errors import EditorError
+from oh_jupyter.text import shorten
 
 _EMPTY = """{
  "cells": [],
@@ -56,7 +57,7 @@ def new_notebook(path: Path, text: str) -> str:
     if defect is not None:
         raise invalid(
             "file_text",
-            text if len(text) <= 200 else text[:200] + "...",
+            shorten(text, 200, marker="..."),
             f"It is not a valid notebook: {defect.text}. Use the JSON of a notebook, or an empty "
             "text for one without cells, and add cells with `notebook_edit`.",
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from oh_jupyter.editor.text.line_diff import Change, changed_lines, unified_diff
 from oh_jupyter.errors import FileChangedError
+from oh_jupyter.text import shorten
 
 _MAX_DIFF_CHARS = 4000
 _MAX_LISTED = 10  # changes in a note
@@ -69,9 +70,7 @@ def changed_error(path: Path, shown: str, text: str) -> FileChangedError:
 def short_diff(path: Path, old: str, new: str) -> str:
     """Return a unified diff that is short enough for a message."""
     diff = unified_diff(old, new, str(path), context=2)
-    if len(diff) > _MAX_DIFF_CHARS:
-        diff = diff[:_MAX_DIFF_CHARS] + "\n... (the rest of the difference is omitted)"
-    return diff
+    return shorten(diff, _MAX_DIFF_CHARS, marker="\n... (the rest of the difference is omitted)")
 
 
 def _note(path: Path, changes: list[Change]) -> str:

@@ -18,7 +18,7 @@ from oh_jupyter.editor.messages import (
 from oh_jupyter.editor.text.conflicts import check_lines, check_matches
 from oh_jupyter.editor.text.text_file import EncodeError, TextFile, to_newlines
 from oh_jupyter.errors import EditorParameterInvalidError, NoReplacementError
-from oh_jupyter.plural import plural
+from oh_jupyter.text import plural
 
 SNIPPET_LINES = 4
 """Lines shown before and after an edit."""

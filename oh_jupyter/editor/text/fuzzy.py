@@ -13,7 +13,7 @@ from itertools import islice, repeat
 from operator import contains
 
 from oh_jupyter.editor.text.line_diff import changed_ranges
-from oh_jupyter.plural import plural
+from oh_jupyter.text import plural
 
 _MAX_LINES = 200  # of old_str; nobody repairs a longer one by hand
 _MAX_WORDS = 40  # of a line that is searched for

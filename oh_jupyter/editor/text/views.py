@@ -14,8 +14,10 @@ from pathlib import Path
 from oh_jupyter.editor.files.path_guard import opened_directory
 from oh_jupyter.editor.messages import DIRECTORY_CLIPPED, TEXT_CLIPPED, invalid
 from oh_jupyter.editor.text.text_file import TextFile
+from oh_jupyter.text import shorten
 
-_MAX_VIEW_CHARS = 16_000
+MAX_VIEW_CHARS = 16_000
+"""Maximum length of what a view shows; a notice follows."""
 _MAX_CACHED_NUMBERS = 2000
 _NAME = attrgetter("name")
 
@@ -30,14 +32,9 @@ IMAGE_TYPES = {
 """Media types of the images that are shown, by suffix."""
 
 
-def clip(text: str, notice: str) -> str:
-    """Cut a text to 16,000 characters, and append a notice if it was longer."""
-    return text if len(text) <= _MAX_VIEW_CHARS else text[:_MAX_VIEW_CHARS] + notice
-
-
 def number_lines(text: str, description: object, first: int = 1) -> str:
     """Return the text as ``cat -n`` shows it, with a heading."""
-    lines = clip(text, TEXT_CLIPPED).split("\n")
+    lines = shorten(text, MAX_VIEW_CHARS, marker=TEXT_CLIPPED).split("\n")
     numbered = "\n".join(map(add, _line_numbers(first, len(lines)), lines))
     return f"Here's the result of running `cat -n` on {description}:\n{numbered}\n"
 
@@ -100,12 +97,12 @@ def list_directory(path: Path) -> str:
             if not child.name.startswith("."):
                 entries += _with_children(child, os.path.join(path, child.name))
                 length += len(entries[-1])
-            if length > _MAX_VIEW_CHARS:
+            if length > MAX_VIEW_CHARS:
                 break
     # Names that are not valid text cannot be sent as JSON.
     listing = os.fsencode("\n".join(entries)).decode("utf-8", "replace")
-    if len(listing) > _MAX_VIEW_CHARS:
-        listing = listing[: listing.rfind("\n", 0, _MAX_VIEW_CHARS) + 1] + DIRECTORY_CLIPPED
+    if len(listing) > MAX_VIEW_CHARS:
+        listing = listing[: listing.rfind("\n", 0, MAX_VIEW_CHARS) + 1] + DIRECTORY_CLIPPED
     # In a sorted list they are adjacent: "/" is the character after ".".
     first, last = (bisect_left(children, start, key=_NAME) for start in "./")
     hidden = last - first

@@ -16,6 +16,7 @@ from oh_jupyter._version import __version__
 from oh_jupyter.errors import McpError
 from oh_jupyter.mcp_sdk.offered import ToolRequest
 from oh_jupyter.mcp_sdk.stream_server import StreamServer
+from oh_jupyter.text import shorten
 
 TIMEOUT_SECONDS = 300.0
 MAX_OUTPUT_CHARS = 30_000
@@ -45,8 +46,7 @@ class BashTools:
     async def call_tool(self, call: ToolRequest) -> dict[str, Any]:
         """Run a command, and return its output and errors in one text."""
         output, status = await asyncio.to_thread(self._run, str(call.arguments.get("command", "")))
-        if len(output) > MAX_OUTPUT_CHARS:
-            output = f"{output[:MAX_OUTPUT_CHARS]}\n[{len(output) - MAX_OUTPUT_CHARS} more]"
+        output = shorten(output, MAX_OUTPUT_CHARS, marker="\n[{omitted} more]")
         if status:
             output += f"\n[exit status {status}]"
         return {"content": [{"type": "text", "text": output}], "isError": bool(status)}

@@ -32,6 +32,7 @@ from types import (
 from typing import Any, NamedTuple, NoReturn
 
 from oh_jupyter.errors import InspectionError
+from oh_jupyter.text import shorten
 
 MAX_DEPTH = 10
 """Maximum nesting of containers whose parts are compared or combined."""
@@ -419,8 +420,7 @@ def _is_of_table(owner: Any, descriptor: Any) -> bool:
 
 def _reject(node: ast.AST) -> NoReturn:
     """Raise InspectionError for a part of an expression that could change something."""
-    part = ast.unparse(node)
-    shown = part if len(part) <= MAX_SHOWN_CHARS else f"{part[:MAX_SHOWN_CHARS]}…"
+    shown = shorten(ast.unparse(node), MAX_SHOWN_CHARS)
     raise InspectionError(
         f"{shown} could run code that changes something, so it was not evaluated. Expressions read "
         "names, attributes and items, calculate with numbers, texts, containers, arrays and "

@@ -25,6 +25,7 @@ from oh_jupyter.checkpoints.variables.libraries import size_of
 from oh_jupyter.checkpoints.variables.namespace import Namespace
 from oh_jupyter.errors import InspectionError
 from oh_jupyter.kernel.cells.expressions import evaluate_reading
+from oh_jupyter.text import shorten
 
 T = TypeVar("T")
 
@@ -135,7 +136,7 @@ async def in_time(function: Callable[[], T], seconds: float = LIMIT_SECONDS) -> 
         except InspectionError as error:
             settle(result.set_exception, error)
         except BaseException as error:
-            reason = f"{type(error).__name__}: {_clipped(str(error), DETAIL_CHARS)}"
+            reason = f"{type(error).__name__}: {_clipped(str(error))}"
             settle(result.set_exception, InspectionError(reason))
 
     thread = start_thread(run, "oh-kernel-inspect")
@@ -232,15 +233,14 @@ def _shape_text(value: object) -> str:
 def _head(value: object) -> str:
     if is_table(value):
         columns = getattr(value, "columns", None)
-        return _clipped(
-            ", ".join(map(str, columns)) if columns is not None else str(value.dtype),  # type: ignore[attr-defined]
-            HEAD_CHARS,
+        return _head_text(
+            ", ".join(map(str, columns)) if columns is not None else str(value.dtype)  # type: ignore[attr-defined]
         )
     if dtype := getattr(value, "dtype", None):
         return str(dtype)
     if callable(value) and hasattr(value, "__name__"):
-        return _clipped(_signature(value), HEAD_CHARS)
-    return _clipped(_bounded_repr(value, HEAD_CHARS), HEAD_CHARS)
+        return _head_text(_signature(value))
+    return _head_text(_bounded_repr(value, HEAD_CHARS))
 
 
 def _bounded_repr(value: object, chars: int) -> str:
@@ -294,10 +294,10 @@ def _data_url(kind: str, data: object) -> str:
     return f"data:{kind};base64,{encoded}"
 
 
-def _clipped(text: str, chars: int = DETAIL_CHARS) -> str:
-    if len(text) <= chars:
-        return text
-    if chars <= HEAD_CHARS:
-        return text[: chars - 1] + "…"
-    half = chars // 2
-    return f"{text[:half]}\n[... {len(text) - chars} characters omitted ...]\n{text[-half:]}"
+def _clipped(text: str) -> str:
+    marker = "\n[... {omitted} characters omitted ...]\n"
+    return shorten(text, DETAIL_CHARS, keep="ends", marker=marker)
+
+
+def _head_text(text: str) -> str:
+    return text if len(text) <= HEAD_CHARS else shorten(text, HEAD_CHARS - 1)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.visible_text import visible
+from oh_jupyter.text import visible
 
 if TYPE_CHECKING:
     from oh_jupyter.kernel.display.live import LiveDisplay

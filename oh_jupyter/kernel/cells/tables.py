@@ -7,6 +7,7 @@ from typing import Any
 
 from oh_jupyter.errors import InspectionError
 from oh_jupyter.kernel.cells.inspection import is_table, type_name
+from oh_jupyter.text import shorten
 
 MAX_COLUMNS = 50
 """Columns of a page; the others are counted."""
@@ -136,4 +137,4 @@ def _is_number(kind: Any) -> bool:
 
 def _text(value: object) -> str:
     shown = value if isinstance(value, str) else str(value)
-    return shown if len(shown) <= CELL_CHARS else f"{shown[: CELL_CHARS - 1]}…"
+    return shown if len(shown) <= CELL_CHARS else shorten(shown, CELL_CHARS - 1)

@@ -21,7 +21,7 @@ import oh_jupyter.kernel.display.html as html
 from oh_jupyter.agents import AgentTurn, ToolCall
 from oh_jupyter.background import start_timer
 from oh_jupyter.kernel.display.table import number_text
-from oh_jupyter.visible_text import visible
+from oh_jupyter.text import visible
 
 NOTICE_DELAY_SECONDS = 1.0
 UPDATE_INTERVAL_SECONDS = 0.2

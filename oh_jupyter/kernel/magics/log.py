@@ -18,12 +18,13 @@ from IPython.core.magic_arguments import argument
 from oh_jupyter.events import (
     ACTIONS,
     OBSERVATIONS,
-    CmdRunAction,
+    Action,
     Event,
     IPythonRunCellObservation,
     Observation,
 )
 from oh_jupyter.events.stream import EventStream
+from oh_jupyter.events.title import title
 from oh_jupyter.events.wire import from_wire
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.observations import sandbox_mark
@@ -33,7 +34,7 @@ from oh_jupyter.kernel.magics.completion import complete_path, one_of
 from oh_jupyter.kernel.magics.options import magic_options, parse_line, unquoted
 from oh_jupyter.runtime.confirmation import PendingAction
 from oh_jupyter.storage import InMemoryFileStore
-from oh_jupyter.visible_text import visible
+from oh_jupyter.text import first_line, shorten, visible
 
 _SOURCES = ("agent", "user", "environment")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -197,13 +198,10 @@ def _text(event: Event) -> str:
 
 def _row(event: Event) -> tuple[int | None, str | None, str, str]:
     kind = event.kind if event.cause is None else f"  {event.kind}"
-    message = event.message
-    if isinstance(event, CmdRunAction) and event.title:
-        message = f"Running command: {event.title}"
+    message = title(event) if isinstance(event, Action) else event.message
     if isinstance(event, IPythonRunCellObservation):  # its message is the same for each cell
         message = event.content.rpartition("\n[Jupyter current working directory:")[0] or message
-    first, _, rest = message.strip().partition("\n")
-    text = first[:100] + (" …" if rest or len(first) > 100 else "")
+    text = shorten(first_line(message), 100)
     if isinstance(event, Observation):
         text = " ".join([text, *sandbox_mark(event)])
     return event.id, event.source, kind, text

@@ -17,6 +17,7 @@ from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.events.question import question_terms
 from oh_jupyter.mcp_sdk.offered import Elicit, form_content
 from oh_jupyter.mcp_tools.kernel import CallActions, RunningAction
+from oh_jupyter.text import shorten
 
 T = TypeVar("T")
 
@@ -137,9 +138,8 @@ async def _ask_and_decide(action: RunningAction, elicit: Elicit) -> None:
 
 def _message(question: dict[str, Any]) -> str:
     parts = [question["message"], question["diff"]]
-    text = "\n".join(part for part in parts if part)
-    if len(text) > MAX_MESSAGE_CHARS:
-        text = text[:MAX_MESSAGE_CHARS] + " …\n(The whole action is shown in JupyterLab.)"
+    marker = " …\n(The whole action is shown in JupyterLab.)"
+    text = shorten("\n".join(filter(None, parts)), MAX_MESSAGE_CHARS, marker=marker)
     who = question["agent"] or "The agent"
     terms = question_terms(question["sandboxed"], question["seconds_left"])
     return f"{who} wants to do this:\n\n{text}\n\nIt waits because {question['reason']} ({terms})."

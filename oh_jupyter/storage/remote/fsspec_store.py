@@ -15,6 +15,7 @@ from oh_jupyter.locks import thread_lock
 from oh_jupyter.storage.base import FileInfo, directory_info, file_info
 from oh_jupyter.storage.keyed import KeyedFileStore
 from oh_jupyter.storage.paths import join, path_key
+from oh_jupyter.text import shorten
 
 MAX_CONNECTIONS = 32
 """Concurrent requests; more would spend their timeout waiting for a connection."""
@@ -468,4 +469,4 @@ def _brief(error: BaseException) -> str:
     # fsspec's own error for a timeout has no text; its cause has.
     cause = next((link for link in _chain(error) if str(link)), error)
     text = " ".join(str(cause).split()) or "no reason given"
-    return f"{type(cause).__name__}: {text[:200]}"
+    return f"{type(cause).__name__}: {shorten(text, 200, marker='')}"
