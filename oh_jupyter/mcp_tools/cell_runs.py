@@ -177,7 +177,7 @@ class CellRuns(NotebookTools):
 
     async def _run_one(self, call: NotebookCall, cell: Cell, index: int, run: Run) -> Result:
         if run.is_stopped:
-            return failure(f"{call.notebook.path} was interrupted before the cell began.")
+            return _interrupted(call)
         run.number = 1
         ((index, cell),) = (
             await _as_now(call, [(index, cell)]) if run.has_waited else [(index, cell)]
@@ -205,14 +205,21 @@ class CellRuns(NotebookTools):
         args = {"code": "".join(cell["source"]), "include_extra": False}
         kernel = self.kernel.other(notebook.kernel_id)
         look = _look_at(kernel)
-        self.notebooks.running.begin(document.path, key_of(index, cell), look)
-        try:
-            done = await kernel.run_cell(
+        request = asyncio.ensure_future(
+            kernel.run_cell(
                 args,
                 call.arguments.get("timeout"),
                 begin_within=_begin_within(call),
                 store_history=True,
             )
+        )
+        self.notebooks.running.begin(document.path, key_of(index, cell), look, request)
+        try:
+            done = await request
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            return _interrupted(call)
         finally:
             self.notebooks.running.end(document.path, key_of(index, cell))
         shown = of_observation(done["observation"])
@@ -257,6 +264,10 @@ def _in_short(index: int, blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
         shown += f"\n[read_cells with start={index} and end={index + 1} shows more.]"
     pictures = [block for block in blocks if block["type"] == "image"]
     return [*([text(shown)] if shown else []), *pictures]
+
+
+def _interrupted(call: NotebookCall) -> Result:
+    return failure(f"{call.notebook.path} was interrupted before the cell began.")
 
 
 def _look_at(kernel: Kernel) -> Look:

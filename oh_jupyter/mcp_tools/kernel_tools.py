@@ -158,13 +158,14 @@ class KernelCommands:
         notebook, kernel = await self._of(arguments)
         stopped = self._notebooks.runs.stop(notebook.path) if notebook is not None else 0
         try:
-            status = (await kernel.request("status", load=False)).fields["runtime"]
+            cell = await _interruptible(kernel)
+            if cell is None and notebook is not None:
+                stopped += await self._notebooks.running.withdraw(notebook.path)
+                cell = await _interruptible(kernel)  # one may have started meanwhile
         except ExtensionMissingError:
             await kernel.interrupt()
             return result(text("Interrupted whatever ran in the kernel, which lacks oh_jupyter."))
-        cell = status.get("cell")
-        # The prompt of an agent is a cell that waits, perhaps for the caller.
-        if cell is None or (cell.get("waits") and "busy" in status["agents"].values()):
+        if cell is None:
             if stopped:
                 return result(text(f"Stopped the run before its next {plural(stopped, 'cell')}."))
             where = f" in {DEFAULT_KERNEL}" if kernel.kernel_id is None else ""
@@ -278,3 +279,11 @@ def _overview(body: dict[str, Any]) -> str:
     if body["modules"]:
         lines.append(f"modules: {', '.join(body['modules'])}")
     return "\n".join(lines)
+
+
+async def _interruptible(kernel: Kernel) -> dict[str, Any] | None:
+    """Return the running cell, unless it is an agent's prompt, which may wait for the caller."""
+    status = (await kernel.request("status", load=False)).fields["runtime"]
+    cell: dict[str, Any] | None = status.get("cell")
+    is_prompt = cell is not None and cell.get("waits") and "busy" in status["agents"].values()
+    return None if is_prompt else cell

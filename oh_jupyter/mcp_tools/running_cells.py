@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -19,9 +20,10 @@ _STATES = {"waiting": "Waits for a person's approval", "queued": "Waits for anot
 
 @dataclass(frozen=True)
 class RunningCell:
-    """A run of one or more cells in progress."""
+    """A run of one or more cells in progress, with the request to its kernel."""
 
     look: Look
+    request: asyncio.Future[Any] | None = None
     started: float = field(default_factory=time.monotonic)
 
     async def progress(self) -> str:
@@ -38,13 +40,22 @@ class RunningCells:
 
     _cells: dict[tuple[str, str], RunningCell] = field(default_factory=dict)
 
-    def begin(self, path: str, cell: str, look: Look) -> None:
-        """Record the start of a run."""
-        self._cells[path, cell] = RunningCell(look)
+    def begin(self, path: str, cell: str, look: Look, request: asyncio.Future[Any]) -> None:
+        """Record the request to run a cell."""
+        self._cells[path, cell] = RunningCell(look, request)
 
     def end(self, path: str, cell: str) -> None:
         """Record the end of a run."""
         self._cells.pop((path, cell), None)
+
+    async def withdraw(self, path: str) -> int:
+        """Cancel the requests of a notebook's cells that have not started; return their number."""
+        count = 0
+        for running in [each for (of, _), each in self._cells.items() if of == path]:
+            state, _ = await running.look()
+            if state == "queued" and running.request is not None:
+                count += running.request.cancel()
+        return count
 
     async def progress(self, path: str, cell: str) -> str:
         """Return the progress of a cell, or "" if no agent runs it."""

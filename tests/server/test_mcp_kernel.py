@@ -9,12 +9,14 @@ import json
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
 from mcp_client import text_of
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.server.state import state_of
 
 LOOP = """\
@@ -571,6 +573,35 @@ async def test_an_agent_has_its_turn_back_behind_another_run(
         await session.call_tool("kernel", {"command": "interrupt"})
         seen = await session.call_tool("run_ipython", {"code": "'ran' in globals()"})
         assert text_of(seen).startswith("False")
+
+
+async def test_an_interrupt_reaches_a_cell_that_is_on_its_way(
+    mcp_connect, book, monkeypatch
+) -> None:
+    requested, run = asyncio.Event(), Kernel.run_cell
+    requested.set()
+
+    async def slowly(*args: Any, **options: Any) -> Any:
+        if requested.is_set():
+            return await run(*args, **options)
+        requested.set()
+        return await asyncio.Event().wait()
+
+    monkeypatch.setattr(Kernel, "run_cell", slowly)
+    kernel = await book("ran = True")
+    async with mcp_connect(kernel) as session:
+        await session.call_tool("run_ipython", {"code": "pass"})
+        requested.clear()
+        await session.call_tool("run_cell", {"cell": 0, "wait": 0})
+        await requested.wait()
+        stopped = await session.call_tool("kernel", {"command": "interrupt"})
+        assert text_of(stopped).startswith("Stopped the run before its next 1 cell.")
+        seen = await session.call_tool("run_ipython", {"code": "'ran' in globals()"})
+        assert text_of(seen).startswith("False")
+        again = await session.call_tool("run_cell", {"cell": 0})
+        assert not again.is_error
+        seen = await session.call_tool("run_ipython", {"code": "ran"})
+        assert text_of(seen).startswith("True")
 
 
 LONG_LOOP = """\
