@@ -13,6 +13,9 @@ from oh_jupyter.installed import find_program, python_environment
 
 MAX_CHARS = 2000
 NODE_SECONDS = 5.0
+UNSUPPORTED_VERSION = -32022
+"""Code with which an agent rejects our version of the protocol."""
+
 ADVICE = (
     (r"\b(401|403)\b|invalid.api.key|unauthorized|authentication", (
         "Its key or login is missing or was refused: log in with the agent's own program, or set "
@@ -39,6 +42,8 @@ _PREFIX = re.compile(r"^\S*\d{4}-\d\d-\d\dT\S+\s+(?:ERROR|WARN)\s+\S+\s+")
 
 def failure_message(name: str, error: acp.RequestError) -> str:
     """Return an agent's error response with its data and advice."""
+    if error.code == UNSUPPORTED_VERSION:
+        return version_message(name)
     details = error.data
     if isinstance(details, dict):
         details = details.get("details") or details.get("message") or details
@@ -47,6 +52,16 @@ def failure_message(name: str, error: acp.RequestError) -> str:
         details = json.dumps(details) if str(error) == _BARE_MESSAGE else ""
     text = ": ".join(str(part) for part in (error, details) if part)[:MAX_CHARS].rstrip(".")
     return f"{name}: {text}{advice(text)}"
+
+
+def version_message(name: str, version: int | None = None) -> str:
+    """Return an error about the protocol's version of an agent, which may be unknown."""
+    ours = acp.PROTOCOL_VERSION
+    spoken = f"speaks version {version}" if version is not None else "speaks another version"
+    return (
+        f"{name} {spoken} of the Agent Client Protocol, and oh_jupyter only version {ours}: "
+        f"install a release of {name} that speaks version {ours}"
+    )
 
 
 def advice(text: str) -> str:

@@ -21,7 +21,6 @@ from acp.schema import (
     ElicitationUrlCapabilities,
     FileSystemCapabilities,
     Implementation,
-    InitializeResponse,
     ListSessionsResponse,
     McpServerStdio,
     PromptResponse,
@@ -36,10 +35,8 @@ from oh_jupyter.agents.attachments import Attachment
 from oh_jupyter.agents.children import END_GRACE_SECONDS, end_child, start_child
 from oh_jupyter.agents.commands import TOOL_SERVER, AgentCommand
 from oh_jupyter.agents.conversation import Conversation
-from oh_jupyter.agents.failures import advice, failure_message, trouble
+from oh_jupyter.agents.failures import advice, failure_message, trouble, version_message
 from oh_jupyter.agents.options import AgentOption
-from oh_jupyter.agents.protocol_v2 import UNSUPPORTED_VERSION
-from oh_jupyter.agents.protocol_v2 import VERSION as VERSION_2
 from oh_jupyter.agents.tool_socket import GuestTools, ToolSocket
 from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.agents.turn import AgentTurn
@@ -173,12 +170,20 @@ class AgentSession:
             raise
 
     async def _open(self, resume: str | None) -> None:
-        info = await self._initialize()
-        if info.protocol_version != acp.PROTOCOL_VERSION:
-            raise AgentError(
-                f"{self.command.name} speaks version {info.protocol_version} of the Agent Client "
-                f"Protocol, and oh_jupyter version {acp.PROTOCOL_VERSION}. Update the older one"
+        info = await self._ask(
+            self._connection.initialize(
+                protocol_version=acp.PROTOCOL_VERSION,
+                client_capabilities=ClientCapabilities(
+                    fs=FileSystemCapabilities(read_text_file=True, write_text_file=True),
+                    terminal=True,
+                    session=_SESSION_CAPABILITIES,
+                    elicitation=_ELICITATION,
+                ),
+                client_info=Implementation(name="oh_jupyter", version=__version__),
             )
+        )
+        if info.protocol_version != acp.PROTOCOL_VERSION:
+            raise AgentError(version_message(self.command.name, info.protocol_version))
         capabilities = info.agent_capabilities or AgentCapabilities()
         offered = capabilities.session_capabilities
         self._can_list = offered is not None and offered.list is not None
@@ -193,37 +198,6 @@ class AgentSession:
         if offered is not None and offered.additional_directories is not None:
             parameters["additional_directories"] = directories(self._executor.settings)
         await self._conversation.open(capabilities, parameters, resume)
-
-    async def _initialize(self) -> InitializeResponse:
-        """Agree on version 1 of the protocol, or on 2 with an agent that speaks only that."""
-
-        def ask() -> Coroutine[Any, Any, InitializeResponse]:
-            request: Coroutine[Any, Any, InitializeResponse] = self._connection.initialize(
-                protocol_version=acp.PROTOCOL_VERSION,
-                client_capabilities=ClientCapabilities(
-                    fs=FileSystemCapabilities(read_text_file=True, write_text_file=True),
-                    terminal=True,
-                    session=_SESSION_CAPABILITIES,
-                    elicitation=_ELICITATION,
-                ),
-                client_info=Implementation(name="oh_jupyter", version=__version__),
-            )
-            return request
-
-        async def first() -> InitializeResponse | None:
-            try:
-                info = await ask()
-            except acp.RequestError as error:
-                if error.code != UNSUPPORTED_VERSION:
-                    raise
-                return None
-            return None if info.protocol_version == VERSION_2 else info
-
-        info = await self._ask(first())
-        if info is None:
-            self._transport.use_version_2()
-            info = await self._ask(ask())
-        return info
 
     @property
     def options(self) -> tuple[AgentOption, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
@@ -22,7 +21,6 @@ from acp.schema import SessionNotification
 from pydantic import ValidationError
 
 from oh_jupyter.agents.children import THREAD_NAME
-from oh_jupyter.agents.protocol_v2 import Version2
 from oh_jupyter.ansi import strip_ansi
 from oh_jupyter.background import start_thread
 from oh_jupyter.process import Child
@@ -97,8 +95,6 @@ class ChildTransport:
         self._stray_lines = 0
         self._stderr = b""
         self._closed = False
-        self._version_2: Version2 | None = None
-        self._messages: deque[dict[str, Any]] = deque()
         start_thread(self._read, THREAD_NAME, child.stdout)
         start_thread(self._write, THREAD_NAME, child.stdin)
         self._listener = start_thread(self._listen, THREAD_NAME, child.stderr)
@@ -112,49 +108,27 @@ class ChildTransport:
         """Wait until the ended child's standard error is read."""
         self._listener.join(STDERR_TIMEOUT_SECONDS)
 
-    def use_version_2(self) -> None:
-        """Translate from now on: the agent speaks only version 2 of the protocol."""
-        self._version_2 = Version2(self._write_message)
-
     async def send(self, message: dict[str, Any]) -> None:
         """Write a message without waiting for the child to read it."""
-        if self._version_2 is None:
-            self._write_message(message)
-        else:
-            self._version_2.send(message)
+        self.send_line(json.dumps(message).encode() + b"\n")
 
     def send_line(self, line: bytes) -> None:
         """Write an encoded message."""
-        if self._version_2 is None:
-            self._outgoing.put(line)
-        else:
-            self._version_2.send(json.loads(line))
-
-    def _write_message(self, message: dict[str, Any]) -> None:
-        self._outgoing.put(json.dumps(message).encode() + b"\n")
+        self._outgoing.put(line)
 
     async def receive(self) -> dict[str, Any] | None:
-        """Return the next message; None at the end."""
-        while not self._messages:
-            line = await self._line()
-            if line is None or not await self._take(line):
-                self.ended.set()
-                return None
-        return self._messages.popleft()
-
-    async def _take(self, line: bytes) -> bool:
-        """Queue the messages in a line; return False after too many other lines."""
-        await asyncio.sleep(0)  # let others use the loop during a flood
-        message = _parsed(line)
-        if message is not None:
-            version_2 = self._version_2
-            messages = [message] if version_2 is None else version_2.received(message)
-            self._messages.extend(filter(_is_understood, messages))
-        self._stray_lines += message is None and bool(line.strip())
-        if self._stray_lines > MAX_STRAY_LINES:
-            self.problem = f"it wrote more than {MAX_STRAY_LINES} lines that are not messages"
-            return False
-        return True
+        """Return the next message; None at the end, or after too many other lines."""
+        while (line := await self._line()) is not None:
+            await asyncio.sleep(0)  # let others use the loop during a flood
+            message = _parsed(line)
+            if message is not None and _is_understood(message):
+                return message
+            self._stray_lines += message is None and bool(line.strip())
+            if self._stray_lines > MAX_STRAY_LINES:
+                self.problem = f"it wrote more than {MAX_STRAY_LINES} lines that are not messages"
+                break
+        self.ended.set()
+        return None
 
     async def close(self) -> None:
         """Stop reading and writing; discard the child's further output."""

@@ -50,7 +50,6 @@ class BrowserEnv:
         user_data_dir: str | os.PathLike[str] | None = None,
         device: str | None = None,
         har_path: str | os.PathLike[str] | None = None,
-        video_path: str | os.PathLike[str] | None = None,
         cdp_url: str | None = None,
         allowed_origins: Iterable[str] = (),
         blocked_origins: Iterable[str] = (),
@@ -78,8 +77,6 @@ class BrowserEnv:
             device: Name of a device in Playwright's list to emulate, such as ``iPhone 15``.
             har_path: Archive of all requests and responses, including secrets, written when the
                 browser closes: ``….har``, or ``….zip`` with the response bodies as files.
-            video_path: Video of the active tab, ``….webm``. An existing file is kept, and the
-                new one gets a number. Not available with BrowserGym tasks.
             cdp_url: DevTools address of a running browser to use instead of starting one.
             allowed_origins: The only origins that the browser may reach, such as
                 ``https://*.example.org``; empty for all.
@@ -99,7 +96,6 @@ class BrowserEnv:
             user_data_dir=os.fspath(user_data_dir or ""),
             device=device or "",
             har_path=os.path.abspath(har_path) if har_path else "",
-            video_path=os.path.abspath(video_path) if video_path else "",
             cdp_url=cdp_url or "",
             allowed_origins=tuple(allowed_origins),
             blocked_origins=tuple(blocked_origins),

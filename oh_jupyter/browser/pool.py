@@ -29,8 +29,8 @@ def login_path(name: str) -> Path:
     return state_home() / "logins" / f"{name}.json"
 
 
-def record_path(setting: str | None, name: str) -> Path | None:
-    """Return the session's own file for its requests or video, or None."""
+def har_path(setting: str | None, name: str) -> Path | None:
+    """Return the session's own file for its requests, or None."""
     if not setting:
         return None
     path = Path(setting).expanduser()
@@ -125,8 +125,7 @@ class BrowserPool:
             user_data_dir=profile,
             device=settings.browser_device,
             idle_seconds=settings.browser_idle_seconds or None,
-            har_path=record_path(settings.browser_har, name),
-            video_path=record_path(settings.browser_video, name),
+            har_path=har_path(settings.browser_har, name),
             cdp_url=settings.browser_cdp_url,
             allowed_origins=settings.browser_allowed_origins,
             blocked_origins=settings.browser_blocked_origins,

@@ -109,11 +109,6 @@ class Settings:
         "File that records a browser's requests, with secrets, when it closes: ….har or ….zip.",
         "OH_JUPYTER_BROWSER_HAR",
     )
-    browser_video: str | None = _setting(
-        None,
-        "File for a video of the browser's pages, ….webm; existing files are kept.",
-        "OH_JUPYTER_BROWSER_VIDEO",
-    )
     browser_idle_seconds: float = _setting(
         0.0,
         "Seconds without an action after which a browser is closed until the next one, which "

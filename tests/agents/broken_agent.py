@@ -84,8 +84,7 @@ for line in sys.stdin:
     if HOW == "hangs-at-once":
         hang()
     if method == "initialize":
-        version = 99 if HOW == "other-version" else 1
-        result: Any = {"protocolVersion": version}
+        result: Any = {"protocolVersion": 1}
         if HOW == "cannot-fork":
             capabilities = {"sessionCapabilities": {"fork": {}}}
             result["agentCapabilities"] = capabilities
@@ -93,6 +92,13 @@ for line in sys.stdin:
             result["agentCapabilities"] = {"sessionCapabilities": {"delete": {}}}
         if HOW == "nonsense":
             result = {"protocolVersion": "one"}
+        if HOW == "answers-version-2":
+            info = {"name": "agent", "version": "1"}
+            result = {"protocolVersion": 2, "info": info, "capabilities": {"session": {}}}
+        if HOW == "rejects-version-1":
+            error = {"code": -32022, "message": "Unsupported", "data": {"requested": 1}}
+            send({"id": message["id"], "error": error})
+            continue
         send({"id": message["id"], "result": result})
     elif method == "session/new":
         send({"id": message["id"], "result": {"sessionId": "s"}})

@@ -610,7 +610,6 @@ def test_stopping_and_closing_leave_nothing(make_guests: MakeGuests) -> None:
     [
         ("dies-at-once", "broken has ended: exit status 7. Its last output: no such model"),
         ("dies", "broken has ended: exit status 3. Its last output: out of memory"),
-        ("other-version", "speaks version 99 of the Agent Client Protocol"),
         ("nonsense", "violates the Agent Client Protocol: protocolVersion"),
         ("refuses", "broken: Authentication required"),
         ("garbage", "it sent a message of more than 32 MiB"),
@@ -625,6 +624,23 @@ def test_what_an_agent_does_wrong_is_one_clear_error(
         guests.prompt("x", "broken")
     assert message in str(problem.value)
     assert guests.prompt("say the runtime goes on").text == "the runtime goes on "
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("how", "version"),
+    [("answers-version-2", "version 2"), ("rejects-version-1", "another version")],
+)
+def test_an_agent_without_our_version_of_the_protocol(
+    make_guests: MakeGuests, how: str, version: str, capfd
+) -> None:
+    guests = make_guests(agents={"broken": command(BROKEN, how)})
+    with pytest.raises(AgentError) as problem:
+        guests.prompt("x", "broken")
+    assert str(problem.value) == (
+        f"broken speaks {version} of the Agent Client Protocol, and oh_jupyter only version 1: "
+        "install a release of broken that speaks version 1"
+    )
     assert "Traceback" not in capfd.readouterr().err
 
 

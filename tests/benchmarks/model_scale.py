@@ -39,7 +39,7 @@ class Parameters:
     server_mib_without_kernels: float = 55
     kernel_mib: float = 39
     bytes_per_event: float = 2_000
-    webhook_ms: float = 0.42
+    webhook_ms: float = 0.95
     browser_cpu_ms_per_step: float = 67
     browser_mib: float = 241
     seconds_between_actions: float = 10.0

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -21,42 +21,12 @@ from oh_jupyter.browser import BrowserEnv, flatten_axtree
 from oh_jupyter.browser.channel.addresses import OriginFilter
 from oh_jupyter.browser.channel.protocol import PARTS, RECORDS
 from oh_jupyter.browser.tables import read_elements, read_forms, read_links, read_tables
-from oh_jupyter.browser.worker.video import VideoWriter
 from oh_jupyter.errors import BrowserError
-from oh_jupyter.testing import descendants, wait_until
+from oh_jupyter.testing import descendants
 
 pytestmark = pytest.mark.browser
 
 SECRET = "hunter2-hunter2"
-PLAY_SCRIPT = """async (address) => {
-  const video = document.createElement("video");
-  video.muted = true;
-  video.src = address;
-  video.playbackRate = 4;
-  await new Promise((resolve) => { video.onended = video.onerror = resolve; video.play(); });
-  const picture = document.getElementById("canvas").getContext("2d");
-  picture.drawImage(video, 0, 0);
-  return { size: [video.videoWidth, video.videoHeight], seconds: video.duration,
-    error: video.error && video.error.message, last: [...picture.getImageData(9, 9, 1, 1).data] };
-}"""
-
-
-def shown_colour(env: BrowserEnv) -> tuple[int, ...]:
-    """Red, green and blue in the upper left of what is watched."""
-    picture = (env.watch() or {}).get("frame")
-    if not picture:
-        return 0, 0, 0
-    colour = Image.open(io.BytesIO(base64.b64decode(picture))).convert("RGB").getpixel((9, 9))
-    assert isinstance(colour, tuple)
-    return colour
-
-
-def is_red(colour: Sequence[int]) -> bool:
-    return colour[0] > 150 > 100 > colour[2]
-
-
-def is_blue(colour: Sequence[int]) -> bool:
-    return colour[2] > 150 > 100 > colour[0]
 
 
 @pytest.mark.thorough
@@ -375,53 +345,6 @@ def test_an_archive_of_requests(site, tmp_path: Path):
     entries = json.loads((tmp_path / "all.har").read_text("utf-8"))["log"]["entries"]
     assert page in [each["request"]["url"] for each in entries]
     assert "kept for later" in json.dumps(entries)
-
-
-@pytest.mark.thorough
-def test_a_video_of_what_is_done(env: BrowserEnv, site, tmp_path: Path):
-    """The browser itself plays it; another one of the same name is kept."""
-    path = tmp_path / "videos" / "all.webm"
-    colours = "<body style='background:#c00' onclick='this.style.background = `#00c`'>"
-    page = site.put("/filmed", colours)
-    for _ in range(2):
-        with BrowserEnv(video_path=path, viewport=(320, 240)) as filmed:
-            filmed.step(f'goto("{page}")', include=[])
-            assert wait_until(lambda: is_red(shown_colour(filmed)))
-            filmed.step("mouse_click(10, 10)", include=[])
-            assert wait_until(lambda: is_blue(shown_colour(filmed)))
-    assert sorted(each.name for each in path.parent.iterdir()) == ["all-2.webm", "all.webm"]
-    video = base64.b64encode(path.read_bytes()).decode()
-    env.step(f'goto("{site.put("/player", "<canvas id=canvas></canvas>")}")', include=[])
-    played = env.evaluate(PLAY_SCRIPT, f"data:video/webm;base64,{video}")
-    assert played["size"] == [320, 240]
-    assert played["seconds"] > 0
-    assert played["error"] is None
-    assert is_blue(played["last"])
-
-
-@pytest.mark.thorough
-def test_a_video_has_its_size_from_the_start(env: BrowserEnv, site, tmp_path: Path):
-    path = tmp_path / "resized.webm"
-    writer = VideoWriter(path.open("wb"), (320, 240))
-    for milliseconds, height in ((0, 202), (100, 240)):
-        picture = io.BytesIO()
-        Image.new("RGB", (320, height), "blue").save(picture, "JPEG")
-        writer.add(base64.b64encode(picture.getvalue()).decode(), milliseconds)
-    writer.close(200)
-    video = base64.b64encode(path.read_bytes()).decode()
-    env.step(f'goto("{site.put("/resized", "<canvas id=canvas></canvas>")}")', include=[])
-    played = env.evaluate(PLAY_SCRIPT, f"data:video/webm;base64,{video}")
-    assert (played["size"], played["error"]) == ([320, 240], None)
-
-
-@pytest.mark.thorough
-def test_a_video_that_cannot_be_written(tmp_path: Path):
-    (tmp_path / "file").write_text("x", "utf-8")
-    with (
-        BrowserEnv(video_path=tmp_path / "file" / "all.webm") as env,
-        pytest.raises(BrowserError, match=r"The video .*all\.webm cannot be written"),
-    ):
-        env.start()
 
 
 def test_links_forms_and_elements_become_data_frames(env: BrowserEnv, show, site):

@@ -101,19 +101,19 @@ def test_pictures_go_on_when_a_new_page_comes_while_they_are_restarted() -> None
     async def attach(_page: object) -> RefusingCDP:
         return cdp
 
-    tab = SimpleNamespace(context=SimpleNamespace(new_cdp_session=attach))
-    session: Any = SimpleNamespace(active_page=tab, run_aside=asyncio.ensure_future)
+    tab = SimpleNamespace(context=SimpleNamespace(new_cdp_session=attach), url="about:blank")
+    session: Any = SimpleNamespace(active_page=tab, tabs=[], run_aside=asyncio.ensure_future)
 
-    async def watch() -> tuple[int, str]:
+    async def watch() -> dict[str, Any]:
         cast = Screencast(session)
-        known, _ = await cast.next_frame(-1)
+        known = (await cast.watch(-1, 60))["number"]
         cdp.refusals = 2
         for data in ("a", "b"):  # the browser drops what comes after
             cdp.frame_taken({"data": data, "sessionId": 1, "metadata": {}})
-        return await cast.next_frame(known + 2)
+        return await cast.watch(known + 2, 60)
 
-    number, picture = asyncio.run(asyncio.wait_for(watch(), 60))
-    assert (number, picture) == (4, f"frame {len(cdp.sent)}")
+    seen = asyncio.run(watch())
+    assert (seen["number"], seen["frame"]) == (4, f"frame {len(cdp.sent)}")
     assert cdp.sent.count("Page.startScreencast") == 4
 
 

@@ -1,6 +1,5 @@
 """The history stores one content of a file, and rebuilds the others by its steps."""
 
-import json
 import os
 import random
 import shutil
@@ -109,22 +108,6 @@ def test_any_sequence_of_edits_undos_and_changes_by_others(
             except EditorError:  # nothing to undo, or a conflict
                 continue
         assert stored_content(path) == (path.read_bytes(), True)
-
-
-def test_a_history_of_the_version_before_is_read(editor, another_editor, write, folder):
-    path = write("a.txt", "0 " + REST)
-    for number in range(3):
-        edit(editor, path, number)
-    (index,), (blob,) = folder.rglob("index.json"), blobs_of(folder)
-    data = json.loads(index.read_text())
-    del data["base"]  # it stored the content at the cursor instead
-    blob.unlink()
-    blob.with_name(data["head"]).write_bytes(path.read_bytes())
-    index.write_text(json.dumps({**data, "token": "0" * 16}))
-    path.write_text(path.read_text() + "\ntheirs")
-    for number in (2, 1, 0):
-        undo(another_editor, path)
-        assert path.read_text() == f"{number} {REST}\ntheirs"
 
 
 def test_a_lost_base_loses_the_history_when_others_changed_the_file(

@@ -376,7 +376,7 @@ def test_what_a_session_keeps_is_for_its_owner_only(tmp_path):
     before = os.umask(0)
     try:
         store = LocalFileStore(str(tmp_path / "store"))
-        (tmp_path / "store" / "sessions" / "s1").mkdir(parents=True)  # of an earlier version
+        (tmp_path / "store" / "sessions" / "s1").mkdir(parents=True)  # by another program
         stream = EventStream(store, "s1")
         for _ in range(2):
             stream.add_event(NullAction(), "agent")

@@ -504,7 +504,6 @@ def test_a_store_that_is_gone_sends_the_rest_and_ends_its_thread(receiver):
 
 
 def test_settings_of_our_session_hold_for_the_next_request(make, receiver):
-    """They are prepared once, and again when they change."""
     receiver.answers = [(200, {"Set-Cookie": "session=7"})]
     store = make(WebHookFileStore, headers={"X-One": "1"})
     seen = []

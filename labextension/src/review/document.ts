@@ -45,7 +45,7 @@ export class ReviewedDocument {
     const stored = this._store.load(this._path);
     if (stored) {
       this.review.restore(stored);
-      this._agent = stored.agent ?? '';
+      this._agent = stored.agent;
     }
     this._count = this.review.count;
     this._shared = new SharedKeeps(tracker.awareness, this.review);

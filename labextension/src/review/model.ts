@@ -52,8 +52,6 @@ export interface IStoredReview {
   readonly types: Readonly<Record<string, string>>;
   readonly deleted: Readonly<Record<string, ICell>>;
   readonly ran: readonly string[];
-  /** Name of the agent that made the last change; missing in older reviews. */
-  readonly agent?: string;
 }
 
 /** Baseline of a document, and what agents have changed since. */

@@ -3,10 +3,10 @@ import { describe, it } from 'node:test';
 
 import { unifiedDiff } from './diff.js';
 import { FakeStorage } from '../testing.js';
-import { FILE_ID, type IStoredReview } from './model.js';
-import { ReviewStore } from './store.js';
+import { FILE_ID } from './model.js';
+import { type INamedReview, ReviewStore } from './store.js';
 
-function review(outputs: unknown[]): IStoredReview {
+function review(outputs: unknown[]): INamedReview {
   const cell = { cell_type: 'code', source: 'a', metadata: {}, outputs };
   return {
     order: ['0'],
@@ -15,7 +15,8 @@ function review(outputs: unknown[]): IStoredReview {
     added: [],
     types: {},
     deleted: { 0: cell } as never,
-    ran: []
+    ran: [],
+    agent: 'claude'
   };
 }
 

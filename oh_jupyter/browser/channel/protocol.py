@@ -44,7 +44,6 @@ class LaunchSettings:
     user_data_dir: str = ""
     device: str = ""
     har_path: str = ""
-    video_path: str = ""
     cdp_url: str = ""
     allowed_origins: tuple[str, ...] = ()
     blocked_origins: tuple[str, ...] = ()

@@ -54,20 +54,14 @@ class Screencast:
         """Notify the watchers that the active tab may have changed."""
         self._changed.set()
 
-    @property
-    def frame(self) -> tuple[int, str]:
-        """Number of the last frame, and its JPEG in base64, or "" without a frame."""
-        return self._number, self._frame.get("data", "")
-
     async def watch(self, known: int, seconds: float) -> dict[str, Any]:
         """Wait for a frame other than ``known``, then return it with the open tabs."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self.next_frame(known)
+                await self._wait_for_frame(known)
         return await self._describe()
 
-    async def next_frame(self, known: int) -> tuple[int, str]:
-        """Wait for a frame other than ``known``."""
+    async def _wait_for_frame(self, known: int) -> None:
         self._watchers += 1
         if self._stop_timer is not None:
             self._stop_timer.cancel()
@@ -76,7 +70,7 @@ class Screencast:
                 self._changed.clear()
                 await asyncio.shield(asyncio.ensure_future(self._follow_active_tab()))
                 if self._frame and self._number != known:
-                    return self.frame
+                    return
                 await self._changed.wait()
         finally:
             self._watchers -= 1

@@ -11,7 +11,6 @@ import contextlib
 import time
 from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.browser.channel.addresses import shortened_url
@@ -24,7 +23,6 @@ from oh_jupyter.browser.worker.local_files import LocalFiles
 from oh_jupyter.browser.worker.recorder import Recorder
 from oh_jupyter.browser.worker.screencast import Screencast
 from oh_jupyter.browser.worker.settle import ActivityTracker
-from oh_jupyter.browser.worker.video import open_video, record_video
 from oh_jupyter.browser.worker.watchdog import Watchdog
 from oh_jupyter.errors import BrowserActionError
 
@@ -82,7 +80,6 @@ class BrowserSession:
     _crashed: set[Page] = field(default_factory=set)
     _discarded: set[Page] = field(default_factory=set)
     _emptied: Page | None = None
-    _video: asyncio.Task[None] | None = None
     _answers_choosers: bool = False
     _opens_tab: bool = False
 
@@ -115,8 +112,6 @@ class BrowserSession:
         if not context.pages or not opened.is_ours:
             await session.open_tab()
         await session.ensure_page()
-        if settings.video_path:
-            session.begin_video(Path(settings.video_path))
         return session
 
     @property
@@ -124,22 +119,8 @@ class BrowserSession:
         """Browser context of all tabs."""
         return self.opened.context
 
-    def begin_video(self, path: Path) -> None:
-        """Record a video of the active tab until the browser closes."""
-        viewport = self.page.viewport_size
-        size = (viewport["width"], viewport["height"]) if viewport else None
-        self._video = asyncio.ensure_future(record_video(self.screencast, open_video(path), size))
-        self._video.add_done_callback(self._video_ended)
-
-    def _video_ended(self, video: asyncio.Task[None]) -> None:
-        if not video.cancelled() and video.exception() is not None:
-            self.notices.append(f"The video recording stopped: {video.exception()}.")
-
     async def close(self) -> None:
         """Close the browser, or only this session's tabs if another program owns the browser."""
-        if self._video is not None:
-            self._video.cancel()
-            await asyncio.wait([self._video])
         if not self.opened.is_ours:
             for page in self._ours:
                 with contextlib.suppress(Exception):

@@ -149,10 +149,9 @@ class Step:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Step:
-        """Read a step, also with the field names of older versions."""
-        known = {"external" if name == "foreign" else name: value for name, value in data.items()}
+        """Read a step from the JSON object of ``to_json``."""
         hunks = tuple((offset, old, new) for offset, old, new in data["hunks"])
-        return cls(**{**known, "hunks": hunks, "files": tuple(data.get("files", ()))})
+        return cls(**{**data, "hunks": hunks, "files": tuple(data.get("files", ()))})
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object without default values."""

@@ -63,14 +63,12 @@ class Timeline:
     @classmethod
     def from_json(cls, data: dict[str, Any], folder: Path) -> Timeline:
         """Read a timeline from the parsed JSON of ``to_json``, and its steps from their log."""
-        stored = data.get("attributes")
+        stored = data["attributes"]
         attributes = Attributes.from_json(stored) if stored else None
         log = StepLog.read(folder, data["log"]) if data["log"] else None
         steps = () if log is None else log.steps
-        head, cursor = data["head"], data["cursor"]
-        # Earlier versions stored the content at the cursor itself.
-        base = data.get("base", [head, cursor] if head else None)
-        return cls(head, steps, cursor, attributes, Base(*base) if base else None, log)
+        base = Base(*data["base"]) if data["base"] else None
+        return cls(data["head"], steps, data["cursor"], attributes, base, log)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object of a timeline whose steps are stored in its log."""

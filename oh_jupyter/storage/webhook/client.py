@@ -78,7 +78,6 @@ class WebhookClient:
         self._headers = dict(headers or {})
         self._signer = signer
         self._own_session: tuple[int, Any] | None = None
-        self._quick: _QuickClient | None = None
 
     @property
     def client(self) -> Any:
@@ -94,26 +93,14 @@ class WebhookClient:
             self._own_session = (os.getpid(), session)
         return self._own_session[1]
 
-    def _quick_client(self) -> _QuickClient | None:
-        if self._custom_client is not None:
-            return None
-        session = self.client
-        if self._quick is None or not self._quick.matches(session):
-            self._quick = _QuickClient(session, self.base_url)
-        return self._quick if self._quick.is_usable else None
-
     def send_file(self, request: Request, bodies: Sequence[bytes | IO[bytes]]) -> None:
         """Report one change; raise `RefusedError` if the receiver does not accept it."""
         client, change = self.client, request.changes[0]
-        address = self.base_url + self._suffix(change.path)
-        contents = bodies[0] if change.method == "POST" else b""
-        if isinstance(contents, bytes) and (quick := self._quick_client()) is not None:
-            headers = self._webhook_headers(request.id, contents)
-            _check(quick.send(change.method, self._suffix(change.path), headers, contents))
-            return
+        address = self._address(change.path)
         if change.method == "DELETE":
             _check(client.delete(address, **self._options(client.delete, request.id, b"")))
             return
+        contents = bodies[0]
         options = self._options(client.post, request.id, contents)
         options[self._body_name] = _body(client, contents)
         _check(client.post(address, **options))
@@ -147,99 +134,20 @@ class WebhookClient:
             options = {"timeout": _TIMEOUT_SECONDS, "allow_redirects": False, "stream": True}
         names = _keywords(method)
         if "headers" in names or "**" in names:
-            options["headers"] = self._webhook_headers(id, body)
+            stamp = str(int(time.time()))
+            options["headers"] = {"webhook-id": id, "webhook-timestamp": stamp}
+            if self._signer is not None:
+                options["headers"]["webhook-signature"] = self._signer.sign(id, stamp, body)
         if "follow_redirects" in names:
             options["follow_redirects"] = False
         return options
 
-    def _webhook_headers(self, id: str, body: bytes | IO[bytes]) -> dict[str, str]:
-        stamp = str(int(time.time()))
-        headers = {"webhook-id": id, "webhook-timestamp": stamp}
-        if self._signer is not None:
-            headers["webhook-signature"] = self._signer.sign(id, stamp, body)
-        return headers
-
-    def _suffix(self, path: str) -> str:
-        """Return the end of a URL, with dot segments resolved, since clients differ in that."""
+    def _address(self, path: str) -> str:
+        """Return the URL of a path, with dot segments resolved, since clients differ in that."""
         key = path_key(path)
         start = "/" if path.startswith("/") else ""
         end = "/" if key and path.endswith("/") else ""
-        return f"{start}{quote(key)}{end}"
-
-
-class _QuickClient:
-    """Fast path of a session: the same requests over its connections in a third of the time.
-
-    It prepares a request once for a state of the session and a URL, not once for each request.
-    """
-
-    def __init__(self, session: Any, base_url: str) -> None:
-        import requests
-        from requests.utils import select_proxy
-
-        self._session, self._state = session, _state(session)
-        self._prepared = session.prepare_request(requests.Request("POST", base_url))
-        settings = session.merge_environment_settings(
-            self._prepared.url, {}, True, session.verify, session.cert
-        )
-        self._target = self._prepared.path_url
-        self._headers = dict(self._prepared.headers)
-        self._headers.pop("Content-Length", None)
-        adapter = session.get_adapter(self._prepared.url)
-        self.is_usable = (
-            type(adapter) is requests.adapters.HTTPAdapter
-            and hasattr(adapter, "get_connection_with_tls_context")
-            and isinstance(session.auth, tuple | None)
-            and not any(session.hooks.values())
-            and not select_proxy(self._prepared.url, settings["proxies"])
-            and base_url.endswith(self._target)
-        )
-        if self.is_usable:
-            self._pool = adapter.get_connection_with_tls_context(
-                self._prepared, settings["verify"], settings["proxies"], settings["cert"]
-            )
-
-    def matches(self, session: Any) -> bool:
-        """Return whether the session is the same and its settings are unchanged."""
-        return session is self._session and _state(session) == self._state
-
-    def send(self, method: str, suffix: str, headers: Mapping[str, str], body: bytes) -> Any:
-        """Send a request to the base URL plus a suffix; raise the exceptions of requests."""
-        import requests
-        from requests.cookies import extract_cookies_to_jar
-        from urllib3.exceptions import HTTPError, NewConnectionError
-        from urllib3.exceptions import TimeoutError as TimedOutError
-
-        try:
-            response = self._pool.urlopen(
-                method,
-                self._target + suffix,
-                body=body if method == "POST" else None,
-                headers={**self._headers, **headers},
-                retries=False,
-                redirect=False,
-                assert_same_host=False,
-                timeout=_TIMEOUT_SECONDS,
-                preload_content=False,
-            )
-        except HTTPError as error:
-            timed_out = isinstance(error, TimedOutError)
-            if timed_out and not isinstance(error, NewConnectionError):
-                raise requests.Timeout(str(error)) from error
-            raise requests.ConnectionError(str(error)) from error
-        if "Set-Cookie" in response.headers:
-            extract_cookies_to_jar(  # type: ignore[no-untyped-call]
-                self._session.cookies, self._prepared, response
-            )
-        return response
-
-
-def _state(session: Any) -> Any:
-    """Return all settings of a session that affect its requests."""
-    mappings = (session.headers, session.proxies, session.params, session.adapters)
-    hooks = [hook for each in session.hooks.values() for hook in each]
-    settings = (session.auth, session.verify, session.cert, session.trust_env)
-    return [*map(dict, mappings), list(session.cookies), hooks, settings]
+        return f"{self.base_url}{start}{quote(key)}{end}"
 
 
 def _is_requests(client: Any) -> bool:
@@ -294,24 +202,20 @@ def _check(response: Any) -> None:
 def _finish(response: Any) -> None:
     """Read a short response to its end, so that the connection can be reused."""
     requests = sys.modules.get("requests")
-    if requests is not None and isinstance(response, requests.Response):
-        response = response.raw
-    elif not hasattr(response, "drain_conn"):
+    if requests is None or not isinstance(response, requests.Response):
         return
     length = response.headers.get("Content-Length", "")
     is_short = length.isdigit() and int(length) < _SHORT_RESPONSE_BYTES
-    if response.status == 204 or is_short:
+    if response.status_code == 204 or is_short:
         with contextlib.suppress(Exception):
-            response.drain_conn()
-        response.release_conn()
+            response.raw.drain_conn()
+        response.raw.release_conn()
     else:
         response.close()
 
 
 def _check_status(response: Any) -> None:
     status = getattr(response, "status_code", None)
-    if status is None and hasattr(response, "drain_conn"):  # a response of urllib3
-        status = response.status
     if not isinstance(status, int):
         response.raise_for_status()
     elif not 200 <= status < 300:
