@@ -77,6 +77,9 @@ def test_hunks_are_kept_and_undone_one_by_one(open_tab) -> None:
     review.expect_summary("2 changes by Claude in 1 cell")
     expect(review.panel.locator(".cm-deletedChunk").first).to_contain_text("line_1 = 1")
     take_pictures(tab.page, "review-hunks")
+    keep_all = review.bar.get_by_role("button", name="Keep all")
+    text = keep_all.evaluate("node => getComputedStyle(node).color")
+    expect(review.button("Undo this change")).to_have_css("color", text)
 
     review.button("Undo this change", 1).click()
     tab.expect(SOURCES, [CHANGED.replace("66", "6"), "two = 2"])
