@@ -14,8 +14,8 @@ DOCUMENTED = {
     "agent-light": ("panel", "#oh-jupyter-log"),
     "mcp-app-approval": ("mcp-app", "body"),
     "persona-light": ("persona", "body"),
-    "review-cells-light": ("review", ".jp-NotebookPanel:visible .jp-WindowedPanel-outer"),
-    "rewind-light": ("rewind", ".jp-Dialog-content"),
+    "scene-review-light": ("review", ".jp-NotebookPanel:visible"),
+    "scene-preview-light": ("rewind", ".jp-Dialog-content"),
     "tour": ("tour", "body"),
 }
 """Picture of a page in ``docs``, and the part of the window that it shows, by screenshot."""
