@@ -114,8 +114,8 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
         content = f"{head}\n[...]\n{extras['metadata'].pop('prefix', '')}{content}"
     if kind == "write":
         content = _written(observation)
-    if kind == "edit" and (around := facts.get("around_excerpts")):
-        content = f"\n{clipped_diff(str(extras.get('diff') or ''))}\n".join(around).strip()
+    if kind == "edit" and extras.get("diff") and (around := facts.get("around_excerpts")):
+        content = f"\n{clipped_diff(str(extras['diff']))}\n".join(around).strip()
     if kind == "user_rejected" and facts.get("reason_code") == "unanswered":
         content = _unanswered(str(facts["why"]))
     if kind == "run_ipython":

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from mcp_client import MAJOR
 
-from oh_jupyter.events import CmdRunAction
+from oh_jupyter.events import (
+    BrowserOutputObservation,
+    CmdOutputMetadata,
+    CmdOutputObservation,
+    CmdRunAction,
+    ErrorObservation,
+    FileEditObservation,
+    FileReadObservation,
+    IPythonRunCellObservation,
+    Observation,
+    UserRejectObservation,
+)
 from oh_jupyter.events.wire import to_wire
 from oh_jupyter.mcp_tools.results import fold_library_frames, of_observation, result, text
 from oh_jupyter.mcp_tools.seen_lines import SeenLines
@@ -164,3 +176,23 @@ def test_what_nobody_has_decided_is_not_called_rejected(tmp_path) -> None:
     )
     rejected = {"observation": "user_rejected", "content": REJECTED}
     assert of_observation(rejected)["content"][0]["text"] == REJECTED
+
+
+@pytest.mark.parametrize(
+    ("observation", "is_error"),
+    [
+        (FileEditObservation("ERROR:\nNo match.", outcome="failed"), True),
+        (FileReadObservation("ERROR:\na line of a log"), False),
+        (CmdOutputObservation("ERROR: in a log", metadata=CmdOutputMetadata(1)), False),
+        (CmdOutputObservation("so far", outcome="timed_out"), False),
+        (CmdOutputObservation("ERROR: No command.", outcome="failed"), True),
+        (IPythonRunCellObservation("KeyError", outcome="failed"), False),
+        (BrowserOutputObservation("", error=True, outcome="timed_out"), True),
+        (ErrorObservation("It was cancelled.", outcome="cancelled"), True),
+        (UserRejectObservation("No."), True),
+    ],
+)
+def test_errors_are_those_of_outcomes_and_not_of_texts(
+    observation: Observation, is_error: bool
+) -> None:
+    assert of_observation(to_wire(observation))["isError"] is is_error
