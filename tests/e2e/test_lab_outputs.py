@@ -39,8 +39,14 @@ SAID = (
 TABLE = Table(("what", "path"), tuple(("copied", f"$a/{n}_$b") for n in range(4000)), {}, "4,000")
 
 
-def edited(said: str = SAID) -> str:
-    observation = FileEditObservation(said, path="/w/f.sql", diff=DIFF.rstrip("\n"))
+def edited(*, dry_run: bool = False) -> str:
+    observation = FileEditObservation(
+        DRY_RUN * dry_run + SAID,
+        path="/w/f.sql",
+        diff=DIFF.rstrip("\n"),
+        notes=["NOTE: $5 and $6"],
+        dry_run=dry_run,
+    )
     observation.context_diff = CONTEXT_DIFF
     return observation_html(observation)
 
@@ -62,7 +68,7 @@ PARTS = {
     # Shows that mathematics is typeset in this page at all.
     "control": "<p>$x + y$</p>",
     "edit": edited(),
-    "dry": edited(DRY_RUN + SAID),
+    "dry": edited(dry_run=True),
     "ok": command(0),
     "failed": command(3),
     "error": observation_html(ErrorObservation(f"ERROR: {MONEY}")),
