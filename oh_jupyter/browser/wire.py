@@ -116,7 +116,6 @@ def browse(
         ),
         set_of_marks=result["set_of_marks"],
         error=bool(result["last_action_error"]),
-        outcome="failed" if result["last_action_error"] else "done",
         open_pages_urls=result["open_pages_urls"],
         active_page_index=result["active_page_index"],
         last_browser_action=result["last_action"] if len(pieces) == 1 else calls,

@@ -37,7 +37,7 @@ OBSERVATIONS: dict[str, type[Observation]] = {}
 Outcome = Literal["done", "failed", "rejected", "cancelled", "timed_out"]
 """End of an Action. A command is done whatever its exit code is."""
 
-OutcomeReason = Literal["", "nothing_runs", "file_not_found", "unanswered", "withdrawn"]
+OutcomeReason = Literal["", "nothing_runs", "file_not_found", "unanswered"]
 """Reason of an outcome, where a program may act on it; "" for others."""
 
 
@@ -310,6 +310,11 @@ class BrowserOutputObservation(Observation):
     last_browser_action_error: str = ""
     focused_element_bid: str = ""
     filter_visible_only: bool = False
+
+    def __post_init__(self) -> None:
+        """Take a failed browser action for a failure, as in logs of OpenHands."""
+        if self.error and self.outcome == "done":
+            self.outcome = "failed"
 
 
 @dataclass(repr=False, eq=False)

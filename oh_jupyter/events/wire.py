@@ -145,9 +145,13 @@ def observation_from_wire(data: object) -> Observation:
 
 def outcome_of(observation: Mapping[str, Any]) -> Outcome:
     """Return the outcome in an Observation's JSON, which omits that of most of its type."""
-    own = (observation.get(EXTENSION_KEY) or {}).get("outcome")
-    cls: Any = OBSERVATIONS.get(str(observation.get("observation")), Observation)
-    return cast(Outcome, own or _fields_of_type(cls).extensions["outcome"])
+    if own := (observation.get(EXTENSION_KEY) or {}).get("outcome"):
+        return cast(Outcome, own)
+    kind = observation.get("observation")
+    if kind == "browse" and (observation.get("extras") or {}).get("error"):
+        return "failed"
+    cls: Any = OBSERVATIONS.get(str(kind), Observation)
+    return cast(Outcome, _fields_of_type(cls).extensions["outcome"])
 
 
 def _type_fields(event: Event) -> dict[str, Any]:

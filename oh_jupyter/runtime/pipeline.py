@@ -305,7 +305,6 @@ async def record(runtime: Pipeline, context: Context, next: Next) -> Observation
         cancelled = ErrorObservation(
             WITHDRAWN if state.is_withdrawn else "The action was cancelled.",
             outcome="cancelled",
-            reason_code="withdrawn" if state.is_withdrawn else "",
         )
         never_began = {} if state.has_begun else {"never_began": True}
         _add_observation(runtime, context, cancelled, never_began)

@@ -41,7 +41,7 @@ def test_the_usual_outcome_of_a_type_is_not_sent(kind: str) -> None:
         CmdOutputObservation("ERROR: Nothing runs.", outcome="failed", reason_code="nothing_runs"),
         IPythonRunCellObservation("NameError", outcome="failed"),
         BrowserOutputObservation("", error=True, outcome="timed_out"),
-        ErrorObservation("It was cancelled.", outcome="cancelled", reason_code="withdrawn"),
+        ErrorObservation("It was cancelled.", outcome="cancelled"),
         UserRejectObservation("No.", outcome="timed_out", reason_code="unanswered", why="Nobody."),
     ],
 )
@@ -58,6 +58,8 @@ def test_other_outcomes_are_sent_beside_the_protocol(observation: Observation) -
 def test_a_log_of_openhands_has_no_outcomes() -> None:
     log: dict[str, Any] = {"observation": "error", "content": "No.", "extras": {"error_id": ""}}
     assert outcome_of(log) == observation_from_wire(log).outcome == "failed"
+    page = {"observation": "browse", "content": "", "extras": {"error": True}}
+    assert outcome_of(page) == observation_from_wire(page).outcome == "failed"
     assert outcome_of({"observation": "of a later version"}) == "done"
 
 
