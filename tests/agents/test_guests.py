@@ -635,9 +635,9 @@ def test_an_agent_without_our_version_of_the_protocol(
     make_guests: MakeGuests, how: str, version: str, capfd
 ) -> None:
     guests = make_guests(agents={"broken": command(BROKEN, how)})
-    with pytest.raises(AgentError) as problem:
+    with pytest.raises(AgentError) as error:
         guests.prompt("x", "broken")
-    assert str(problem.value) == (
+    assert str(error.value) == (
         f"broken speaks {version} of the Agent Client Protocol, and oh_jupyter only version 1: "
         "install a release of broken that speaks version 1"
     )

@@ -36,7 +36,7 @@ def test_an_excerpt_separates_what_was_done_from_notes(file: Path) -> None:
     observation = edited(editor, file, "str_replace", old_str="line 2\n", new_str="two\n")
     done, note = observation.around_excerpts
     assert done == f"The file {file} has been edited."
-    assert note.startswith(f"NOTE: {file} was changed by somebody else")
+    assert note.startswith(f"NOTE: {file} was changed by ")
     assert observation.notes == [note]
     assert observation.content.startswith(f"{done} Here's the result of running `cat -n`")
     assert observation.content.endswith(f"{REVIEW}\n{note}")

@@ -111,24 +111,24 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_change_outside_waits_for_a_person(runtime: Runtime, tmp_path: Path, name: str) -> None:
-    target = tmp_path / "home" / name
+    target = tmp_path / "outside" / name
     reason = f"it changes {target}"
     assert waits(runtime, FileWriteAction(str(target), "x")) == reason
-    assert waits(runtime, FileWriteAction(f"../home/{name}", "x")) == reason
+    assert waits(runtime, FileWriteAction(f"../outside/{name}", "x")) == reason
     edit = FileEditAction(str(target), command="create", file_text="x")
     assert waits(runtime, edit) == reason
     assert reason in waits(runtime, patch(tmp_path / "work", PATCH.format(target)))
-    assert reason in waits(runtime, patch(tmp_path / "home", PATCH.format(name)))
+    assert reason in waits(runtime, patch(tmp_path / "outside", PATCH.format(name)))
     (tmp_path / "work" / "inside.txt").write_text("x\n")
-    moved = GIT_PATCH.format(f"../home/{name}")
+    moved = GIT_PATCH.format(f"../outside/{name}")
     assert reason in waits(runtime, patch(tmp_path / "work", moved))
     assert not target.exists()
 
 
 def test_a_link_leads_outside(runtime: Runtime, tmp_path: Path) -> None:
-    (tmp_path / "work" / "link").symlink_to(tmp_path / "home")
-    reason = f"it changes {tmp_path / 'home' / 'x'}"
-    for path in ("link/x", "link/../home/x", f"{tmp_path}/work/./link//x"):
+    (tmp_path / "work" / "link").symlink_to(tmp_path / "outside")
+    reason = f"it changes {tmp_path / 'outside' / 'x'}"
+    for path in ("link/x", "link/../outside/x", f"{tmp_path / 'work'}/./link//x"):
         assert waits(runtime, FileWriteAction(path, "x")) == reason
 
 
@@ -148,7 +148,7 @@ def test_an_approval_is_for_the_path_that_it_names(runtime: Runtime, tmp_path: P
 
 
 def test_a_relative_path_is_the_one_that_was_asked_about(runtime: Runtime, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "home"
+    elsewhere = tmp_path / "outside"
     elsewhere.mkdir()
     runtime.executor.confirmations.timeout_seconds = 60
     runtime.executor.confirmations.policy = "always"

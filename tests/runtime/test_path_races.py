@@ -39,8 +39,9 @@ needs_engine = pytest.mark.skipif(
 @pytest.fixture
 def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
     """A runtime that rejects at once what would wait, with a home outside of its workspace."""
-    for name in ("home/.ssh", "home/work/sub", "tmp", "state"):
-        (tmp_path / name).mkdir(parents=True)
+    home = tmp_path / "home"
+    for folder in (home / ".ssh", home / "work" / "sub", tmp_path / "tmp", tmp_path / "state"):
+        folder.mkdir(parents=True)
     (tmp_path / "home" / ".bashrc").write_text("a person's\n")
     (tmp_path / "home" / ".ssh" / "id_rsa").write_text("secret\n")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
