@@ -8,6 +8,7 @@ import errno
 import fcntl
 import os
 import pwd
+import re
 import signal
 import termios
 from collections import deque
@@ -208,6 +209,12 @@ def waits_for_command_line(pid: int, terminal: Terminal) -> bool:
     )
 
 
+def ends_on_interrupt(pid: int) -> bool:
+    """Return whether a process neither catches nor ignores SIGINT."""
+    masks = re.findall(rb"^Sig(?:Ign|Cgt):\s*([0-9a-f]+)$", read_proc(pid, "status"), re.MULTILINE)
+    return not any(int(mask, 16) >> (signal.SIGINT - 1) & 1 for mask in masks)
+
+
 INTERRUPT = b"\x03"
 EXEC_SECONDS = 0.05
 """Time that bash usually needs to start a program."""
@@ -218,8 +225,8 @@ MAX_EXEC_CHECKS = 40
 class Keyboard:
     """Types on the terminal of a bash.
 
-    An interrupt while bash starts a program reaches only a fork of bash and is lost, so it is
-    repeated.
+    An interrupt is lost if it arrives while bash starts a program, since it then reaches only a
+    fork of bash, or a program that ends at the same moment. It is repeated until the command ends.
     """
 
     def __init__(
@@ -231,7 +238,7 @@ class Keyboard:
 
     def type(self, data: bytes, is_running: Callable[[], bool]) -> None:
         """Type; ``is_running`` reports whether the addressed command is still running."""
-        may_be_lost = data == INTERRUPT and self._is_bash(self._terminal.foreground())
+        may_be_lost = data == INTERRUPT and self._is_bash_or_ends(self._terminal.foreground())
         self._terminal.write(data)
         if may_be_lost:
             self._interrupt_later(is_running, MAX_EXEC_CHECKS)
@@ -240,16 +247,36 @@ class Keyboard:
         self._loop.call_later(EXEC_SECONDS, self._interrupt_again, is_running, checks - 1)
 
     def _interrupt_again(self, is_running: Callable[[], bool], checks: int) -> None:
-        """Interrupt a program that was starting when the key was pressed."""
+        """Interrupt the program that has started since the key was pressed."""
         group = self._terminal.foreground()
         if group <= 0 or not is_running():
             return
+        repeat = self._is_bash_or_ends(group)
         if not self._is_bash(group):
             # Signal the group: bash may return to the foreground at any moment.
             with contextlib.suppress(OSError):
                 os.killpg(group, signal.SIGINT)
-        elif group != self._find_pid() and checks:
+        if repeat and checks:
             self._interrupt_later(is_running, checks)
+
+    def _is_bash_or_ends(self, group: int) -> bool:
+        """Return whether a group is bash, or has no program that handles an interrupt itself.
+
+        Where a program handles an interrupt, bash runs the rest of the command line, which a
+        repeated interrupt must not reach.
+        """
+        return self._is_bash(group) or all(
+            ends_on_interrupt(pid) for pid in self._programs_of(group)
+        )
+
+    def _programs_of(self, group: int) -> list[int]:
+        """Return bash's children in a group; only its leader if bash has none there."""
+        bash = self._find_pid()
+        pids = []
+        for pid in map(int, read_proc(bash, f"task/{bash}/children").split()):
+            with contextlib.suppress(OSError):
+                pids += [pid] if os.getpgid(pid) == group else []
+        return pids or [group]
 
     def _is_bash(self, pid: int) -> bool:
         """Return whether a process is bash, or a fork of it before ``exec``."""
