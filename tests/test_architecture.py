@@ -67,7 +67,8 @@ MAY_IMPORT = {
     "process": BASE,
     "documents": BASE | {"process"},
     "mcp_sdk": BASE,
-    "mcp_tools": BASE | {"events", "mcp_sdk"},
+    "operations": BASE | {"events"},
+    "mcp_tools": BASE | {"events", "mcp_sdk", "operations"},
     "storage": LOW,
     "editor": LOW,
     "shell": LOW,
@@ -84,6 +85,7 @@ MAY_IMPORT = {
     "logs": BASE | {"events"},
     "traits": BASE | {"config"},
     "kernel": LOW
+    | {"operations"}
     | ROOMS
     | {
         "agents",
@@ -101,6 +103,7 @@ MAY_IMPORT = {
     },
     "openhands": LOW | {"runtime", "kernel", "client"},
     "server": BASE
+    | {"operations"}
     | {
         "events",
         "config",

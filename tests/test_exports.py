@@ -65,6 +65,7 @@ PUBLIC = {
         *("IPythonTool", "KernelBrowserToolSet", "KernelFileEditorTool", "KernelTerminalTool"),
         *("NotebookTool", "connect", "run"),
     ],
+    "oh_jupyter.operations": ["ENVELOPE", "Operation", "Scope", "arguments", "bounded"],
     "oh_jupyter.plugins": [
         *("ALL_PLUGINS", "AgentSkillsPlugin", "AgentSkillsRequirement", "CellOutput"),
         *("CellRunner", "ENTRY_POINT_GROUP", "JupyterPlugin", "JupyterRequirement", "Plugin"),

@@ -3,6 +3,12 @@ import type { Kernel } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
+import { keyed, type ITurn } from './agent/turn.js';
+import type {
+  IProgress,
+  IStep,
+  ITurn as IWireTurn
+} from './control/operations.js';
 import type { IHistoryPage, IVerdict, IWaiting } from './events/api.js';
 import {
   UNKNOWN,
@@ -10,7 +16,6 @@ import {
   type ICard,
   type IConfirmation
 } from './events/card.js';
-import type { IProgress } from './events/progress.js';
 import {
   outcomeOf,
   type IAction,
@@ -32,6 +37,40 @@ function filled(text: string, values: readonly unknown[]): string {
   return text.replace(/%(\d)/g, (_, n: string) =>
     String(values[Number(n) - 1])
   );
+}
+
+/** A turn of an agent. */
+export function turn(fields: Partial<IWireTurn> = {}): ITurn {
+  return keyed({
+    agent: 'claude',
+    prompt: 'do it',
+    request: '',
+    began: 1,
+    first_event: -1,
+    part_events: [],
+    thoughts: '',
+    stop_reason: '',
+    cost: null,
+    currency: '',
+    usage: {},
+    context_tokens: 0,
+    context_size: 0,
+    undone: false,
+    checkpoint: null,
+    changed_by_commands: [],
+    notices: [],
+    truncated: false,
+    attachments: [],
+    changed_files: [],
+    plan: [],
+    parts: [],
+    runs_when: {},
+    ...fields
+  });
+}
+
+export function step(title: string, status = 'completed'): IStep {
+  return { title, status, arguments: '', output: '', files: [] };
 }
 
 const EVENT = {

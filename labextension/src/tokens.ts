@@ -3,9 +3,9 @@ import { Token } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 
 import type { OpenDocuments } from './documents/documents.js';
+import type { IProgress } from './control/operations.js';
 import type { IVerdict } from './events/api.js';
 import type { EventRef, ICard, LogEntry } from './events/card.js';
-import type { IProgress } from './events/progress.js';
 import type { IEventMessage } from './events/wire.js';
 
 /** State of the runtime in a notebook's kernel, as far as it is known. */

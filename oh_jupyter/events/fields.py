@@ -124,7 +124,7 @@ def _fits(value: Any, schema: Schema) -> bool:
     return isinstance(value, _PYTHON_TYPES[schema["type"]])
 
 
-_PLURALS = {"string": "strings", "integer": "integers"}
+_PLURALS = {"string": "strings", "integer": "integers", "object": "objects"}
 _NAMES = {
     "string": "a string",
     "boolean": "true or false",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,8 @@ from oh_jupyter.mcp_tools.notebook_calls import NOTEBOOK
 from oh_jupyter.mcp_tools.notebooks import Notebooks
 from oh_jupyter.mcp_tools.results import Result, failure, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
+from oh_jupyter.operations.browser import WatchBrowser
+from oh_jupyter.operations.kernel import TableRows
 
 ONLY_APPS = {"visibility": ["app"]}
 """Metadata of a tool that hosts call for their apps, and do not show to models."""
@@ -109,25 +110,24 @@ class AppTools:
             self._notebooks, self._kernel, arguments.get("notebook")
         )
         wanted = {name: value for name, value in arguments.items() if name != "notebook"}
-        page: dict[str, Any] = await kernel.ask("table_rows", **wanted)
+        page: dict[str, Any] = await kernel.ask(TableRows(**wanted))
         return page
 
     async def show_page(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Name the page that the app shows."""
-        view = await self._kernel.request("watch_browser", {"wait": 0})
-        if view.fields["refused"]:
-            return failure(view.fields["refused"])
-        if view.fields["number"] < 0:
+        view = await self._kernel.ask(WatchBrowser())
+        if view.refused:
+            return failure(view.refused)
+        if view.number < 0:
             return failure("No page is open. Open one with browse, then call show_page again.")
-        return result(text(f"The person sees {view.fields['url']}."))
+        return result(text(f"The person sees {view.url}."))
 
     async def page_picture(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Wait for a picture other than the known one."""
-        fields = {"known": arguments.get("known", -1), "wait": LOOK_SECONDS}
-        view = await self._kernel.request("watch_browser", fields)
-        state = {name: view.fields[name] for name in ("number", "url")}
+        watch = WatchBrowser(known=arguments.get("known", -1), wait=LOOK_SECONDS)
+        view = await self._kernel.ask(watch)
         picture = None
-        if view.body:
-            data = base64.b64encode(view.body).decode()
-            picture = {"type": "image", "mimeType": "image/jpeg", "data": data}
-        return {**result(text(state["url"]), picture), "structuredContent": state}
+        if view.picture:
+            picture = {"type": "image", "mimeType": "image/jpeg", "data": view.picture}
+        state = {"number": view.number, "url": view.url}
+        return {**result(text(view.url), picture), "structuredContent": state}

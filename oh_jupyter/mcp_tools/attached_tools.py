@@ -20,6 +20,8 @@ from oh_jupyter.mcp_tools.notebook_calls import (
 from oh_jupyter.mcp_tools.notebooks import Notebooks
 from oh_jupyter.mcp_tools.results import Result, blob, failure, image, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
+from oh_jupyter.operations.files import DownloadFromStore, GiveUp, Receive
+from oh_jupyter.operations.runtime import Page
 
 MAX_FILE_BYTES = 1024**2
 
@@ -101,19 +103,18 @@ class AttachedFiles:
 
     async def last_page(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Return the picture of the last page."""
-        page = (await self._kernel.ask("page", load=False))["extras"]
+        page = (await self._kernel.ask(Page(), load=False))["extras"]
         picture = image(str(page.get("screenshot") or ""))
         return result(picture) if picture else failure("The last page has no picture.")
 
     async def read_stored_file(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Return the contents of a file of the store."""
         path, data = str(arguments["path"]), bytearray()
-        begun = await self._kernel.request("download_from_store", {"path": path})
-        transfer = {"id": begun.fields["id"]}
-        while piece := (await self._kernel.request("receive", transfer)).body:
+        transfer_id = (await self._kernel.ask(DownloadFromStore(path))).id
+        while piece := (await self._kernel.request(Receive(transfer_id))).body:
             data += piece
             if len(data) > MAX_FILE_BYTES:
-                await self._kernel.request("give_up", transfer)
+                await self._kernel.request(GiveUp(transfer_id))
                 return failure(
                     f"{path} has more than {MAX_FILE_BYTES} bytes. Copy it to the workspace with "
                     "the tool store and command=get."

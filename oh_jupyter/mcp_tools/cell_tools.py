@@ -39,6 +39,7 @@ from oh_jupyter.mcp_tools.results import Result, cell_outputs, failure, long_out
 from oh_jupyter.mcp_tools.running_cells import output_so_far, running_in
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
 from oh_jupyter.mcp_tools.variable_content import HINT
+from oh_jupyter.operations.actions import KeepText
 from oh_jupyter.text import plural
 
 _TYPE = {"type": "string", "enum": ["code", "markdown", "raw"], "description": "Type of cell."}
@@ -211,10 +212,9 @@ class CellTools(NotebookTools):
         for index, whole in list(texts.items()):
             if whole and len(files) < MAX_LONG_OUTPUTS:
                 with suppress(OhJupyterError):
-                    reply = await self.kernel.other(kernel_id).request(
-                        "keep_text", body=whole.encode("utf-8", "replace"), load=False
+                    files[index] = await self.kernel.other(kernel_id).ask(
+                        KeepText(), body=whole.encode("utf-8", "replace"), load=False
                     )
-                    files[index] = str(reply.fields["path"])
         return files
 
     @on_notebook("write", "insert")

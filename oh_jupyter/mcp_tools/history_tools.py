@@ -12,6 +12,16 @@ from oh_jupyter.mcp_tools.command_tool import Command, command_tool
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.results import Result, failure, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
+from oh_jupyter.operations.changes import (
+    Change,
+    Changes,
+    Checkpoint,
+    Decisions,
+    OwnCheckpoint,
+    OwnRewind,
+    OwnTurns,
+)
+from oh_jupyter.operations.runtime import Events, Status
 from oh_jupyter.text import plural
 
 DEFAULT_EVENT_COUNT = 20  # events listed by default
@@ -81,29 +91,27 @@ class History:
 
     async def status(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Return the status of the runtime."""
-        reply = await self._kernel.request("status")
-        return result(text(json.dumps(reply.fields["runtime"], indent=2)))
+        return result(text(json.dumps(await self._kernel.ask(Status()), indent=2)))
 
     async def events(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Return events, one in each paragraph."""
         limit = arguments.get("limit", DEFAULT_EVENT_COUNT)
         start = arguments.get("start_id")
         if start is None:
-            reply = await self._kernel.request("status")
-            start = max(0, int(reply.fields["runtime"]["events"]) - limit)
-        events = await self._kernel.ask("events", start_id=start, limit=limit)
-        lines = [_event_line(event) for event in events]
+            start = max(0, int((await self._kernel.ask(Status()))["events"]) - limit)
+        page = await self._kernel.ask(Events(start_id=start, limit=limit))
+        lines = [_event_line(event) for event in page.events]
         return result(text("\n".join(lines or ["No events yet."])))
 
     async def turns(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """List the agent's turns."""
-        turns = [_turn_line(turn) for turn in await self._kernel.ask("own_turns")]
+        turns = [_turn_line(turn) for turn in await self._kernel.ask(OwnTurns())]
         return result(text("\n".join(turns or ["You have no turns that can be undone."])))
 
     async def checkpoint(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Start a new turn, to whose beginning the agent can return."""
-        reply = await self._kernel.request("own_checkpoint", {"label": "checkpoint"})
-        return result(text(f"Turn {reply.fields['id']} begins. rewind with this id returns here."))
+        id = await self._kernel.ask(OwnCheckpoint("checkpoint"))
+        return result(text(f"Turn {id} begins. rewind with this id returns here."))
 
     async def preview(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Describe what undoing turns would change."""
@@ -114,26 +122,25 @@ class History:
         return await self._undo("Undid turn", arguments, preview=False)
 
     async def _undo(self, done: str, arguments: dict[str, Any], *, preview: bool) -> Result:
-        fields = {"id": arguments.get("id"), "preview": preview}
-        reply = await self._kernel.request("own_rewind", fields)
-        return result(text(f"{done} {reply.fields['id']}:\n{reply.fields['text']}"))
+        rewound = await self._kernel.ask(OwnRewind(arguments.get("id"), preview))
+        return result(text(f"{done} {rewound.id}:\n{rewound.text}"))
 
     async def files(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """List the files that have changed in this session."""
-        body = await self._kernel.ask("changes")
+        changes = await self._kernel.ask(Changes())
         lines = [
-            f"{each['kind']:9} {each['path']} +{each['added']} -{each['removed']}"
-            + (f" · runs when {each['runs_when']}" if each["runs_when"] else "")
-            for each in body["files"]
+            f"{each.kind:9} {each.path} +{each.added} -{each.removed}"
+            + (f" · runs when {each.runs_when}" if each.runs_when else "")
+            for each in changes.files
         ]
-        if body["problem"]:
-            lines.append(f"[Changes by commands are unknown: {body['problem']}]")
+        if changes.problem:
+            lines.append(f"[Changes by commands are unknown: {changes.problem}]")
         return result(text("\n".join(lines or ["No file has changed in this session."])))
 
     async def decisions(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """List what the person undid and kept."""
-        body = await self._kernel.ask("decisions")
-        notes = [f"{note['text']}\n{note['diff']}".strip() for note in body["decisions"]]
+        decisions = (await self._kernel.ask(Decisions())).decisions
+        notes = [f"{note.text}\n{note.diff}".strip() for note in decisions]
         none = "The person has not reviewed any change of an agent in this session."
         return result(text("\n\n".join(notes or [none])))
 
@@ -142,28 +149,28 @@ class History:
         path = arguments.get("path")
         if path is None:
             return failure("changes: diff needs the path of a changed file.")
-        files = (await self._kernel.ask("changes"))["files"]
-        matches = [each["path"] for each in files if each["path"].endswith(path)]
+        files = (await self._kernel.ask(Changes())).files
+        matches = [each.path for each in files if each.path.endswith(path)]
         if not matches:
             return failure(f"{path} has not changed in this session. files lists the changed ones.")
-        change = await self._kernel.ask("change", path=matches[0])
-        if "cells" in change:
-            cells = [f"{cell['old'] or ''}\n=>\n{cell['new'] or ''}" for cell in change["cells"]]
+        change = await self._kernel.ask(Change(matches[0]))
+        if change.cells:
+            cells = [f"{cell.old_source}\n=>\n{cell.new_source}" for cell in change.cells]
             return result(text("\n\n".join(cells)))
-        if "reason" in change:
-            return failure(f"{matches[0]}: there is no diff, since it is {change['reason']}.")
-        old, new = change["old"].splitlines(), change["new"].splitlines()
+        if change.reason is not None:
+            return failure(f"{matches[0]}: there is no diff, since it is {change.reason}.")
+        old, new = (each.splitlines() for each in (change.old or "", change.new or ""))
         lines = unified_diff(old, new, matches[0], matches[0], lineterm="")
         return result(text("\n".join(lines)))
 
 
-def _turn_line(turn: Mapping[str, Any]) -> str:
-    if turn["kind"] == "rewind":
-        return f"{turn['id']}: your rewind {turn['label'][:100]}; rewind with this id redoes it"
-    parts = [plural(len(turn["files"]), "file") if turn["files"] else ""]
-    parts += [plural(turn["cells"], "cell") if turn["cells"] else ""]
-    parts += [f"variables {', '.join(turn['variables'][:10])}" if turn["variables"] else ""]
-    return f"{turn['id']}: {turn['label'][:100]} ({', '.join(filter(None, parts)) or 'no changes'})"
+def _turn_line(turn: Checkpoint) -> str:
+    if turn.kind == "rewind":
+        return f"{turn.id}: your rewind {turn.label[:100]}; rewind with this id redoes it"
+    parts = [plural(len(turn.files), "file") if turn.files else ""]
+    parts += [plural(turn.cells, "cell") if turn.cells else ""]
+    parts += [f"variables {', '.join(turn.variables[:10])}" if turn.variables else ""]
+    return f"{turn.id}: {turn.label[:100]} ({', '.join(filter(None, parts)) or 'no changes'})"
 
 
 def _event_line(event: Mapping[str, Any]) -> str:

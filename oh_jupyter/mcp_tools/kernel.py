@@ -8,10 +8,13 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import NotApprovedError
+from oh_jupyter.operations import Operation, actions, reply_to
+
+R = TypeVar("R")
 
 current_actions: ContextVar[CallActions | None] = ContextVar("current_actions", default=None)
 """Collects the Actions of the current tool call."""
@@ -29,34 +32,37 @@ class RunningAction:
 
     async def look(self) -> tuple[str, str]:
         """Return its state, such as waiting, and its last lines of output."""
-        reply = await self._kernel.send("peek", {"of": self._key})
-        return str(reply.fields["state"]), str(reply.fields["text"])
+        asked = actions.Peek(of=self._key)
+        progress = reply_to(asked, (await self._kernel.send(asked)).body)
+        return progress.state, progress.text
 
-    async def question(self, wait_seconds: float) -> dict[str, Any] | None:
+    async def question(self, wait_seconds: float) -> actions.Question | None:
         """Wait until it needs a person's decision; return the question, or None by then."""
-        fields = {"of": self._key, "wait": wait_seconds}
-        reply = await self._kernel.send("confirmations", fields, cancellable=True)
-        return next(iter(reply.fields["waiting"]), None)
+        return next(iter(await self._questions(wait_seconds)), None)
 
     async def decided(self, id: int, wait_seconds: float) -> bool:
         """Wait until a question no longer needs a decision; return whether that is so."""
-        fields = {"of": self._key, "wait": wait_seconds, "known": [id]}
-        reply = await self._kernel.send("confirmations", fields, cancellable=True)
-        return all(question["id"] != id for question in reply.fields["waiting"])
+        questions = await self._questions(wait_seconds, id)
+        return all(question.id != id for question in questions)
+
+    async def _questions(self, wait_seconds: float, *known: int) -> list[actions.Question]:
+        asked = actions.Confirmations(of=self._key, wait=wait_seconds, known=[*known])
+        reply = await self._kernel.send(asked, cancellable=True)
+        return reply_to(asked, reply.body)
 
     async def decide(
         self, id: int, *, approve: bool, why: str, by: str, scope: str = "once"
     ) -> None:
         """Pass on a person's decision; raise ConfirmationError if it no longer waits."""
-        decision = {
-            "id": id,
-            "approve": approve,
-            "why": why,
-            "by": by,
-            "for_session": scope == "session",
-            "for_workspace": scope == "workspace",
-        }
-        await self._kernel.send("confirm", decision)
+        decision = actions.Confirm(
+            id,
+            approve,
+            by=by,
+            reason=why,
+            for_session=scope == "session",
+            for_workspace=scope == "workspace",
+        )
+        await self._kernel.send(decision)
 
 
 class CallActions:
@@ -138,17 +144,20 @@ class Kernel(ABC):
     @abstractmethod
     async def send(
         self,
-        operation: str,
-        fields: Mapping[str, Any] | None = None,
+        operation: Operation[Any],
         body: bytes | None = None,
         *,
         load: bool = False,
+        key: str = "",
+        notes: bool = False,
         cancellable: bool = False,
     ) -> Reply:
-        """Send the runtime a request for an operation, with fields and a body of JSON.
+        """Ask the runtime for an operation, with a body if the operation has one.
 
-        ``load`` loads oh_jupyter into the kernel first if necessary. Cancelling this call cancels
-        a ``cancellable`` request in the kernel. Raises the runtime's error if it rejects it.
+        ``load`` loads oh_jupyter into the kernel first if necessary. ``key`` is a name by which
+        other requests refer to this one. With ``notes``, the reply has those for the agent on
+        undone changes. Cancelling this call cancels a ``cancellable`` request in the kernel. Raises
+        the runtime's error if it rejects the request.
         """
 
     @abstractmethod
@@ -165,33 +174,35 @@ class Kernel(ABC):
 
     async def request(
         self,
-        operation: str,
-        fields: Mapping[str, Any] | None = None,
+        operation: Operation[Any],
         body: bytes | None = None,
         *,
         load: bool = True,
+        key: str = "",
     ) -> Reply:
         """Send a request of the current call, and collect the notes for its agent."""
         notes = current_notes.get()
-        if notes is not None:
-            fields = {**(fields or {}), "notes": True}
-        reply = await self.send(operation, fields, body, load=load, cancellable=True)
+        reply = await self.send(
+            operation, body, load=load, key=key, notes=notes is not None, cancellable=True
+        )
         if notes is not None:
             notes += reply.fields.get("notes", ())
         return reply
 
-    async def ask(self, operation: str, *, load: bool = True, **fields: Any) -> Any:
-        """Send a request of the current call; return the JSON of the reply."""
-        return json.loads((await self.request(operation, fields, load=load)).body or b"{}")
+    async def ask(
+        self, operation: Operation[R], body: bytes | None = None, *, load: bool = True
+    ) -> R:
+        """Send a request of the current call; return the reply."""
+        reply = await self.request(operation, body=body, load=load)
+        return reply_to(operation, reply.body)
 
     async def _execute(
         self,
-        operation: str,
+        operation: Operation[Any],
         kind: str,
         args: Mapping[str, Any],
         timeout: float | None,
         extensions: Mapping[str, Any] | None = None,
-        **fields: Any,
     ) -> Any:
         """Execute an Action with a new key for progress polling; return the JSON of the reply."""
         self.note_activity()
@@ -205,7 +216,7 @@ class Kernel(ABC):
         if extensions:
             action["oh_jupyter"] = dict(extensions)
         body = json.dumps({"action": action}).encode()
-        reply = await self.request(operation, {"key": key, **fields}, body)
+        reply = await self.request(operation, body=body, key=key)
         return json.loads(reply.body or b"{}")
 
     async def act(
@@ -220,9 +231,8 @@ class Kernel(ABC):
         ``extensions`` are arguments that OpenHands' protocol lacks.
         """
         # Paths are relative to the shell's directory, as in an agent's other tools.
-        return await self._execute(
-            "execute_action", kind, args, timeout, extensions, relative_paths=True
-        )
+        operation = actions.ExecuteAction(relative_paths=True)
+        return await self._execute(operation, kind, args, timeout, extensions)
 
     async def run_cell(
         self,
@@ -237,7 +247,5 @@ class Kernel(ABC):
         It is interrupted after ``timeout`` seconds; without a timeout, it is withdrawn unless it
         begins in time. ``store_history`` numbers it like a person's.
         """
-        fields: dict[str, Any] = {"store_history": store_history}
-        if begin_within is not None:
-            fields["begin_within"] = begin_within
-        return await self._execute("run_cell", "run_ipython", args, timeout, **fields)
+        operation = actions.RunCell(store_history=store_history, begin_within=begin_within)
+        return await self._execute(operation, "run_ipython", args, timeout)

@@ -26,6 +26,10 @@ from oh_jupyter.mcp_tools.results import (
     text,
 )
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
+from oh_jupyter.operations.actions import AnnounceEdit, FinishEdit
+from oh_jupyter.operations.files import AskWorkspace
+from oh_jupyter.operations.kernel import AskRestart, Evaluate, SaveVariable, Variables, VariableView
+from oh_jupyter.operations.runtime import Status
 from oh_jupyter.text import plural
 
 DEFAULT_KERNEL = "the server's default kernel"
@@ -124,25 +128,23 @@ class KernelCommands:
             if not await caller.allowed("execute", "kernels"):
                 return failure("You may not run code in the kernels of this server.")
             if "expression" in arguments:
-                asked = kernel.ask("evaluate", expression=arguments["expression"])
+                asked = kernel.ask(Evaluate(arguments["expression"]))
             else:
                 name, path = arguments["name"], arguments["save_to"]
                 if scheme := _SCHEME.match(path):
                     return failure(_not_a_file(path, scheme[1], name))
-                asked = kernel.ask("save_variable", name=name, path=path)
+                asked = kernel.ask(SaveVariable(name, path))
             return of_own_tool(await asked)
-        fields: dict[str, Any] = {
-            name: arguments[name] for name in ("name", "pattern") if name in arguments
-        }
-        body = await kernel.ask("variables", **fields)
-        if "text" in body:
-            return result(text(body["text"]), *map(image, body["images"]))
-        return result(text(_overview(body)))
+        name, pattern = arguments.get("name"), arguments.get("pattern", "")
+        view = await kernel.ask(Variables(name, pattern))
+        if view.text is not None:
+            return result(text(view.text), *map(image, view.images))
+        return result(text(_overview(view)))
 
     async def status(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Return the state of the kernel."""
         notebook, kernel = await self._of(arguments)
-        reply = await kernel.request("status")
+        status = await kernel.ask(Status())
         state = {} if notebook is None else {"notebook": notebook.path, "state": notebook.state}
         if kernel.kernel_id is None:
             state = {"kernel": DEFAULT_KERNEL}
@@ -151,7 +153,7 @@ class KernelCommands:
             state["run"] = f"{runs[0].place}, for {runs[0].seconds} s"
             if runs[1:]:
                 state["waiting_runs"] = str(len(runs) - 1)
-        return result(text(json.dumps({**state, **reply.fields["runtime"]}, indent=1)))
+        return result(text(json.dumps({**state, **status}, indent=1)))
 
     async def interrupt(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Interrupt the running cell, and let no other of the agent's runs start."""
@@ -181,7 +183,7 @@ class KernelCommands:
         notebook, kernel = await self._of(arguments)
         if kernel.restart_fault:
             return failure(kernel.restart_fault)
-        decision = await kernel.ask("ask_restart")
+        decision = await kernel.ask(AskRestart())
         if decision.get("observation") != "run_ipython":
             return of_observation(decision)
         await kernel.restart()
@@ -232,20 +234,20 @@ class KernelCommands:
             return self._kernel.workspace_of_box
         if self._kernel.is_there and self._notebooks.root:
             folder = os.path.dirname(self._notebooks.file_of(path))
-            await self._kernel.request("ask_workspace", {"path": folder})
+            await self._kernel.request(AskWorkspace(folder))
         return None
 
     @asynccontextmanager
     async def _editing(self, kernel: Kernel, path: str) -> AsyncIterator[None]:
         """Make what the block does to a notebook a part of the agent's turn, for a rewind."""
-        body = json.dumps({"path": self._notebooks.file_of(path)}).encode()
+        file = self._notebooks.file_of(path)
         with suppress(OhJupyterError):
-            await kernel.request("announce_edit", body=body, load=False)
+            await kernel.request(AnnounceEdit(file), load=False)
         try:
             yield
         finally:
             with suppress(OhJupyterError):
-                await kernel.request("finish_edit", body=body, load=False)
+                await kernel.request(FinishEdit(file), load=False)
 
 
 _SCHEME = re.compile(r"([a-zA-Z][\w+.-]+):")
@@ -261,29 +263,29 @@ def _not_a_file(path: str, scheme: str, name: str) -> str:
     )
 
 
-def _overview(body: dict[str, Any]) -> str:
+def _overview(view: VariableView) -> str:
     """Return a table of variables in text."""
     rows = [
-        (row["name"], f"{row['type']} {row['shape']}".strip(), f"{row['bytes']:,}", row["head"])
-        for row in body["variables"]
+        (row.name, f"{row.type} {row.shape}".strip(), f"{row.bytes:,}", row.head)
+        for row in view.variables
     ]
-    if not rows and not body["modules"]:
+    if not rows and not view.modules:
         return "There are no such variables."
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     lines = [
         f"{name:{widths[0]}}  {kind:{widths[1]}}  {size:>{widths[2]}} B  {head}".rstrip()
         for name, kind, size, head in rows
     ]
-    if body["omitted"]:
-        lines.append(f"[{body['omitted']} more; list fewer with pattern]")
-    if body["modules"]:
-        lines.append(f"modules: {', '.join(body['modules'])}")
+    if view.omitted:
+        lines.append(f"[{view.omitted} more; list fewer with pattern]")
+    if view.modules:
+        lines.append(f"modules: {', '.join(view.modules)}")
     return "\n".join(lines)
 
 
 async def _interruptible(kernel: Kernel) -> dict[str, Any] | None:
     """Return the running cell, unless it is an agent's prompt, which may wait for the caller."""
-    status = (await kernel.request("status", load=False)).fields["runtime"]
+    status = await kernel.ask(Status(), load=False)
     cell: dict[str, Any] | None = status.get("cell")
     is_prompt = cell is not None and cell.get("waits") and "busy" in status["agents"].values()
     return None if is_prompt else cell

@@ -17,6 +17,8 @@ from oh_jupyter.mcp_tools.notebooks import Document, Notebooks, OpenNotebook, Se
 from oh_jupyter.mcp_tools.results import Result, clipped_diff, failure, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller
 from oh_jupyter.mcp_tools.variable_content import with_content
+from oh_jupyter.operations import Operation
+from oh_jupyter.operations.actions import AnnounceEdit, FinishEdit, RecordEdit, UndoNotes
 
 NOTEBOOK = {
     "type": "string",
@@ -95,14 +97,14 @@ class NotebookTools:
 
     async def announce(self, call: NotebookCall) -> None:
         """Begin a turn of the agent in the notebook's kernel, so that the edit can be rewound."""
-        await self.request(call, "announce_edit", self._path_of(call))
+        await self.request(call, AnnounceEdit(self._path_of(call)))
 
     async def finish(self, call: NotebookCall) -> None:
         """Report that an announced edit is done, so that what others change later is theirs."""
-        await self.request(call, "finish_edit", self._path_of(call))
+        await self.request(call, FinishEdit(self._path_of(call)))
 
-    def _path_of(self, call: NotebookCall) -> bytes:
-        return json.dumps({"path": self.notebooks.file_of(call.document.path)}).encode()
+    def _path_of(self, call: NotebookCall) -> str:
+        return self.notebooks.file_of(call.document.path)
 
     async def record(self, call: NotebookCall, edit_mode: str, before: list[Cell]) -> str:
         """Record an edit in the log of the notebook's kernel; return its diff."""
@@ -115,7 +117,7 @@ class NotebookTools:
         action = {
             "action": "edit",
             "args": {
-                "path": self.notebooks.file_of(call.document.path),
+                "path": self._path_of(call),
                 "command": "notebook_edit",
                 "old_str": arguments.get("old_str"),
                 "new_str": new_str,
@@ -128,16 +130,15 @@ class NotebookTools:
             },
         }
         content = f"{edit_mode.capitalize()} in {call.document.path}"
-        edit = {"action": action, "content": content, "diff": diff}
-        await self.request(call, "record_edit", json.dumps(edit).encode())
+        await self.request(call, RecordEdit(action, content, diff))
         return diff
 
-    async def request(self, call: NotebookCall, operation: str, body: bytes | None = None) -> None:
+    async def request(self, call: NotebookCall, operation: Operation[Any]) -> None:
         """Send a request to the notebook's kernel, if that has a runtime with a log."""
         kernel_id = call.notebook.kernel_id or self.kernel.kernel_id
         if kernel_id is not None:
             with suppress(OhJupyterError):
-                await self.kernel.other(kernel_id).request(operation, body=body, load=False)
+                await self.kernel.other(kernel_id).request(operation, load=False)
 
 
 ToolsT = TypeVar("ToolsT", bound="NotebookTools")
@@ -167,7 +168,7 @@ def on_notebook(
                 self.notebooks.announce_edit()
             if edit_mode is None:
                 outcome = await work(self, call)
-                await self.request(call, "undo_notes")
+                await self.request(call, UndoNotes())
                 return outcome
             await self.announce(call)
             before = await document.cells()

@@ -23,6 +23,7 @@ from oh_jupyter.mcp_tools.cells import (
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.run_queue import RunQueue
 from oh_jupyter.mcp_tools.running_cells import RunningCells
+from oh_jupyter.operations.files import AskFile
 
 MAX_SEEN_CELLS = 10_000  # remembered texts of cells, for all notebooks and agents together
 
@@ -155,7 +156,7 @@ class FileDocument(ABC):
 
 async def _ask(kernel: Kernel, file: str, *, writes: bool) -> None:
     tool = "edit_cell" if writes else "read_cells"
-    await kernel.request("ask_file", {"path": file, "writes": writes, "tool": tool})
+    await kernel.request(AskFile(file, tool, writes=writes))
 
 
 def _check_in_box(kernel: Kernel, notebook: OpenNotebook, file: str, *, writes: bool) -> None:

@@ -12,6 +12,8 @@ from oh_jupyter.errors import OhJupyterError, ResourceNotFoundError
 from oh_jupyter.mcp_tools.app_pages import APPS, app_contents
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.toolbox import Caller, Toolbox
+from oh_jupyter.operations.runtime import Page
+from oh_jupyter.operations.store import ListStore
 
 NOTEBOOKS = "jupyter://notebooks/"
 STORE = "jupyter://store/"
@@ -75,7 +77,7 @@ class Resources:
 
     async def _last_page(self) -> list[dict[str, Any]]:
         with suppress(OhJupyterError):
-            page = (await self._kernel.ask("page", load=False))["extras"]
+            page = (await self._kernel.ask(Page(), load=False))["extras"]
             if page.get("screenshot"):
                 address = str(page.get("url", ""))
                 return [
@@ -91,8 +93,8 @@ class Resources:
 
     async def _stored_files(self) -> list[dict[str, Any]]:
         with suppress(OhJupyterError):
-            reply = await self._kernel.request("list_store", {"path": ""}, load=False)
-            files = [path for path in reply.fields["entries"] if not path.endswith("/")]
+            entries = (await self._kernel.ask(ListStore(""), load=False)).entries
+            files = [path for path in entries if not path.endswith("/")]
             return [
                 {
                     "uri": STORE + quote(path),

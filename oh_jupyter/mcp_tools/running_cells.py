@@ -11,6 +11,7 @@ from typing import Any
 
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_tools.kernel import Kernel
+from oh_jupyter.operations import kernel as operations
 
 Look = Callable[[], Awaitable[tuple[str, str]]]
 """Returns the state of a run, such as waiting, and its output so far."""
@@ -66,7 +67,7 @@ class RunningCells:
 async def running_in(kernel: Kernel) -> dict[str, Any] | None:
     """Return the cell that a kernel executes, as far as it says so."""
     with suppress(OhJupyterError):
-        cell: dict[str, Any] | None = await kernel.ask("running_cell", load=False)
+        cell: dict[str, Any] | None = await kernel.ask(operations.RunningCell(), load=False)
         return cell
     return None
 

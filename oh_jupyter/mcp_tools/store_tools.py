@@ -10,6 +10,7 @@ from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.results import Result, failure, of_own_tool, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool
 from oh_jupyter.mcp_tools.variable_content import HINT
+from oh_jupyter.operations.store import AgentDeleteFromStore, CopyWithStore, ListStore
 
 
 def store_tool(kernel: Kernel) -> McpTool:
@@ -38,24 +39,23 @@ class StoreCommands:
 
     async def list(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """List a folder."""
-        reply = await self._kernel.request("list_store", {"path": arguments.get("path", "")})
-        return result(text("\n".join(reply.fields["entries"]) or "(empty)"))
+        listing = await self._kernel.ask(ListStore(arguments.get("path", "")))
+        return result(text("\n".join(listing.entries) or "(empty)"))
 
     async def copy(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Copy between the store and the workspace."""
         if fault := _missing(arguments, "path", "file"):
             return failure(fault)
         direction, path, file = (arguments[name] for name in ("command", "path", "file"))
-        asked = self._kernel.ask("copy_with_store", direction=direction, path=path, file=file)
+        asked = self._kernel.ask(CopyWithStore(direction, path, file))
         return of_own_tool(await asked)
 
     async def delete(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Delete a file or folder of the store."""
         if fault := _missing(arguments, "path"):
             return failure(fault)
-        return of_own_tool(
-            await self._kernel.ask("agent_delete_from_store", path=arguments["path"])
-        )
+        observation = await self._kernel.ask(AgentDeleteFromStore(arguments["path"]))
+        return of_own_tool(observation)
 
 
 def _missing(arguments: dict[str, Any], *names: str) -> str:

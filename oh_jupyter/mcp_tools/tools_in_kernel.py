@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from oh_jupyter.errors import ExtensionMissingError
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.results import Result, of_observation, text_alone
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool
+from oh_jupyter.operations.runtime import Tools
 
 SKILL_PREFIX = "skill_"  # prefix of skills' names: agents may have tools with the same names
 
@@ -34,18 +34,17 @@ class ToolsInKernel:
         if not (start or self._kernel.is_there):
             self._kernel.note_incomplete_list()
             return []
-        fields = {"taken": self._taken, "skills": skills_listed.get()}
+        asked = Tools(skills=skills_listed.get(), taken=self._taken)
         try:
-            reply = await self._kernel.request("tools", fields, load=start)
+            listed = await self._kernel.ask(asked, load=start)
         except ExtensionMissingError:
             if start:
                 raise
             self._kernel.note_incomplete_list()
             return []
-        skills = set(reply.fields.get("skills", ()))
         return [
-            self._skill(wire) if wire["name"] in skills else self._tool(wire)
-            for wire in json.loads(reply.body or b"[]")
+            self._skill(wire) if wire["name"] in listed.skills else self._tool(wire)
+            for wire in listed.tools
         ]
 
     def _skill(self, wire: dict[str, Any]) -> McpTool:

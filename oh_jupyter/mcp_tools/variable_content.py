@@ -7,6 +7,7 @@ from typing import Any
 
 from oh_jupyter.control_messages import VARIABLE_PREFIX
 from oh_jupyter.mcp_tools.kernel import Kernel
+from oh_jupyter.operations.kernel import VariableText
 
 _REFERENCE = re.compile(rf"{VARIABLE_PREFIX}([^\W\d]\w*)")
 _QUOTED_REFERENCE = re.compile(rf"(['\"]){VARIABLE_PREFIX}([^\W\d]\w*)\1")
@@ -39,5 +40,5 @@ async def with_literals(kernel: Kernel, code: str) -> str:
 
 async def _text_of(kernel: Kernel, name: str) -> str:
     """Return the text of a variable of the notebook."""
-    reply = await kernel.request("variable_text", {"name": name})
+    reply = await kernel.request(VariableText(name))
     return (reply.body or b"").decode()

@@ -10,6 +10,8 @@ from typing import Any
 
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_tools.notebooks import OpenNotebook
+from oh_jupyter.operations import reply_to
+from oh_jupyter.operations.kernel import NotebookFile
 from oh_jupyter.server.router import Router
 
 ASK_SECONDS = 1.0  # time that a kernel gets to name its notebook
@@ -58,7 +60,7 @@ async def _file(router: Router, kernel_id: str) -> str:
     """Return the path by which a kernel with oh_jupyter knows its notebook, or ""."""
     try:
         async with asyncio.timeout(ASK_SECONDS):
-            reply = await router.link(kernel_id).request("notebook_file", load=False)
+            reply = await router.link(kernel_id).request(NotebookFile(), load=False)
     except (OhJupyterError, TimeoutError):
         return ""
-    return str(reply.fields.get("path", ""))
+    return reply_to(NotebookFile(), reply.body)

@@ -15,6 +15,7 @@ from jupyter_server.gateway.managers import GatewayKernelManager
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import GatewayTimeoutError, KernelDiedError, KernelNotFoundError
+from oh_jupyter.operations.actions import Interrupt
 from oh_jupyter.server.default_kernel import DefaultKernel
 from oh_jupyter.server.limits import RequestLimits
 from oh_jupyter.server.links import GatewayLink, KernelLink, ZmqLink
@@ -254,8 +255,8 @@ class Router:
             # Jupyter's own interrupt stops cells only.
             link = self._links[kernel_id]
             # A command that runs when a person interrupts must never count as a later one.
-            requested = {"requested": link.kernel_clock(latest=True)}
-            run_in_background(link.request("interrupt", requested, load=False))
+            interrupt = Interrupt(requested=link.kernel_clock(latest=True))
+            run_in_background(link.request(interrupt, load=False))
         elif data.get("action") == "shutdown":
             self._watched.discard(kernel_id)
             self._deaths.pop(kernel_id, None)

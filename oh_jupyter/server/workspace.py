@@ -11,6 +11,7 @@ from typing import Any
 
 from oh_jupyter.background import Watchers
 from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.operations.actions import ExecuteAction
 from oh_jupyter.server.links import KernelLink
 
 MAX_EVENTS = 2000  # events remembered of a kernel; the oldest are dropped first
@@ -38,7 +39,7 @@ async def run_static_command(
     action = {"action": "run", "args": args, "timeout": timeout_seconds}
     body = json.dumps({"action": action}).encode()
     try:
-        reply = await link.request("execute_action", body=body, cancellable=True)
+        reply = await link.request(ExecuteAction(), body=body, cancellable=True)
     except OhJupyterError as error:
         return NO_EXIT_CODE, "", str(error)
     observation = json.loads(reply.body or b"{}")

@@ -212,7 +212,7 @@ def test_a_call_waits_for_its_approval(tmp_path: Path) -> None:
     try:
         prompt = "%%oh_agent scripted\n" + call("run_ipython", code="approved = True")
         msg_id = live.client.execute(prompt)
-        waiting = wait_until(lambda: live.ask("confirmations")[0]["waiting"], timeout_seconds=120)
+        waiting = wait_until(lambda: live.ask("confirmations")[1], timeout_seconds=120)
         live.ask("confirm", id=waiting[0]["id"], approve=True)
         while live.client.get_shell_msg(timeout=120)["parent_header"].get("msg_id") != msg_id:
             pass
@@ -299,7 +299,7 @@ def test_an_agent_that_is_killed_leaves_no_bridge(kernel: LiveKernel) -> None:
     (bridge,) = bridges(kernel_pid(kernel))
     bridge.parent().kill()
     bridge.wait(60)
-    wait_until(lambda: kernel.ask("status")[0]["runtime"]["agents"] == {})
+    wait_until(lambda: kernel.ask("status")[1]["agents"] == {})
     ((_, output),) = prompted(kernel, "tool list_notebooks")
     assert "No notebook is open" in output
     kernel.execute("%oh_agent stop")

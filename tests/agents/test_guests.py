@@ -31,7 +31,7 @@ from oh_jupyter.events import (
     MessageAction,
     UserRejectObservation,
 )
-from oh_jupyter.kernel.control.broadcast import turn_fields
+from oh_jupyter.kernel.control.broadcast import turn_reply
 from oh_jupyter.kernel.display.live import turn_bundle
 from oh_jupyter.runtime.confirmation import Decision
 from oh_jupyter.runtime.rewind import Scope
@@ -294,7 +294,7 @@ def test_a_turn_names_the_files_that_run(guests: Guests) -> None:
     bundle = turn_bundle(turn)
     for kind in ("text/plain", "text/markdown"):
         assert "Makefile · runs when you run make" in bundle[kind]
-    assert turn_fields(turn)["runs_when"] == turn.runs_when
+    assert turn_reply(turn).runs_when == turn.runs_when
 
 
 @pytest.mark.thorough

@@ -246,8 +246,7 @@ def test_always_in_the_cell_covers_later_questions(asking: LiveKernel) -> None:
 
 def test_a_question_that_the_panel_answers_is_taken_back(asking: LiveKernel) -> None:
     def in_the_panel() -> None:
-        fields, _ = asking.ask("confirmations")
-        (waiting,) = fields["waiting"]
+        _, (waiting,) = asking.ask("confirmations")
         assert asking.ask("confirm", id=waiting["id"], approve=True)[0]["status"] == "ok"
 
     assert ask(asking, "panel.txt", in_the_panel) == "ok"
@@ -292,7 +291,7 @@ def test_an_agents_question_is_answered_with_the_magic(asking: LiveKernel) -> No
 
 
 def asking_list(kernel: LiveKernel) -> list[dict[str, Any]]:
-    return list(kernel.ask("confirmations")[0]["waiting"])
+    return list(kernel.ask("confirmations")[1])
 
 
 # In the background.
@@ -418,12 +417,13 @@ def test_the_panel_adds_context_to_a_prompt(kernel: LiveKernel) -> None:
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ("x", "must be an object with a 'name'"),
+        ("x", "'context' must be an array of objects"),
+        ({"kind": "text"}, "must be an object with a 'name'"),
         ({"name": "x", "kind": "text"}, "must be variable, file, or text"),
         ({"name": "missing.csv", "kind": "file"}, "There is no file"),
         ({"name": "missing", "kind": "variable"}, "There is no variable 'missing'"),
     ],
-    ids=["string", "no text", "file", "variable"],
+    ids=["string", "no name", "no text", "file", "variable"],
 )
 def test_context_that_cannot_be_added(kernel: LiveKernel, entry: Any, words: str) -> None:
     prompt = {"text": "context", "agent": "scripted", "context": [entry]}
@@ -434,16 +434,17 @@ def test_a_prompt_is_followed_by_its_key(asking: LiveKernel) -> None:
     """As Jupyter AI's persona does, whose request for the progress may arrive first."""
     follower = asking.send("follow_turn", of="a-prompt", wait=60)
     prompt = asking.send("prompt_agent", text="run sudo -n true", agent="scripted", key="a-prompt")
-    fields, turn = asking.reply(follower)
-    while not (waiting := fields["waiting"]):
-        fields, turn = asking.ask("follow_turn", of="a-prompt", known=fields["state"], wait=60)
-    assert turn["parts"][-1]["title"] == "sudo -n true"
+    _, progress = asking.reply(follower)
+    while not (waiting := progress["waiting"]):
+        known = progress["state"]
+        _, progress = asking.ask("follow_turn", of="a-prompt", known=known, wait=60)
+    assert progress["turn"]["parts"][-1]["title"] == "sudo -n true"
     assert waiting[0]["reason"] == "it becomes another user"
     asking.ask("confirm", id=waiting[0]["id"], approve=False)
     _, ended = asking.reply(prompt)
     assert ended["stop_reason"] == "end_turn"
-    fields, turn = asking.ask("follow_turn", of="a-prompt", known="")
-    assert (fields["ended"], fields["waiting"], turn) == (True, [], None)
+    _, progress = asking.ask("follow_turn", of="a-prompt", known="")
+    assert progress == {"state": "", "ended": True, "waiting": [], "turn": None}
     fields, _ = asking.ask("follow_turn", of="a-prompt", wait="long")
     assert fields["field"] == "wait"
 
@@ -466,7 +467,7 @@ def test_the_panel_interrupts_a_turn_and_the_agent_stays(kernel: LiveKernel) -> 
     msg_id = kernel.send("prompt_agent", text="run sleep 1000", agent="scripted", wait=True)
 
     def runs() -> bool:
-        return "sleep 1000" in str(kernel.ask("status")[0]["runtime"]["running"])
+        return "sleep 1000" in str(kernel.ask("status")[1]["running"])
 
     wait_until(runs, what="the agent's command running")
     pid = kernel.execute("print(oh.agents.at_work['scripted'].pid)")

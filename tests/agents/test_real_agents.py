@@ -82,8 +82,8 @@ class Notebook:
         """Run a cell; all that it shows, as text."""
         return text_at_end(self.client, code, **options)
 
-    def _ask(self, operation: str, **fields: Any) -> dict[str, Any]:
-        """A request on the control channel, as the panel sends it."""
+    def _ask(self, operation: str, **fields: Any) -> Any:
+        """A request on the control channel, as the panel sends it, and the JSON of the reply."""
         session, channel = self.panel.session, self.panel.control_channel
         message = session.msg("oh_jupyter_request", {"op": operation, **fields})
         session.send(channel.socket, message)
@@ -91,16 +91,14 @@ class Notebook:
             # Not by the client, which would leave a loop behind in each thread.
             _, reply = session.recv(channel.socket, mode=0)
             if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
-                return dict(reply["content"])
+                return json.loads(bytes(reply["buffers"][0])) if reply["buffers"] else None
 
     def decide(self, *answers: bool, late_seconds: float = 0) -> threading.Thread:
         """Answer questions, one after the other, as a person does in the panel, perhaps late."""
 
         def look() -> None:
             for approve in answers:
-                waiting = wait_until(
-                    lambda: self._ask("confirmations")["waiting"], timeout_seconds=200
-                )
+                waiting = wait_until(lambda: self._ask("confirmations"), timeout_seconds=200)
                 time.sleep(late_seconds)
                 self._ask("confirm", id=waiting[0]["id"], approve=approve)
 
@@ -112,9 +110,7 @@ class Notebook:
         """Answer an agent's question as a person does in the panel."""
 
         def look() -> None:
-            (waiting,) = wait_until(
-                lambda: self._ask("confirmations")["waiting"], timeout_seconds=200
-            )
+            (waiting,) = wait_until(lambda: self._ask("confirmations"), timeout_seconds=200)
             assert waiting["is_question"]
             self._ask("confirm", id=waiting["id"], approve=True, values=values)
 
@@ -340,7 +336,7 @@ def test_an_interrupt_ends_what_it_runs(notebook: Notebook, agent: str) -> None:
     notebook.model.steps.clear()
     notebook.model.replies["Are you there?"] = "Here I am again."
     assert "Here I am again." in notebook.execute(f"%oh_agent {agent} Are you there?")
-    assert notebook._ask("status")["runtime"]["running"] == []
+    assert notebook._ask("status")["running"] == []
 
 
 def test_an_interrupt_before_its_cell_has_begun_ends_the_cell(
@@ -350,7 +346,7 @@ def test_an_interrupt_before_its_cell_has_begun_ends_the_cell(
     notebook.model.steps += [("mcp__oh__run_ipython", {"code": code}), "never"]
 
     def interrupt() -> None:
-        wait_until(lambda: notebook._ask("status")["runtime"]["running"], timeout_seconds=100)
+        wait_until(lambda: notebook._ask("status")["running"], timeout_seconds=100)
         kernel = f"{notebook.server.url}/api/kernels/{notebook.kernel_id}"
         notebook.http.post(f"{kernel}/interrupt", timeout=60).raise_for_status()
 
@@ -358,7 +354,7 @@ def test_an_interrupt_before_its_cell_has_begun_ends_the_cell(
     interrupting.start()
     notebook.execute(f"%oh_agent --new {agent} wait")
     interrupting.join()
-    wait_until(lambda: not notebook._ask("status")["runtime"]["running"], timeout_seconds=60)
+    wait_until(lambda: not notebook._ask("status")["running"], timeout_seconds=60)
 
 
 def test_an_interrupt_of_its_cell_is_told_to_it(notebook: Notebook, agent: str) -> None:

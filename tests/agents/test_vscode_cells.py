@@ -97,7 +97,7 @@ def test_a_cell_of_jupyterlab_gets_no_notice(vscode: LiveKernel) -> None:
     request = vscode.send(
         "execute_action", {"action": {"action": "run", "args": {"command": "ls"}}}
     )
-    assert vscode.ask("confirmations", wait=60)[0]["waiting"]
+    assert vscode.ask("confirmations", wait=60)[1]
     end = vscode.client.execute("%oh_confirm --reject --all")
     kinds = []
     while True:
@@ -112,7 +112,7 @@ def test_a_cell_of_jupyterlab_gets_no_notice(vscode: LiveKernel) -> None:
 
 def test_the_notebook_is_the_one_that_vscode_names(vscode: LiveKernel, tmp_path: Path) -> None:
     file = str(vscode.directory / "analysis.ipynb")
-    assert vscode.ask("notebook_file")[0]["path"] == file
+    assert vscode.ask("notebook_file")[1] == file
     vscode.execute("%config OhJupyter.confirmation = 'never'")
     vscode.execute('%oh_agent scripted tool read_cells {"notebook": "analysis.ipynb"}')
     steps = vscode.execute("print([step.output for step in oh.agents.turns[-1].steps])")

@@ -35,8 +35,14 @@ MEGABYTE = ("x" * 79 + "\n") * 13107
 
 ECHO = """
 from jupyter_server.base.handlers import APIHandler
+from dataclasses import dataclass
 from tornado import web
+from oh_jupyter.operations import Operation
 from oh_jupyter.server.state import state_of
+
+@dataclass(frozen=True)
+class EchoBody(Operation[str], scope="anyone"):
+    pass
 
 class Echo(APIHandler):
     @web.authenticated
@@ -48,7 +54,7 @@ class KernelEcho(APIHandler):
     @web.authenticated
     async def post(self):
         link = await state_of(self.settings).router.default()
-        reply = await link.request("echo", body=self.request.body)
+        reply = await link.request(EchoBody(), self.request.body)
         self.set_header("Content-Type", "application/json")
         self.finish(reply.body)
 
@@ -58,11 +64,17 @@ def _load_jupyter_server_extension(server):
 """An extension of the server that does nothing but HTTP with a body, there and to the kernel."""
 
 ECHO_OPERATION = """
-from oh_jupyter.kernel.control.rpc import operation
+from dataclasses import dataclass
+from oh_jupyter.kernel.control.rpc import handles
 from oh_jupyter.control_messages import Reply
+from oh_jupyter.operations import Operation
 
-@operation("echo")
-async def echo(request):
+@dataclass(frozen=True)
+class EchoBody(Operation[str], scope="anyone"):
+    pass
+
+@handles(EchoBody)
+async def echo(request, op):
     return Reply(body=request.buffers[0])
 """
 """What makes a kernel send back what it gets."""

@@ -37,4 +37,4 @@ def test_its_actions_run_in_the_kernel(kernel: LiveKernel) -> None:
 
 def test_an_interrupt_cancels_them(kernel: LiveKernel) -> None:
     assert "It was cancelled." in kernel.execute("%oh_agent guest interrupted")
-    wait_until(lambda: kernel.ask("status")[0]["runtime"]["running"] == [])
+    wait_until(lambda: kernel.ask("status")[1]["running"] == [])

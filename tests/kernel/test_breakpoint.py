@@ -59,7 +59,7 @@ def test_actions_are_answered_and_recorded_at_a_breakpoint(kernel: LiveKernel) -
     assert kernel.act("write", path=path, content="text")["observation"] == "write"
     edit = kernel.act("edit", path=path, command="str_replace", old_str="text", new_str="new")
     assert "has been edited" in edit["content"]
-    _, events = kernel.ask("events", start_id=0, whole=True)
+    events = kernel.ask("events", start_id=0, whole=True)[1]["events"]
     assert [event.get("observation") for event in events][-1] == "edit"
     debugger.request("continue", threadId=thread)
     assert kernel.finish(cell)["status"] == "ok"

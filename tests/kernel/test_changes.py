@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+UNDONE = {"kept": "", "failure": ""}
+"""Reply to an undo or redo that changed the file."""
+
 
 @pytest.fixture
 def notes(kernel):
@@ -26,10 +29,13 @@ def test_a_file_is_compared_undone_and_redone(kernel, notes) -> None:
     assert (summary["kind"], summary["added"], summary["removed"]) == ("created", 2, 0)
     assert (summary["undoable"], summary["redoable"]) == (True, False)
     _, whole = kernel.ask("change", path=str(notes))
-    assert whole == {"old": "", "new": "one = 1\ntwo = 2\n"}
+    assert (whole["old"], whole["new"]) == ("", "one = 1\ntwo = 2\n")
+    assert (whole["cells"], whole["reason"]) == ([], None)
 
     _, done = kernel.ask("undo_change", path=str(notes))
-    assert (done["observation"], done["source"]) == ("edit", "user")
+    assert done == UNDONE
+    last = kernel.ask("events", start_id=0)[1]["events"][-1]
+    assert (last["observation"], last["source"]) == ("edit", "user")
     assert notes.read_text() == "one = 1\n"
     (summary,) = listed(kernel, notes)
     assert (summary["undoable"], summary["redoable"]) == (True, True)
@@ -56,7 +62,7 @@ def test_files_that_run_are_named_with_the_act_of_the_person(kernel) -> None:
     assert listed(kernel, project)[0]["runs_when"] == "you install the project"
     for before, act in (("", "you install the project"), (project.read_text(), None)):
         _, reply = kernel.ask("runs_when", path=str(project), before=before)
-        assert reply == {"runs_when": act}
+        assert reply == act
 
 
 def test_what_cannot_be_shown_says_why(kernel) -> None:
@@ -85,7 +91,7 @@ def test_what_a_command_changed_is_undone_and_redone(kernel, by_command) -> None
         (summary,) = listed(kernel, path)
         assert (summary["undoable"], summary["redoable"]) == (True, False)
         _, answer = kernel.ask("undo_change", path=str(path))
-        assert answer == {"kept": ""}
+        assert answer == UNDONE
         assert (path.read_text() if path.exists() else None) == undone
         assert listed(kernel, path) == []
         kernel.ask("undo_change", path=str(path), redo=True)
@@ -99,7 +105,7 @@ def test_what_others_changed_meanwhile_is_not_undone_without_a_word(kernel, by_c
     text = by_command.read_text()
     by_command.write_text(text.replace("five", "FIVE"))
     _, answer = kernel.ask("undo_change", path=str(by_command))
-    assert answer == {"kept": ""}
+    assert answer == UNDONE
     assert by_command.read_text() == "one\ntwo\nthree\nfour\nFIVE\n"
     kernel.ask("undo_change", path=str(by_command), redo=True)
 
@@ -108,7 +114,7 @@ def test_what_others_changed_meanwhile_is_not_undone_without_a_word(kernel, by_c
     assert "changed by others since" in answer["kept"]
     assert "ZWEI" in by_command.read_text()
     _, answer = kernel.ask("undo_change", path=str(by_command), everything=True)
-    assert answer == {"kept": ""}
+    assert answer == UNDONE
     assert by_command.read_text() == "one\ntwo\nthree\nfour\nfive\n"
 
 

@@ -122,7 +122,7 @@ def sent_cell(kernel, code: str) -> str:
     """Send an agent's cell, and return when it is under way."""
     action = {"action": "run_ipython", "args": {"code": code}}
     asked = kernel.send("execute_action", {"action": action})
-    while not kernel.ask("status")[0]["runtime"]["running"]:
+    while not kernel.ask("status")[1]["running"]:
         pass
     return str(asked)
 
@@ -215,7 +215,7 @@ def test_a_cell_that_does_not_begin_in_time_is_withdrawn(kernel, go: Path, insid
         cell = kernel.start(WAITING)
         wait_until((kernel.directory / "pid").exists)
         asked = sent_cell(kernel, f"{HOLDING}ran = False")
-        wait_until(lambda: kernel.ask("status")[0]["runtime"]["cell"]["by"] == "agent")
+        wait_until(lambda: kernel.ask("status")[1]["cell"]["by"] == "agent")
     else:
         cell = kernel.start(f"{HOLDING}ran = False")
     withdrawn = impatient_cell(kernel, "ran = True")
@@ -416,16 +416,16 @@ def test_files_are_listed(fresh_kernel) -> None:
         (fresh_kernel.directory / name).touch()
     (fresh_kernel.directory / "zoo").mkdir()
     (fresh_kernel.directory / "dangling").symlink_to("nowhere")
-    fields, _ = fresh_kernel.ask("list_files", path=None)
-    assert fields["names"] == ["zoo/", ".hidden", "A.txt", "b.txt"]
-    assert fresh_kernel.ask("list_files", path="zoo")[0]["names"] == []
-    assert fresh_kernel.ask("list_files", path="missing")[0]["names"] == []
+    _, names = fresh_kernel.ask("list_files", path=None)
+    assert names == ["zoo/", ".hidden", "A.txt", "b.txt"]
+    assert fresh_kernel.ask("list_files", path="zoo")[1] == []
+    assert fresh_kernel.ask("list_files", path="missing")[1] == []
 
 
 def test_everything_is_in_the_log_whichever_door_it_came_through(fresh_kernel) -> None:
     fresh_kernel.act("run", command="echo agent")
     fresh_kernel.execute("oh.run('echo person');")
-    _, events = fresh_kernel.ask("events", start_id=0)
+    events = fresh_kernel.ask("events", start_id=0)[1]["events"]
     told = [(e["id"], e["source"], e.get("action") or e.get("observation")) for e in events]
     assert told == [
         (0, "agent", "run"),
@@ -468,8 +468,7 @@ def test_the_panel_decides_on_the_control_channel_and_all_panels_hear_of_it(kern
     )
     waiting: list = []
     while not waiting:
-        fields, _ = kernel.ask("confirmations")
-        waiting = fields["waiting"]
+        fields, waiting = kernel.ask("confirmations")
     generation, id = fields["generation"], waiting[0]["id"]
     of_another = kernel.ask("confirm", id=id, approve=True, generation="another")[0]
     assert of_another["ename"] == "GenerationChangedError"

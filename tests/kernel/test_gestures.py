@@ -113,7 +113,7 @@ def asking(fresh_kernel: LiveKernel) -> Iterator[int]:
 
 
 def waiting_id(kernel: LiveKernel) -> int:
-    while not (waiting := kernel.ask("confirmations")[0]["waiting"]):
+    while not (waiting := kernel.ask("confirmations")[1]):
         pass
     return int(waiting[0]["id"])
 
@@ -156,7 +156,7 @@ def test_what_an_agents_cell_leaves_behind_approves_nothing(
     assert REFUSED in fresh_kernel.execute(f"id = {asking}\noh.confirm(id)")
     assert waiting_id(fresh_kernel) == asking
     assert "Approved: " in fresh_kernel.execute(f"%oh_confirm {asking}")
-    assert fresh_kernel.ask("confirmations")[0]["waiting"] == []
+    assert fresh_kernel.ask("confirmations")[1] == []
 
 
 @pytest.mark.thorough

@@ -114,7 +114,7 @@ def test_other_frontends_get_the_outcome_only(
 ) -> None:
     code = f"%oh_run --blocking echo begun; cat {gate}"
     cell = NotebookCell(kernel, code, allow_stdin=allow_stdin, cell_id=cell_id)
-    wait_until(lambda: "begun" in str(kernel.ask("peek", id=latest(kernel))[0]["text"]))
+    wait_until(lambda: "begun" in str(kernel.ask("peek", id=latest(kernel))[1]["text"]))
     gate.write_text("through\n")
     cell.finish()
     assert cell.kinds == ["execute_result"]
@@ -123,13 +123,13 @@ def test_other_frontends_get_the_outcome_only(
 
 def latest(kernel: Any) -> int:
     """The id of the last event."""
-    return int(kernel.ask("events", start_id=0)[1][-1]["id"])
+    return int(kernel.ask("events", start_id=0)[1]["events"][-1]["id"])
 
 
 def test_a_frontend_that_shows_the_output_itself_sees_it_once(kernel: Any, gate: Path) -> None:
     code = f"%oh_run --blocking echo begun; cat {gate}"
     cell = NotebookCell(kernel, code, allow_stdin=True)
-    wait_until(lambda: kernel.ask("peek", id=latest(kernel))[0]["text"] == "begun")
+    wait_until(lambda: kernel.ask("peek", id=latest(kernel))[1]["text"] == "begun")
     seen = {"state": "running", "text": "begun"}
     kernel.ask("peek", id=latest(kernel), seen=seen, wait=1.5)  # longer than the delay
     gate.write_text("through\n")

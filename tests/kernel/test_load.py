@@ -127,10 +127,10 @@ def test_settings_count_from_the_moment_at_which_they_are_set(fresh_kernel) -> N
     assert fresh_kernel.execute('%config OhJupyter.confirmation = "always"') == ""
     action = {"action": "run", "args": {"command": "echo asked"}}
     asked = fresh_kernel.send("execute_action", {"action": action})
-    waiting = wait_until(lambda: fresh_kernel.ask("confirmations")[0]["waiting"])
+    waiting = wait_until(lambda: fresh_kernel.ask("confirmations")[1])
     fresh_kernel.execute('%config OhJupyter.confirmation = "never"')
     assert fresh_kernel.act("run", command="echo again")["content"] == "again"
-    fresh_kernel.ask("confirm", id=waiting[0]["id"], approve=False, why="no")
+    fresh_kernel.ask("confirm", id=waiting[0]["id"], approve=False, reason="no")
     assert "(The user says: no)" in fresh_kernel.reply(asked)[1]["content"]
 
 
@@ -139,7 +139,7 @@ def test_what_a_cell_would_do_is_read_with_the_names_of_the_notebook(fresh_kerne
     code = "tools.rmtree(home / 'no-such-folder')"
     action = {"action": "run_ipython", "args": {"code": code}}
     asked = fresh_kernel.send("execute_action", {"action": action})
-    waiting = wait_until(lambda: fresh_kernel.ask("confirmations")[0]["waiting"])
+    waiting = wait_until(lambda: fresh_kernel.ask("confirmations")[1])
     assert waiting[0]["reason"].startswith("it removes a whole directory tree: ")
     fresh_kernel.ask("confirm", id=waiting[0]["id"], approve=False)
     assert "rejected by the user" in fresh_kernel.reply(asked)[1]["content"]
@@ -175,9 +175,9 @@ def test_a_request_starts_the_runtime_of_the_generation_that_was_told(fresh_kern
     message = session.msg("kernel_info_request")
     session.send(client.control_channel.socket, message)
     told, _ = fresh_kernel.reply(message["header"]["msg_id"])
-    fields, _ = fresh_kernel.ask("status")
+    fields, status = fresh_kernel.ask("status")
     assert fields["generation"] == told["oh_jupyter"]["generation"]
-    assert fields["runtime"]["generation"] == fields["generation"]
+    assert status["generation"] == fields["generation"]
 
 
 def test_the_tables_of_what_is_imported_later_say_what_there_is() -> None:

@@ -316,7 +316,7 @@ def test_loading_twice_and_reloading_work(fresh_kernel) -> None:
 def test_an_interrupted_magic_leaves_the_shell_alive(kernel) -> None:
     kernel.execute("%oh_run keep=1")
     cell = kernel.start("%oh_run -b sleep 600")
-    while not json.dumps(kernel.ask("status")[0]["runtime"]["running"]).count("sleep"):
+    while not json.dumps(kernel.ask("status")[1]["running"]).count("sleep"):
         pass
     kernel.manager.interrupt_kernel()
     assert kernel.finish(cell)["traceback"] == ["KeyboardInterrupt"]

@@ -260,7 +260,7 @@ def test_files_and_hosts_are_told_apart(kernel, url: str):
 def test_an_interrupt_stops_the_step_and_leaves_the_browser(kernel, url: str):
     kernel.execute(f"%oh_browse --no-picture {url}")
     cell = kernel.start("%oh_browse noop(600000)")
-    while "noop(600000)" not in json.dumps(kernel.ask("status")[0]["runtime"]["running"]):
+    while "noop(600000)" not in json.dumps(kernel.ask("status")[1]["running"]):
         pass
     kernel.manager.interrupt_kernel()
     assert kernel.finish(cell)["status"] == "error"
@@ -309,17 +309,16 @@ def test_commands_are_completed(kernel, url: str):
 
 @pytest.mark.thorough
 def test_agents_wait_while_a_person_has_the_browser(kernel, url: str):
-    fields, _ = kernel.ask("use_browser", actions=f'goto("{url}")')
-    assert fields["error"] == ""
-    mark, *_ = kernel.ask("browser_marks")[0]["marks"]
+    assert kernel.ask("use_browser", actions=f'goto("{url}")')[1] == ""
+    mark, *_ = kernel.ask("browser_marks")[1]
     x, y, *_ = mark["bbox"]
-    assert kernel.ask("use_browser", actions=f"mouse_click({x + 2}, {y + 2})")[0]["error"] == ""
+    assert kernel.ask("use_browser", actions=f"mouse_click({x + 2}, {y + 2})")[1] == ""
     refused = kernel.act("browse_interactive", timeout=0.1, browser_actions="noop(0)")
     assert "A person has taken over the browser" in refused["content"]
     assert "pressed" in kernel.execute("oh.interact('noop(0)').content")
     body = {"action": {"action": "browse_interactive", "args": {"browser_actions": "noop(0)"}}}
     asked = kernel.send("execute_action", body)
-    assert kernel.ask("hold_browser", hold=False)[0]["held"] is False
+    assert kernel.ask("hold_browser", hold=False)[1] is False
     assert "pressed" in kernel.reply(asked)[1]["content"]
 
 

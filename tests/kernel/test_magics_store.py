@@ -271,9 +271,9 @@ def test_webhooks_are_listed_and_sent_again(kernel, receiver, tmp_path: Path) ->
     assert (fields["status"], listed["has_webhook"], listed["total"]) == ("ok", True, 1)
     assert (dead["path"], dead["state"], dead["reason"]) == ("bad", "dead", "HTTP status 403")
     assert kernel.ask("resend_deliveries", ids=[])[0]["ename"] == "WireError"
-    assert kernel.ask("resend_deliveries", ids=[dead["id"]])[0]["count"] == 1
+    assert kernel.ask("resend_deliveries", ids=[dead["id"]])[1] == 1
     assert kernel.ask("deliveries")[1]["deliveries"][0]["attempts"] == 3
-    assert kernel.ask("discard_deliveries", ids=[dead["id"]])[0]["count"] == 1
+    assert kernel.ask("discard_deliveries", ids=[dead["id"]])[1] == 1
     kernel.execute("executor.file_store = own")
     assert kernel.ask("deliveries")[1]["has_webhook"] is False
     assert kernel.execute("%oh_store webhooks discard") == "(nothing)"

@@ -25,7 +25,7 @@ def test_a_host_is_asked_about_and_its_rule_is_listed(fresh_kernel) -> None:
     command = "curl -sS http://api.example.invalid/"
     action = {"action": "run", "args": {"command": command, "blocking": True}}
     asked = fresh_kernel.send("execute_action", {"action": action})
-    waiting = wait_until(lambda: fresh_kernel.ask("confirmations")[0]["waiting"])
+    waiting = wait_until(lambda: fresh_kernel.ask("confirmations")[1])
     assert waiting[0]["message"] == "A command wants to reach api.example.invalid:80"
     assert waiting[0]["reason"] == "it reaches api.example.invalid:80"
     fresh_kernel.ask("confirm", id=waiting[0]["id"], approve=True, for_session=True)

@@ -12,15 +12,14 @@ import pytest
 def look(kernel: Any, id: int, **seen: str) -> dict[str, str]:
     """The state and output of an Action, once they are not those that were seen."""
     while True:
-        fields, _ = kernel.ask("peek", id=id, wait=30, seen=seen or None)
-        now = {"state": fields["state"], "text": fields["text"]}
+        _, now = kernel.ask("peek", id=id, wait=30, seen=seen or None)
         if now != seen:
-            return now
+            return dict(now)
 
 
 def asked(kernel: Any, kind: str, **args: Any) -> int:
     """Send an Action: its id in the log."""
-    before = int(kernel.ask("status")[0]["runtime"]["events"])
+    before = int(kernel.ask("status")[1]["events"])
     kernel.send("execute_action", {"action": {"action": kind, "args": args}})
     return recorded(kernel, before)
 
@@ -28,7 +27,7 @@ def asked(kernel: Any, kind: str, **args: Any) -> int:
 def recorded(kernel: Any, start: int) -> int:
     """The id of the next Action, once the log has it: an earlier one's Observation may precede."""
     while True:
-        for event in kernel.ask("events", start_id=start, wait=30)[1]:
+        for event in kernel.ask("events", start_id=start, wait=30)[1]["events"]:
             start = event["id"] + 1
             if "action" in event:
                 return int(event["id"])
@@ -38,7 +37,7 @@ def observed(kernel: Any, id: int) -> dict[str, Any]:
     """The Observation of an Action, once the log has it: replies come in any order."""
     start = id + 1
     while True:
-        for event in kernel.ask("events", start_id=start, wait=30)[1]:
+        for event in kernel.ask("events", start_id=start, wait=30)[1]["events"]:
             start = event["id"] + 1
             if event.get("cause") == id:
                 return dict(event)
@@ -79,12 +78,12 @@ def test_who_looks_hears_of_the_end(kernel, tmp_path: Path) -> None:
     seen = settled(kernel, id, "queued")
     looking = kernel.send("peek", id=id, wait=600, seen=seen)
     (tmp_path / "gate").write_text("")
-    assert kernel.reply(looking)[0]["state"] == "ended"
+    assert kernel.reply(looking)[1]["state"] == "ended"
 
 
 def test_what_the_magic_runs_can_be_seen_too(kernel, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "gate")
-    id = kernel.ask("status")[0]["runtime"]["events"]
+    id = kernel.ask("status")[1]["events"]
     code = f"print('inside'); open({str(tmp_path / 'gate')!r}).read()"
     cell = kernel.start(f"%oh_run --cell {code}")
     id = recorded(kernel, id)
@@ -110,14 +109,14 @@ def test_edits_that_wait_show_what_they_would_change(kernel) -> None:
     edit = {"path": path, "command": "create", "file_text": "never\n"}
     ids = [asked(kernel, "edit", **edit), asked(kernel, "write", path=path, content="never")]
     for id in ids:
-        first = kernel.ask("confirmations")[0]["waiting"][0]
+        first = kernel.ask("confirmations")[1][0]
         assert first["id"] == id
         assert "+never" in first["diff"].splitlines()
         assert first["reasons"] == [f"it changes {path}"]
         assert 0 < first["seconds_left"] <= 300
         assert first["sandboxed"] is None
         assert "unless you decide" in kernel.execute("%oh_confirm")
-        kernel.ask("confirm", id=id, approve=False, why="not there", by="REST")
+        kernel.ask("confirm", id=id, approve=False, reason="not there", by="REST")
         observation = observed(kernel, id)
         assert observation["content"].endswith("(The user says: not there)")
         handling = observation["oh_jupyter"]["handling"]

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.thorough
 
 def test_the_shell_is_ended_with_its_command_and_comes_again(kernel) -> None:
     def runtime() -> dict[str, Any]:
-        return dict(kernel.ask("status")[0]["runtime"])
+        return dict(kernel.ask("status")[1])
 
     pid = kernel.act("run", command="echo $$")["content"]
     assert runtime()["shell"] == int(pid)
@@ -27,7 +27,7 @@ def test_the_shell_is_ended_with_its_command_and_comes_again(kernel) -> None:
 
 
 def test_what_is_not_there_is_ended_without_a_word(kernel) -> None:
-    status = kernel.ask("status")[0]["runtime"]
+    status = kernel.ask("status")[1]
     assert {"browsers", "agents"} <= status.keys()
     assert status["box"] == {"place": "none", "network": ""}
     assert status["restrictions"] == []

@@ -45,13 +45,14 @@ def test_the_panel_trusts_what_it_has_shown(fresh_kernel: Any, tmp_path: Path) -
     fresh_kernel.execute(f"%cd -q {tmp_path}")
     file = tmp_path / "config.toml"
     file.write_text('[core]\nconfirmation = "never"\n')
-    seen = fresh_kernel.ask("untrusted_settings")[0]
-    assert (seen["file"], seen["settings"]) == (str(file), [["confirmation", '"never"']])
+    seen = fresh_kernel.ask("untrusted_settings")[1]
+    assert seen["file"] == str(file)
+    assert seen["settings"] == [{"name": "confirmation", "value": '"never"'}]
     file.write_text('[core]\nconfirmation = "never"\nbrowser_path = "/evil"\n')
     refused = fresh_kernel.ask("trust_folder", digest=seen["digest"])[0]
     assert "has changed since it was shown" in str(refused)
-    assert len(fresh_kernel.ask("untrusted_settings")[0]["settings"]) == 2
+    assert len(fresh_kernel.ask("untrusted_settings")[1]["settings"]) == 2
     file.write_text('[core]\nconfirmation = "never"\n')
     fresh_kernel.ask("trust_folder", digest=seen["digest"])
-    assert fresh_kernel.ask("untrusted_settings")[0]["settings"] == []
+    assert fresh_kernel.ask("untrusted_settings")[1]["settings"] == []
     assert "no longer trusted" in fresh_kernel.execute("%oh_trust --forget")

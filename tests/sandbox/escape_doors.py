@@ -65,22 +65,22 @@ class KernelDoor:
         fields, body = self._ask(
             "upload", destination=folder, filename=name, recursive=recursive, exact=False
         )
-        if "id" not in fields:
+        if fields["status"] != "ok":
             return _text((fields, body))
-        self._ask("send", content, id=fields["id"])
-        return _text(self._ask("finish", id=fields["id"]))
+        id = json.loads(body)["id"]
+        self._ask("send", content, id=id)
+        return _text(self._ask("finish", id=id))
 
     def download(self, path: str) -> str:
         """Download a file or the files of a directory."""
         operation = "download" if path.endswith("/") else "download_file"
         fields, body = self._ask(operation, path=path)
-        pieces = [body]
-        while "id" in fields:
-            piece = self._ask("receive", id=fields["id"])[1]
-            if not piece:
-                break
+        if fields["status"] != "ok":
+            return _text((fields, body))
+        pieces = []
+        while piece := self._ask("receive", id=json.loads(body)["id"])[1]:
             pieces.append(piece)
-        return str(fields) + _unpacked(b"".join(pieces))
+        return _text((fields, body)) + _unpacked(b"".join(pieces))
 
     def list_files(self, path: str) -> str:
         """List a directory."""

@@ -11,9 +11,9 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from oh_jupyter.events import (
     ACTIONS,
@@ -25,7 +25,14 @@ from oh_jupyter.events import (
     Observation,
 )
 from oh_jupyter.events.wire import EXTENSION_KEY
-from oh_jupyter.schema import Schema, documented_names, field_types, fields_schema
+from oh_jupyter.schema import (
+    Schema,
+    documented_names,
+    field_types,
+    fields_schema,
+    summary,
+    type_schema,
+)
 from oh_jupyter.server.handlers import KERNEL_TABLES, SERVER_TABLES
 from oh_jupyter.server.handlers.info import OPENAPI
 from oh_jupyter.server.handlers.routes import Route
@@ -107,7 +114,7 @@ def _add(items: dict[str, Any], path: str, in_path: list[Any], method: str, oper
 
 
 def _operation(route: Route, described: dict[str, Any], in_kernel: bool) -> dict[str, Any]:
-    described = dict(described)
+    described = _of_declaration(route.operation, described) if route.operation else dict(described)
     refusals = described.pop("refusals", [])
     statuses = [403, 429, *described.pop("errors", [])]
     statuses += described.pop("kernel_errors", KERNEL_ERRORS if in_kernel else ())
@@ -121,10 +128,51 @@ def _operation(route: Route, described: dict[str, Any], in_kernel: bool) -> dict
     return {**tags, **described, "responses": responses}
 
 
+def _of_declaration(operation: Any, described: dict[str, Any]) -> dict[str, Any]:
+    """Describe an endpoint by the declaration of its operation, with its further responses."""
+    summary, _, more = _markdown_paragraphs(operation)
+    derived: dict[str, Any] = {"summary": summary}
+    if more:
+        derived["description"] = more
+    if arguments := _names(operation):
+        content = {"application/json": {"schema": _object(operation, arguments)}}
+        derived["requestBody"] = {"required": True, "content": content}
+    reply = type_schema(operation.reply, reference=_reference, merge_unions=True)
+    described_reply = _summary(operation.reply) if is_dataclass(operation.reply) else "All of them."
+    success = {"description": described_reply, "content": {"application/json": {"schema": reply}}}
+    responses = {"200": success, **described.get("responses", {})}
+    return {**described, **derived, "responses": responses}
+
+
+def _markdown_paragraphs(operation: Any) -> tuple[str, str, str]:
+    """Split the docstring of a declaration after its first paragraph."""
+    first, gap, more = summary(operation).partition("\n\n")
+    return _markdown(first), gap, _markdown(more)
+
+
+def reply_schemas() -> dict[str, Schema]:
+    """Return the schemas of the replies of endpoints that a declaration describes, by name."""
+    schemas: dict[str, Schema] = {}
+
+    def add(hint: Any) -> None:
+        if is_dataclass(hint) and hint.__name__ not in schemas:
+            schemas[hint.__name__] = {**_object(hint, _names(hint)), "description": _summary(hint)}
+            for inner in field_types(hint).values():
+                add(inner)
+        for part in get_args(hint):
+            add(part)
+
+    for table in (*SERVER_TABLES, *KERNEL_TABLES):
+        for route in table.routes:
+            if route.operation is not None:
+                add(route.operation.reply)
+    return schemas
+
+
 def updated(text: str) -> str:
     """The description with its generated parts as they should be."""
     text = _replaced(text, "paths", paths(), 2)
-    return _replaced(text, "schemas", event_schemas(), 4)
+    return _replaced(text, "schemas", {**reply_schemas(), **event_schemas()}, 4)
 
 
 def _on_kernel(operation: dict[str, Any]) -> dict[str, Any]:

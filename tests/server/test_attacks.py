@@ -110,6 +110,6 @@ async def test_streams_that_are_left_leave_nothing(
         for _, writer in connections:
             writer.transport.abort()
         link = await state_of(jp_serverapp.web_app.settings).router.default()
-        while (await link.request("ping")).fields["pending"]:
+        while (await link.ask("oh_jupyter_request", {"op": "ping"}))["content"]["pending"]:
             await asyncio.sleep(0.05)
     assert (await act("run", command="echo on"))[1]["content"] == "on"

@@ -13,6 +13,8 @@ import pytest
 from waiting import until
 
 from oh_jupyter.errors import KernelDiedError
+from oh_jupyter.operations.files import DownloadFile, Receive
+from oh_jupyter.operations.runtime import Status
 from oh_jupyter.server.default_kernel import DefaultKernel
 from oh_jupyter.server.links import KernelTransfer
 from oh_jupyter.server.state import state_of
@@ -85,11 +87,11 @@ async def test_a_download_whose_kernel_died_is_not_looked_for_in_the_next_one(
 ) -> None:
     (tmp_path / "file").write_bytes(b"x")
     link = link_to(jp_serverapp, plain_kernel)
-    begun = await link.request("download_file", {"path": str(tmp_path / "file")})
+    download = KernelTransfer(link, await link.request(DownloadFile(str(tmp_path / "file"))))
     assert (await act("run_ipython", plain_kernel, code=DIE))[0] == 503
     assert (await act("run", plain_kernel, command="true"))[0] == 200
     with pytest.raises(KernelDiedError, match="state of its runtime is lost"):
-        await KernelTransfer(link, begun).request("receive")
+        await download.request(Receive(download.id))
 
 
 @pytest.mark.thorough
@@ -209,7 +211,7 @@ class TestOtherPorts:
         async with asyncio.timeout(90):
             lost = asyncio.ensure_future(act("run_ipython", plain_kernel, code=SLEEP))
             busy = link_to(jp_serverapp, plain_kernel)
-            while not (await busy.request("status")).fields["runtime"]["running"]:
+            while not json.loads((await busy.request(Status())).body)["running"]:
                 pass
             await manager.restart_kernel(now=True, newports=True)
             assert manager.control_port != before

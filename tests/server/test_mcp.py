@@ -11,6 +11,7 @@ import httpx
 import pytest
 from mcp_client import MAJOR, http_library, text_of
 
+from oh_jupyter.operations.actions import Confirm
 from oh_jupyter.server.state import state_of
 
 pytestmark = pytest.mark.shared_server
@@ -97,7 +98,7 @@ class TestConfirmation:
                     code, waiting = await ask("kernels", plain_kernel, "confirmations")
             assert not calling.done()
             link = state_of(jp_serverapp.web_app.settings).router.link(plain_kernel)
-            await link.request("confirm", {"id": waiting[0]["id"], "approve": approve})
+            await link.request(Confirm(waiting[0]["id"], approve))
             answer = await calling  # one act is one question: nothing else waits
             assert answer.is_error is not approve
             assert ("42" in text_of(answer)) is approve

@@ -12,6 +12,7 @@ import pytest
 from mcp import types
 from mcp_client import MAJOR
 
+from oh_jupyter.operations.actions import Confirm
 from oh_jupyter.server.state import state_of
 
 ASKS = {"OhJupyter": {"confirmation": "always", "approval_by_client": True}}
@@ -114,7 +115,7 @@ async def test_after_a_dismissal_the_other_places_decide(
         await dismissed.wait()
         _, waiting = await ask("kernels", plain_kernel, "confirmations")
         link = state_of(jp_serverapp.web_app.settings).router.link(plain_kernel)
-        await link.request("confirm", {"id": waiting[0]["id"], "approve": True})
+        await link.request(Confirm(waiting[0]["id"], True))
         assert text(await calling).startswith("hi")
 
 
@@ -131,7 +132,7 @@ async def test_a_client_is_not_asked_unless_the_setting_allows_it(
             code, waiting = await ask("kernels", plain_kernel, "confirmations")
         assert waiting[0]["agent"] == "mcp"
         link = state_of(jp_serverapp.web_app.settings).router.link(plain_kernel)
-        await link.request("confirm", {"id": waiting[0]["id"], "approve": False})
+        await link.request(Confirm(waiting[0]["id"], False))
         assert "rejected" in text(await calling)
     assert person.asked == []
 
@@ -161,7 +162,7 @@ class Waiting:
 
     async def approve(self) -> None:
         (question,) = await self.questions()
-        await self._link.request("confirm", {"id": question["id"], "approve": True})
+        await self._link.request(Confirm(question["id"], True))
 
 
 @pytest.fixture
@@ -309,7 +310,7 @@ async def test_a_decision_elsewhere_ends_a_call_that_is_repeated(
     _, waiting = await ask("kernels", plain_kernel, "confirmations")
     assert waiting[0]["agent"] == "raw"
     link = state_of(jp_serverapp.web_app.settings).router.link(plain_kernel)
-    await link.request("confirm", {"id": waiting[0]["id"], "approve": True})
+    await link.request(Confirm(waiting[0]["id"], True))
     responses = {key: {"action": "decline"} for key in required["inputRequests"]}
     result = await sessionless_run(
         "echo one", requestState=required["requestState"], inputResponses=responses

@@ -17,6 +17,8 @@ from mcp_client import text_of
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from oh_jupyter.mcp_tools.kernel import Kernel
+from oh_jupyter.operations.actions import Confirm
+from oh_jupyter.operations.runtime import Status
 from oh_jupyter.server.state import state_of
 
 LOOP = """\
@@ -196,7 +198,7 @@ async def test_a_restart_is_a_question_that_says_what_is_lost(
                 pass
         (question,) = waiting
         assert "it loses 1 variable: treasure" in question["reasons"]
-        await link.request("confirm", {"id": question["id"], "approve": approve})
+        await link.request(Confirm(question["id"], approve))
         done = text_of(await restart)
         left = text_of(await session.call_tool("variables", {}))
         if approve:
@@ -340,7 +342,7 @@ async def test_an_agent_that_reloads_the_extension_goes_on(
     async with mcp_connect(kernel) as session:
         assert not (await session.call_tool("run_cell", {"cell": 0})).is_error
         link = state_of(jp_serverapp.web_app.settings).router.link(kernel)
-        before = (await link.request("status")).fields["generation"]
+        before = (await link.request(Status())).fields["generation"]
         call = asyncio.create_task(session.call_tool("run_ipython", {"code": code}))
         await approve_next(kernel)
         ran = text_of(await call)
@@ -351,7 +353,7 @@ async def test_an_agent_that_reloads_the_extension_goes_on(
         )
         assert inserted.startswith("42")
         assert "a  int" in " ".join(text_of(await session.call_tool("variables", {})).split(" "))
-        assert (await link.request("status")).fields["generation"] != before
+        assert (await link.request(Status())).fields["generation"] != before
 
 
 @pytest.fixture
@@ -363,7 +365,7 @@ def approve_next(ask, jp_serverapp):
             while not (waiting := (await ask("kernels", kernel, "confirmations"))[1]):
                 pass
         link = state_of(jp_serverapp.web_app.settings).router.link(kernel)
-        await link.request("confirm", {"id": waiting[0]["id"], "approve": True})
+        await link.request(Confirm(waiting[0]["id"], True))
 
     return approve_next
 

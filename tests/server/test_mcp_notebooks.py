@@ -14,6 +14,7 @@ from mcp_client import text_of
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from tornado.web import HTTPError
 
+from oh_jupyter.operations.actions import Confirm
 from oh_jupyter.server.state import state_of
 
 PLOT = """\
@@ -370,7 +371,7 @@ async def test_a_risky_cell_waits_in_the_notebooks_kernel(
         # The document was edited, and nothing was executed.
         assert (stored()[2]["source"], stored()[2]["outputs"]) == ("!sudo -n true", [])
         link = state_of(jp_serverapp.web_app.settings).router.link(kernel)
-        await link.request("confirm", {"id": waiting[0]["id"], "approve": False})
+        await link.request(Confirm(waiting[0]["id"], False))
         answer = await asked
         assert answer.is_error
         assert "rejected by the user" in text_of(answer)

@@ -13,6 +13,7 @@ import pytest
 from mcp_client import MAJOR, McpError
 from mcp_tasks import TaskClient, task_client
 
+from oh_jupyter.operations.actions import Confirm
 from oh_jupyter.server.state import state_of
 
 pytestmark = [pytest.mark.thorough, pytest.mark.shared_server]
@@ -113,7 +114,7 @@ class TestConfirmation:
             await status_is(client, id, "input_required", "a person")
             _, waiting = await ask("kernels", plain_kernel, "confirmations")
             link = state_of(jp_serverapp.web_app.settings).router.link(plain_kernel)
-            await link.request("confirm", {"id": waiting[0]["id"], "approve": True})
+            await link.request(Confirm(waiting[0]["id"], True))
             assert "42" in (await client.result(id))["content"][0]["text"]
 
     async def test_a_call_tells_in_its_progress_what_waits_for_a_person(
@@ -131,5 +132,5 @@ class TestConfirmation:
             await asyncio.wait_for(waits.wait(), 60)
             _, waiting = await ask("kernels", plain_kernel, "confirmations")
             link = state_of(jp_serverapp.web_app.settings).router.link(plain_kernel)
-            await link.request("confirm", {"id": waiting[0]["id"], "approve": False})
+            await link.request(Confirm(waiting[0]["id"], False))
             assert "rejected" in (await call).content[0].text.lower()

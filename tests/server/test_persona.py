@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from oh_jupyter.agents import AgentTurn
 from oh_jupyter.errors import KernelNotFoundError
+from oh_jupyter.kernel.control.broadcast import turn_reply
 from oh_jupyter.mcp_tools.notebooks import OpenNotebook
+from oh_jupyter.operations.agents import Step, Turn, WaitingAction
 from oh_jupyter.server.jupyter_ai.notebook_choice import choose_notebook
 from oh_jupyter.server.jupyter_ai.turn_text import MAX_FILES, turn_text
 
@@ -50,13 +54,12 @@ def test_a_notebook_without_a_kernel_is_not_open() -> None:
         choose_notebook([OpenNotebook("a.ipynb", None, "", "")], [], None, "talk.chat")
 
 
-def turn(**fields: Any) -> dict[str, Any]:
-    empty = {"parts": [], "notices": [], "changed_files": [], "changed_by_commands": []}
-    return {"stop_reason": "", **empty, **fields}
+def turn(stop_reason: str = "", **fields: Any) -> Turn:
+    return replace(turn_reply(AgentTurn("scripted", "", stop_reason=stop_reason)), **fields)
 
 
-def step(title: str, status: str = "completed", arguments: str = "") -> dict[str, Any]:
-    return {"title": title, "status": status, "arguments": arguments}
+def step(title: str, status: str = "completed", arguments: str = "") -> Step:
+    return Step(title, status, arguments, "", [])
 
 
 def test_texts_and_steps_are_in_their_order() -> None:
@@ -79,7 +82,7 @@ def test_a_step_that_the_end_of_the_turn_left_open() -> None:
 
 
 def test_what_waits_and_notices_are_shown() -> None:
-    waiting = [{"message": "sudo id\nmore", "reason": "it becomes another user"}]
+    waiting = [WaitingAction(1, "sudo id\nmore", "it becomes another user")]
     shown = turn_text(turn(parts=["x"], notices=["It is silent."]), waiting)
     assert "**Waits for your approval** in the notebook or its panel: `sudo id`" in shown
     assert shown.endswith("(it becomes another user)\n\n*It is silent.*")

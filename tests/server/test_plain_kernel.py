@@ -13,6 +13,7 @@ import zmq
 from jupyter_client.ioloop import AsyncIOLoopKernelManager
 
 from oh_jupyter.errors import ExtensionMissingError
+from oh_jupyter.operations.runtime import Status
 from oh_jupyter.server.links import ZmqLink, pending
 
 
@@ -34,16 +35,16 @@ async def test_it_is_asked_before_and_after_a_runtime_is_in_it(tmp_path: Path) -
     link = ZmqLink("plain", manager)
     try:
         with pytest.raises(ExtensionMissingError, match="not loaded in kernel plain"):
-            await link.request("status", load=False)
-        assert (await link.request("status")).fields["status"] == "ok"
+            await link.request(Status(), load=False)
+        assert (await link.request(Status())).fields["status"] == "ok"
         cell = {"code": "%unload_ext oh_jupyter", "silent": True}
         await link.ask("execute_request", cell, channel="shell")
         async with asyncio.timeout(30):  # it is unloaded when the cell has its reply
             while await _is_loaded(link):
                 pass
         with pytest.raises(ExtensionMissingError, match="not loaded in kernel plain"):
-            await link.request("status", load=False)
-        assert (await link.request("status")).fields["status"] == "ok"
+            await link.request(Status(), load=False)
+        assert (await link.request(Status())).fields["status"] == "ok"
     finally:
         link.close()
         await manager.shutdown_kernel(now=True)
@@ -52,7 +53,7 @@ async def test_it_is_asked_before_and_after_a_runtime_is_in_it(tmp_path: Path) -
 
 async def _is_loaded(link: ZmqLink) -> bool:
     try:
-        await link.request("status", load=False)
+        await link.request(Status(), load=False)
     except ExtensionMissingError:
         return False
     return True
@@ -80,7 +81,7 @@ async def test_a_subshell_that_the_kernel_fails_to_make_is_asked_for_again() -> 
         link = ZmqLink("plain", manager)
         await run(FAIL_ONCE)
         busy = asyncio.ensure_future(run("import time\nwhile True: time.sleep(0.01)"))
-        assert (await link.request("status")).fields["status"] == "ok"
+        assert (await link.request(Status())).fields["status"] == "ok"
         assert not busy.done()
         link.close()
         await asyncio.gather(busy, return_exceptions=True)
@@ -106,7 +107,7 @@ async def test_a_connection_that_a_starting_kernel_does_not_hear_is_made_anew(
 
         manager.connect_control = connect_first_elsewhere
         link = ZmqLink("plain", manager)
-        assert (await link.request("status")).fields["status"] == "ok"
+        assert (await link.request(Status())).fields["status"] == "ok"
         assert len(set(made)) == len(made) > 1
         link.close()
     deaf.close(linger=0)

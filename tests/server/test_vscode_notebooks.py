@@ -13,6 +13,7 @@ from mcp_client import text_of
 from nbformat.v4 import new_code_cell, new_notebook
 
 from oh_jupyter.mcp_tools.notebooks import OpenNotebook
+from oh_jupyter.operations.actions import ExecuteAction
 from oh_jupyter.server.open_notebooks import open_notebooks
 from oh_jupyter.server.state import state_of
 
@@ -31,7 +32,7 @@ def open_in_vscode(jp_serverapp, jp_root_dir: Path):
         code = f"__vsc_ipynb_file__ = {str(file)!r}"
         action = {"action": {"action": "run_ipython", "args": {"code": code}}}
         link = state_of(jp_serverapp.web_app.settings).router.link(kernel_id)
-        await link.request("execute_action", body=json.dumps(action).encode())
+        await link.request(ExecuteAction(), body=json.dumps(action).encode())
         return kernel_id
 
     return open_in_vscode

@@ -10,6 +10,7 @@ import pytest
 from mcp_client import http_library, text_of
 
 from oh_jupyter.errors import ConfirmationError
+from oh_jupyter.operations.actions import Confirm, Confirmations
 from oh_jupyter.server.state import state_of
 
 pytestmark = pytest.mark.server_config(OhJupyter={"confirmation": "always"})
@@ -34,10 +35,10 @@ class Questions:
     async def withdrawn(self, id: int) -> None:
         """Wait until nothing waits any more; check that the action is recorded, and cannot run."""
         async with asyncio.timeout(30):
-            await self._link.request("confirmations", {"wait": 30, "known": [id]})
+            await self._link.request(Confirmations(wait=30, known=[id]))
         assert (await self._ask("kernels", self._kernel, "confirmations")) == (200, [])
         with pytest.raises(ConfirmationError, match="No action"):
-            await self._link.request("confirm", {"id": id, "approve": True})
+            await self._link.request(Confirm(id, True))
         _, log = await self._ask("kernels", self._kernel, "events")
         [ended] = [each for each in log["events"] if each.get("cause") == id]
         assert ended["content"].startswith("The question about this action was withdrawn")

@@ -1,5 +1,6 @@
 import * as React from 'react';
 
+import type { IAgent } from '../control/operations.js';
 import { trans } from '../translation.js';
 import type { PromptBox } from './box.js';
 import { Chips } from './chips.js';
@@ -12,7 +13,7 @@ import {
 } from './context.js';
 import { OfferList, offerId, useOffers } from './offers.js';
 import { AgentSelect, Options } from './options.js';
-import { canUse, type IAgent } from './turn.js';
+import { canUse } from './turn.js';
 
 interface IComposerProps {
   box: PromptBox;

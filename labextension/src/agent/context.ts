@@ -1,5 +1,3 @@
-import { isRecord, text } from '../events/wire.js';
-
 /** Something that goes with a prompt. */
 export interface IContextItem {
   /** Text that is sent, or a variable or file that the kernel looks up by its name. */
@@ -66,21 +64,4 @@ export function completeMention(
 ): string {
   const rest = prompt.slice(start + 1 + query.length);
   return `${prompt.slice(0, start)}@${name}${rest.startsWith(' ') ? '' : ' '}${rest}`;
-}
-
-/** Parse the kernel's list of variables. */
-export function readVariables(reply: unknown): readonly IContextItem[] {
-  const rows = isRecord(reply) ? reply.variables : null;
-  return (Array.isArray(rows) ? rows : []).filter(isRecord).map(row => ({
-    kind: 'variable',
-    name: text(row, 'name'),
-    detail: text(row, 'type')
-  }));
-}
-
-/** Parse the kernel's list of files. */
-export function readFiles(reply: unknown): readonly IContextItem[] {
-  return (Array.isArray(reply) ? reply : [])
-    .filter(path => typeof path === 'string')
-    .map(name => ({ kind: 'file', name }));
 }

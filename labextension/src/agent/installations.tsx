@@ -1,9 +1,9 @@
 import * as React from 'react';
 
 import { copyCommand } from '../notify.js';
+import type { IAgent } from '../control/operations.js';
 import { trans } from '../translation.js';
 import type { AgentModel } from './model.js';
-import type { IAgent } from './turn.js';
 
 /** List of agents with their installation commands, if none is installed. */
 export function Installations(props: {

@@ -2,26 +2,22 @@ import type { Kernel } from '@jupyterlab/services';
 import { UUID } from '@lumino/coreutils';
 
 import { KernelModel } from '../control/kernelmodel.js';
+import type {
+  IConversation,
+  ITurn as IWireTurn
+} from '../control/operations.js';
 import { askKernel } from '../control/request.js';
 import { RuntimeGoneError, reasonOf } from '../events/errors.js';
 import { isRecord } from '../events/wire.js';
 import type { IKernelEvents, IOhRuntime } from '../tokens.js';
 import { PromptBox } from './box.js';
-import {
-  readFiles,
-  readVariables,
-  wireContext,
-  type IContextItem,
-  type IPrompt
-} from './context.js';
+import { wireContext, type IContextItem, type IPrompt } from './context.js';
 import type { Drafts } from './drafts.js';
 import {
   canUse,
   hasSucceeded,
-  readConversation,
-  readTurn,
+  keyed,
   updatedTurns,
-  type IConversation,
   type ITurn
 } from './turn.js';
 
@@ -29,6 +25,11 @@ const MESSAGE_TYPE = 'oh_jupyter_turn';
 
 /** The longest possible timer, because a turn may take hours. */
 const WHOLE_TURN_MS = 2 ** 31 - 1;
+
+/** Agents of a kernel, and their turns. */
+interface IKeyedConversation extends IConversation {
+  readonly turns: readonly ITurn[];
+}
 
 /** Conversation with the agents of a kernel, started here or in a cell. */
 export class AgentModel extends KernelModel {
@@ -41,7 +42,7 @@ export class AgentModel extends KernelModel {
   }
 
   /** Null until the kernel has replied. */
-  conversation: IConversation | null = null;
+  conversation: IKeyedConversation | null = null;
   /** Agent to use before any was asked; "" for the first installed one. */
   preferred = '';
 
@@ -56,7 +57,9 @@ export class AgentModel extends KernelModel {
 
   /** Turn that is running; undefined if there is none. */
   get running(): ITurn | undefined {
-    return this.conversation?.turns.find(({ stopReason }) => stopReason === '');
+    return this.conversation?.turns.find(
+      ({ stop_reason }) => stop_reason === ''
+    );
   }
 
   get isBusy(): boolean {
@@ -75,10 +78,10 @@ export class AgentModel extends KernelModel {
 
   /** Agent for prompts that name none; "" if none is installed. */
   get defaultAgent(): string {
-    const { agents = [], current = '' } = this.conversation ?? {};
+    const { agents = [], current = null } = this.conversation ?? {};
     const usable = agents.filter(canUse).map(({ name }) => name);
-    const wanted = [current, this.preferred].find(each =>
-      usable.includes(each)
+    const wanted = [current, this.preferred].find(
+      each => each !== null && usable.includes(each)
     );
     return wanted ?? usable[0] ?? '';
   }
@@ -111,32 +114,40 @@ export class AgentModel extends KernelModel {
   /** End the turn of an agent; the box shows why it does not end. */
   stop(agent: string): void {
     const { box } = this;
-    const request = { op: 'interrupt_agent', agent };
-    askKernel(this.kernel, request).catch((error: unknown) => {
-      if (box) {
-        box.failure = reasonOf(error);
+    askKernel(this.kernel, { op: 'interrupt_agent', agent }).catch(
+      (error: unknown) => {
+        if (box) {
+          box.failure = reasonOf(error);
+        }
       }
-    });
+    );
   }
 
   /** Find variables and files whose name contains a text. */
   async find(query: string): Promise<readonly IContextItem[]> {
     const { kernel } = this;
-    const replies = await Promise.allSettled([
+    const [variables, files] = await Promise.allSettled([
       askKernel(kernel, { op: 'variables', pattern: `*${query}*` }),
       askKernel(kernel, { op: 'workspace_files', text: query })
     ]);
-    const [variables, files] = replies.map(each =>
-      each.status === 'fulfilled' ? each.value : null
-    );
-    return [...readVariables(variables), ...readFiles(files)];
+    const rows =
+      variables.status === 'fulfilled' ? variables.value.variables : [];
+    const names = files.status === 'fulfilled' ? files.value : [];
+    return [
+      ...rows.map(({ name, type: detail }) => ({
+        kind: 'variable' as const,
+        name,
+        detail
+      })),
+      ...names.map(name => ({ kind: 'file' as const, name }))
+    ];
   }
 
   protected override async ask(
     kernel: Kernel.IKernelConnection
   ): Promise<void> {
     const reply = await askKernel(kernel, { op: 'agents' });
-    this.conversation = readConversation(reply);
+    this.conversation = { ...reply, turns: reply.turns.map(keyed) };
     this._dropKnown();
     this._continue();
   }
@@ -151,8 +162,9 @@ export class AgentModel extends KernelModel {
         void this.refresh();
         return;
       }
-      const turn = this._update(content.turn);
-      if (turn?.stopReason && this.box?.queue.length) {
+      const turn = content.turn as IWireTurn;
+      this._update(turn);
+      if (turn.stop_reason && this.box?.queue.length) {
         void this.refresh();
       }
     }
@@ -168,7 +180,7 @@ export class AgentModel extends KernelModel {
       try {
         const turn = await this._turn(box, next);
         isRepeated = turn === null;
-        box.end(turn?.stopReason !== 'cancelled');
+        box.end(turn?.stop_reason !== 'cancelled');
       } catch (error) {
         const hasBegun = this._lastRequest(box) === next.key;
         box.end(false, reasonOf(error));
@@ -183,13 +195,16 @@ export class AgentModel extends KernelModel {
     this.changed.emit();
   }
 
-  private async _turn(box: PromptBox, prompt: IPrompt): Promise<ITurn | null> {
+  private async _turn(
+    box: PromptBox,
+    prompt: IPrompt
+  ): Promise<IWireTurn | null> {
     const { key, text, agent, isNew, options, context } = prompt;
     const kernel = box.events.sessionContext.session?.kernel;
     if (!kernel) {
       throw new RuntimeGoneError();
     }
-    const reply = await askKernel(
+    const turn = await askKernel(
       kernel,
       {
         op: 'prompt_agent',
@@ -203,10 +218,10 @@ export class AgentModel extends KernelModel {
       },
       WHOLE_TURN_MS
     );
-    if (box === this.box) {
-      this._update(reply);
+    if (turn && box === this.box) {
+      this._update(turn);
     }
-    return readTurn(reply);
+    return turn;
   }
 
   private _lastRequest(box: PromptBox): string | undefined {
@@ -240,10 +255,9 @@ export class AgentModel extends KernelModel {
     this.box?.removeKnown(new Set(turns.map(({ request }) => request)));
   }
 
-  private _update(value: unknown): ITurn | null {
-    const turn = readTurn(value);
-    if (turn && this.conversation) {
-      const turns = updatedTurns(this.conversation.turns, turn);
+  private _update(turn: IWireTurn): void {
+    if (this.conversation) {
+      const turns = updatedTurns(this.conversation.turns, keyed(turn));
       this.conversation = {
         ...this.conversation,
         current: turn.agent,
@@ -252,7 +266,6 @@ export class AgentModel extends KernelModel {
       this._dropKnown();
       this.changed.emit();
     }
-    return turn;
   }
 
   private readonly _boxes = new WeakMap<IKernelEvents, PromptBox>();

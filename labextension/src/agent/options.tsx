@@ -1,7 +1,8 @@
 import * as React from 'react';
 
+import type { IAgent, IAgentOption } from '../control/operations.js';
 import { trans } from '../translation.js';
-import { canUse, type IAgent, type IAgentOption } from './turn.js';
+import { canUse } from './turn.js';
 
 interface IOptionProps {
   option: IAgentOption;
@@ -46,7 +47,7 @@ function Choice({ option, value, onChange }: IOptionProps) {
     >
       {choices.map(choice => (
         <option key={choice.value} value={choice.value}>
-          {choice.name}
+          {choice.name || choice.value}
         </option>
       ))}
     </select>

@@ -3,8 +3,9 @@ import { MessageLoop } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 
+import type { IStep } from '../control/operations.js';
 import { trans } from '../translation.js';
-import { priceLabel, type IStep, type ITurn } from './turn.js';
+import { priceLabel, type ITurn } from './turn.js';
 
 const MARKDOWN = 'text/markdown';
 
@@ -92,7 +93,7 @@ export function turnFacts(turn: ITurn, cells: number): string {
     failed: trans.__('failed'),
     refusal: trans.__('refused')
   };
-  const files = turn.changedFiles.length;
+  const files = turn.changed_files.length;
   const changes = [
     files > 0 ? trans._n('%1 file changed', '%1 files changed', files) : '',
     cells > 0 ? trans._n('%1 cell run', '%1 cells run', cells) : ''
@@ -100,7 +101,7 @@ export function turnFacts(turn: ITurn, cells: number): string {
   const facts = [
     changes.filter(Boolean).join(', '),
     turn.cost === null ? '' : priceLabel(turn.cost, turn.currency),
-    ends[turn.stopReason] ?? turn.stopReason,
+    ends[turn.stop_reason] ?? turn.stop_reason,
     turn.undone ? trans.__('undone') : ''
   ];
   return facts.filter(Boolean).join(' · ');

@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { translateAsIs } from '../testing.js';
+import { translateAsIs, turn } from '../testing.js';
 import {
   costsLabel,
   hasSucceeded,
   priceLabel,
-  readConversation,
-  readTurn,
   tokensLabel,
   totalCosts,
   updatedTurns
@@ -15,32 +13,8 @@ import {
 
 translateAsIs();
 
-const turn = (fields: Record<string, unknown>) =>
-  readTurn({ agent: 'claude', began: 1, ...fields })!;
-
-test('a turn is read even if fields are missing', () => {
-  const step = { title: 'ls', status: 'completed', output: 'a' };
-  const read = turn({ prompt: 'x', parts: ['said', step, 7] });
-  assert.equal(read.key, 'claude/1');
-  assert.deepEqual(read.parts, [
-    'said',
-    { title: 'ls', status: 'completed', arguments: '', output: 'a', files: [] },
-    { title: '', status: '', arguments: '', output: '', files: [] }
-  ]);
-  assert.deepEqual([read.cost, read.stopReason], [null, '']);
-  assert.equal(readTurn({ agent: 'claude' }), null);
-});
-
-test('files that run are read with the act of the person', () => {
-  const { runs } = turn({ runs_when: { '/w/Makefile': 'you run make' } });
-  assert.deepEqual(runs, [{ path: '/w/Makefile', when: 'you run make' }]);
-  assert.deepEqual(turn({}).runs, []);
-});
-
-test('an invalid conversation is rejected', () => {
-  assert.throws(() => readConversation({ agents: [] }), /unexpected/);
-  const empty = readConversation({ agents: [], turns: [7], current: null });
-  assert.deepEqual(empty, { agents: [], current: '', turns: [] });
+test('agent and start time identify a turn', () => {
+  assert.equal(turn({ agent: 'claude', began: 7 }).key, 'claude/7');
 });
 
 test('an updated turn replaces its earlier version', () => {

@@ -1,10 +1,16 @@
 import type { Kernel } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 
+import type {
+  IBrowserMark,
+  IBrowserView,
+  IReplies,
+  OperationRequest
+} from '../control/operations.js';
+import { askKernel, type ControlRequest } from '../control/request.js';
 import { reasonOf } from '../events/errors.js';
 import { isCard, isPending } from '../events/card.js';
-import { askOnControl, type IControlReply } from '../events/control.js';
-import { isRecord, text, type IAction } from '../events/wire.js';
+import type { IAction } from '../events/wire.js';
 import type { IKernelEvents, IOhRuntime } from '../tokens.js';
 import { queued } from './keys.js';
 
@@ -12,27 +18,6 @@ import { queued } from './keys.js';
 const WATCH_SECONDS = 20;
 /** Opening the first page may start a browser. */
 const FIRST_PAGE_TIMEOUT_MS = 90_000;
-
-export interface IBrowserView {
-  /** Number of the picture; -1 if no browser runs. */
-  readonly number: number;
-  readonly url: string;
-  readonly session: string;
-  readonly tabs: readonly { title: string; active: boolean }[];
-  /** Size of the page in its pixels. */
-  readonly width: number;
-  readonly height: number;
-  readonly scroll: string;
-  readonly held: boolean;
-  /** Why no browser can be used here, or "". */
-  readonly refused: string;
-}
-
-/** Element that agents can act on, with its box in the viewport. */
-export interface IMark {
-  readonly bid: string;
-  readonly bbox: readonly [number, number, number, number];
-}
 
 /** Browser of the current notebook, watched while it is visible. */
 export class BrowserModel {
@@ -46,7 +31,7 @@ export class BrowserModel {
   view: IBrowserView | null = null;
   /** URL of the picture, or "". */
   picture = '';
-  marks: readonly IMark[] | null = null;
+  marks: readonly IBrowserMark[] | null = null;
   error = '';
 
   /** Whether a person's action is running. */
@@ -77,7 +62,7 @@ export class BrowserModel {
     this.isWatched = false;
     this._runtime.currentChanged.disconnect(this._onCurrentChanged, this);
     this._follow(null);
-    this._show(null, null);
+    this._show(null, '');
     Signal.clearData(this);
   }
 
@@ -95,8 +80,9 @@ export class BrowserModel {
       // A call that is sent later would take the browser over again.
       await this._sent;
     }
-    if (await this._request({ op: 'hold_browser', hold })) {
-      this._setHeld(hold);
+    const held = await this._request({ op: 'hold_browser', hold });
+    if (held !== null) {
+      this._setHeld(held);
     }
   }
 
@@ -114,8 +100,8 @@ export class BrowserModel {
     while (this._queue.length > 0) {
       const actions = this._queue.join('\n');
       this._queue = [];
-      const reply = await this._request({ op: 'use_browser', actions });
-      this.error = reply ? text(reply.fields, 'error') : this.error;
+      const error = await this._request({ op: 'use_browser', actions });
+      this.error = error ?? this.error;
       this._setHeld(true);
       this._wake();
     }
@@ -135,10 +121,10 @@ export class BrowserModel {
       return;
     }
     this._readingMarks = true;
-    const reply = await this._request({ op: 'browser_marks' });
+    const marks = await this._request({ op: 'browser_marks' });
     this._readingMarks = false;
-    if (this.marks !== null && Array.isArray(reply?.fields.marks)) {
-      this.marks = reply.fields.marks as IMark[];
+    if (this.marks !== null && marks !== null) {
+      this.marks = marks;
       this.changed.emit();
     }
   }
@@ -151,7 +137,7 @@ export class BrowserModel {
     while (this._isWatched) {
       const woken = new Promise<void>(resolve => (this._wake = resolve));
       const kernel = this._kernel;
-      const reply =
+      const view =
         kernel && this.events?.state === 'ready'
           ? await this._request({
               op: 'watch_browser',
@@ -160,7 +146,7 @@ export class BrowserModel {
             })
           : null;
       if (kernel === this._kernel) {
-        this._apply(reply);
+        this._apply(view);
       }
       if (this.view === null || this.view.number < 0) {
         await woken;
@@ -169,53 +155,41 @@ export class BrowserModel {
     this._watching = false;
   }
 
-  private _apply(reply: IControlReply | null): void {
-    if (reply === null) {
-      this._show(null, null);
+  private _apply(view: IBrowserView | null): void {
+    if (view === null) {
+      this._show(null, '');
       return;
     }
-    const view = viewOf(reply.fields);
     const hasMoved =
-      view.url !== this.view?.url || view.scroll !== this.view.scroll;
+      view.url !== this.view?.url ||
+      String(view.scroll) !== String(this.view.scroll);
     const isNew = view.number !== this._known;
     this._known = view.number;
-    this._show(view, isNew ? reply.body : undefined);
+    this._show(view, isNew ? view.picture : undefined);
     if (hasMoved && this.marks !== null) {
       this.marks = [];
       void this._readMarks();
     }
   }
 
-  /** Show a picture, remove it (null), or keep it (undefined). */
-  private _show(
-    view: IBrowserView | null,
-    picture: DataView | null | undefined
-  ): void {
+  /** Show a picture, remove it (""), or keep it (undefined). */
+  private _show(view: IBrowserView | null, picture: string | undefined): void {
     this.view = view;
     if (picture !== undefined) {
-      const before = this.picture;
-      this.picture =
-        picture === null || picture.byteLength === 0
-          ? ''
-          : URL.createObjectURL(
-              new Blob([picture as DataView<ArrayBuffer>], {
-                type: 'image/jpeg'
-              })
-            );
-      URL.revokeObjectURL(before);
+      this.picture = picture && `data:image/jpeg;base64,${picture}`;
     }
     this.changed.emit();
   }
 
-  private async _request(
-    content: Readonly<Record<string, unknown>>
-  ): Promise<IControlReply | null> {
+  private async _request<Op extends OperationRequest['op']>(
+    request: ControlRequest<Op>
+  ): Promise<IReplies[Op] | null> {
     const kernel = this._kernel;
     if (kernel === null) {
       return null;
     }
     try {
-      return await askOnControl(kernel, content, FIRST_PAGE_TIMEOUT_MS);
+      return await askKernel(kernel, request, FIRST_PAGE_TIMEOUT_MS);
     } catch (error) {
       this.error = reasonOf(error);
       return null;
@@ -230,7 +204,7 @@ export class BrowserModel {
     this._follow(events);
     this._known = -1;
     this.error = '';
-    this._show(null, null);
+    this._show(null, '');
     if (this._isWatched) {
       void events?.refresh();
     }
@@ -261,24 +235,4 @@ export class BrowserModel {
 
 function isAgents(action: IAction | null): boolean {
   return action?.source === 'agent' && action.action.startsWith('browse');
-}
-
-function viewOf(fields: Readonly<Record<string, unknown>>): IBrowserView {
-  const tabs = Array.isArray(fields.tabs) ? fields.tabs.filter(isRecord) : [];
-  const numberOf = (name: string, otherwise: number) =>
-    typeof fields[name] === 'number' ? fields[name] : otherwise;
-  return {
-    number: numberOf('number', -1),
-    url: text(fields, 'url'),
-    session: text(fields, 'session'),
-    tabs: tabs.map(each => ({
-      title: text(each, 'title'),
-      active: each.active === true
-    })),
-    width: numberOf('width', 0),
-    height: numberOf('height', 0),
-    scroll: JSON.stringify(fields.scroll ?? null),
-    held: fields.held === true,
-    refused: text(fields, 'refused')
-  };
 }

@@ -1,8 +1,9 @@
 import * as React from 'react';
 
+import type { IBrowserMark, IBrowserView } from '../control/operations.js';
 import { trans } from '../translation.js';
 import { call, keyCall } from './keys.js';
-import type { BrowserModel, IBrowserView, IMark } from './model.js';
+import type { BrowserModel } from './model.js';
 
 interface IPageProps {
   model: BrowserModel;
@@ -99,8 +100,8 @@ export function PageView({ model, view }: IPageProps) {
 }
 
 /** Frame around an element, with its bid above or, at the page's upper edge, inside. */
-function Mark({ mark, view }: { mark: IMark; view: IBrowserView }) {
-  const [x, y, width, height] = mark.bbox;
+function Mark({ mark, view }: { mark: IBrowserMark; view: IBrowserView }) {
+  const [x = 0, y = 0, width = 0, height = 0] = mark.bbox;
   const percent = (value: number, of: number) => `${(100 * value) / of}%`;
   return (
     <span

@@ -5,7 +5,8 @@ import { Widget, type PanelLayout } from '@lumino/widgets';
 
 import { panelOf } from './notebook.js';
 import type { EventRef } from '../events/card.js';
-import { progressOf, type IProgress } from '../events/progress.js';
+import type { IProgress } from '../control/operations.js';
+import { progressOf } from '../events/progress.js';
 import { isAction, type IAction } from '../events/wire.js';
 import type { IKernelEvents, IOhRuntime } from '../tokens.js';
 import { trans } from '../translation.js';

@@ -5,6 +5,7 @@ import { PageConfig } from '@jupyterlab/coreutils';
 import { formatFileSize } from '@jupyterlab/filebrowser';
 import * as React from 'react';
 
+import type { IFileChange } from '../control/operations.js';
 import { reasonOf } from '../events/errors.js';
 import { below } from '../log/summary.js';
 import { TOAST } from '../notify.js';
@@ -14,8 +15,7 @@ import {
   type CellPart,
   type ChangeKind,
   type Contents,
-  type IComparison,
-  type IFileChange
+  type IComparison
 } from './changes.js';
 import { runsWhenLabel, runsWhenTitle } from './runs.js';
 import { DiffView, type DiffLayout } from './diff.js';
@@ -82,13 +82,13 @@ export function FileItem(props: IFileProps) {
             {kindLabel(file.kind)}
           </span>
           <span className="oh-Change-name">{name}</span>
-          {file.movedFrom && (
+          {file.moved_from && (
             <span className="oh-Badge oh-mod-environment">
-              {trans.__('from %1', below(file.movedFrom, workspace))}
+              {trans.__('from %1', below(file.moved_from, workspace))}
             </span>
           )}
-          <RunsWhen name={name} when={file.runsWhen} />
-          {file.byOthers && (
+          <RunsWhen name={name} when={file.runs_when} />
+          {file.by_others && (
             <span className="oh-Badge oh-mod-environment">
               {trans.__('also by others')}
             </span>
@@ -233,7 +233,7 @@ function reasonLabel(reason: string | null): string {
   const labels: Record<string, string> = {
     binary: trans.__('Binary files are not compared.'),
     forgotten: trans.__('The history no longer has the previous version.'),
-    long: trans.__('This file is too long to compare here.')
+    too_long: trans.__('This file is too long to compare here.')
   };
   return labels[reason ?? ''] ?? trans.__('Comparing…');
 }
@@ -249,7 +249,7 @@ export function kindLabel(kind: ChangeKind): string {
 }
 
 /** Label of a file that a program of the person runs; nothing for others. */
-export function RunsWhen(props: { name: string; when: string }) {
+export function RunsWhen(props: { name: string; when: string | null }) {
   const { name, when } = props;
   return when ? (
     <span className="oh-Badge oh-RunsWhen" title={runsWhenTitle(name, when)}>
@@ -260,11 +260,11 @@ export function RunsWhen(props: { name: string; when: string }) {
 
 /** Numbers of changed lines, or the size of a binary file. */
 export function FileSize({ file }: { file: IFileChange }) {
-  return file.binarySize === null ? (
+  return file.binary_size === null ? (
     <LineCounts {...file} />
   ) : (
     <span className="oh-LineCounts">
-      {formatFileSize(file.binarySize, 1, 1024)}
+      {formatFileSize(file.binary_size, 1, 1024)}
     </span>
   );
 }

@@ -77,7 +77,7 @@ function Files({ model, commands }: IFilesProps) {
             </span>
             <RunsWhen
               name={below(file.path, changes.workspace)}
-              when={file.runsWhen}
+              when={file.runs_when}
             />
             <span className={`oh-Change-kind oh-mod-${file.kind}`}>
               {kindLabel(file.kind)}

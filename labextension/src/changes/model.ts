@@ -1,16 +1,9 @@
 import type { Kernel } from '@jupyterlab/services';
 
 import { KernelModel } from '../control/kernelmodel.js';
+import type { IFileChange, IFileChanges } from '../control/operations.js';
 import { askKernel } from '../control/request.js';
-import { isRecord, text } from '../events/wire.js';
-import {
-  readChanges,
-  readContents,
-  withUndone,
-  type Contents,
-  type IChanges,
-  type IFileChange
-} from './changes.js';
+import { contentsOf, withUndone, type Contents } from './changes.js';
 
 const SETTLED_MESSAGE = 'oh_jupyter_settled';
 
@@ -20,14 +13,15 @@ const TIMEOUT_MS = 60_000;
 /** Files that changed in a kernel's session, updated when something happens there. */
 export class ChangesModel extends KernelModel {
   /** Null until the kernel has replied. */
-  changes: IChanges | null = null;
+  changes: IFileChanges | null = null;
 
   async contents(file: IFileChange): Promise<Contents> {
-    const request = { op: 'change', path: file.path };
-    return readContents(
-      await askKernel(this.kernel, request, TIMEOUT_MS),
-      file
+    const reply = await askKernel(
+      this.kernel,
+      { op: 'change', path: file.path },
+      TIMEOUT_MS
     );
+    return contentsOf(reply, file);
   }
 
   /**
@@ -41,20 +35,22 @@ export class ChangesModel extends KernelModel {
     everything = false
   ): Promise<string> {
     this._undone.add(file.path);
-    const request = { op: 'undo_change', path: file.path, redo, everything };
-    const done = await askKernel(this.kernel, request, TIMEOUT_MS);
+    const done = await askKernel(
+      this.kernel,
+      { op: 'undo_change', path: file.path, redo, everything },
+      TIMEOUT_MS
+    );
     await this.refresh();
-    if (isRecord(done) && done.observation === 'error') {
-      throw new Error(text(done, 'content'));
+    if (done.failure) {
+      throw new Error(done.failure);
     }
-    return isRecord(done) ? text(done, 'kept') : '';
+    return done.kept;
   }
 
   protected override async ask(
     kernel: Kernel.IKernelConnection
   ): Promise<void> {
-    const reply = await askKernel(kernel, { op: 'changes' }, TIMEOUT_MS);
-    const current = readChanges(reply);
+    const current = await askKernel(kernel, { op: 'changes' }, TIMEOUT_MS);
     const before = this.changes?.files ?? [];
     const files = withUndone(before, current.files, this._undone);
     this.changes = { ...current, files };

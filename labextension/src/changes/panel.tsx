@@ -3,12 +3,12 @@ import type { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import type { Widget } from '@lumino/widgets';
 import * as React from 'react';
 
+import type { IFileChange } from '../control/operations.js';
 import { KernelPanel } from '../control/kernelpanel.js';
 import { CommandIDs } from '../ids.js';
 import { Notice } from '../log/notice.js';
 import { below } from '../log/summary.js';
 import { trans } from '../translation.js';
-import type { IFileChange } from './changes.js';
 import type { DiffLayout } from './diff.js';
 import {
   FileItem,

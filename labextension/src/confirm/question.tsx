@@ -87,7 +87,7 @@ function Field({ field, input, onInput }: IFieldProps) {
 }
 
 function Control({ field, input, onInput }: IFieldProps) {
-  const { choices, isRequired, type } = field;
+  const { choices, is_required, type } = field;
   if (type === 'boolean') {
     return (
       <input
@@ -103,7 +103,7 @@ function Control({ field, input, onInput }: IFieldProps) {
       <select
         className="jp-mod-styled"
         multiple={multiple}
-        required={isRequired}
+        required={is_required}
         value={multiple ? [...(input as readonly string[])] : String(input)}
         onChange={({ target }) =>
           onInput(
@@ -127,7 +127,7 @@ function Control({ field, input, onInput }: IFieldProps) {
       className="jp-mod-styled"
       type={type === 'string' ? 'text' : 'number'}
       step={type === 'integer' ? 1 : 'any'}
-      required={isRequired}
+      required={is_required}
       value={String(input)}
       onChange={({ target }) => onInput(target.value)}
     />

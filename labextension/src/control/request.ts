@@ -1,19 +1,50 @@
-import type { Kernel } from '@jupyterlab/services';
+import { KernelMessage, type Kernel } from '@jupyterlab/services';
 
-import { askOnControl } from '../events/control.js';
+import { checkReply, withTimeout } from '../events/decision.js';
+import { RuntimeGoneError } from '../events/errors.js';
+import type { IReplies, OperationRequest } from './operations.js';
 
-/** Operation of the runtime, with its arguments. */
-export interface IRequest {
-  readonly op: string;
-  readonly [field: string]: unknown;
-}
+/** Type of our control-channel requests. */
+const REQUEST = 'oh_jupyter_request';
 
-/** Run an operation that only the person may run, unlike those over REST, and return its JSON. */
-export async function askKernel(
+/** Name of an operation. */
+type Name = OperationRequest['op'];
+
+/** Operation with its arguments, and how it is asked. */
+export type ControlRequest<Op extends Name> = {
+  readonly op: Op;
+  /** The expected runtime; without one, any. */
+  readonly generation?: string;
+  /** Name by which other requests refer to this one. */
+  readonly key?: string;
+} & Extract<OperationRequest, { readonly op: Op }>;
+
+/** Send a request on a kernel's control channel, which replies while cells run, or throw. */
+export async function askKernel<Op extends Name>(
   kernel: Kernel.IKernelConnection,
-  request: IRequest,
+  request: ControlRequest<Op>,
   timeoutMs?: number
-): Promise<unknown> {
-  const { body } = await askOnControl(kernel, request, timeoutMs);
-  return body === null ? null : JSON.parse(new TextDecoder().decode(body));
+): Promise<IReplies[Op]> {
+  // The request would wait and reach a kernel without a runtime.
+  if (kernel.status === 'restarting' || kernel.status === 'autorestarting') {
+    throw new RuntimeGoneError('The kernel is restarting.');
+  }
+  const message = KernelMessage.createMessage({
+    channel: 'control',
+    // Not one of Jupyter's types.
+    msgType: REQUEST as 'debug_request',
+    session: kernel.clientId,
+    username: kernel.username,
+    content: request as never
+  });
+  const future = kernel.sendControlMessage(message, true);
+  try {
+    const reply = await withTimeout(future.done, timeoutMs);
+    checkReply(reply.content);
+    const [body] = reply.buffers ?? [];
+    const json = body === undefined ? 'null' : new TextDecoder().decode(body);
+    return JSON.parse(json) as IReplies[Op];
+  } finally {
+    future.dispose();
+  }
 }

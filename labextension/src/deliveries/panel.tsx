@@ -1,13 +1,14 @@
 import { Dialog, showDialog } from '@jupyterlab/apputils';
 import * as React from 'react';
 
+import type { IDelivery } from '../control/operations.js';
 import { KernelPanel } from '../control/kernelpanel.js';
 import { reasonOf } from '../events/errors.js';
 import { deliveriesIcon } from '../log/icons.js';
 import { Notice } from '../log/notice.js';
 import { copyCommand } from '../notify.js';
 import { trans } from '../translation.js';
-import type { IDelivery } from './deliveries.js';
+import { stateOf, type DeliveryState } from './deliveries.js';
 import type { DeliveriesModel } from './model.js';
 
 /** Tab that lists undelivered webhook requests. */
@@ -46,8 +47,9 @@ function Deliveries({ model, onStore }: IDeliveriesProps) {
       .finally(() => setBusy(false));
   };
   const shown = current?.deliveries ?? [];
-  const waiting = shown.filter(({ state }) => state === 'waiting').length;
-  const failed = shown.filter(({ state }) => state === 'dead').length;
+  const states = shown.map(stateOf);
+  const waiting = states.filter(state => state === 'waiting').length;
+  const failed = states.filter(state => state === 'dead').length;
   const hidden = (current?.total ?? 0) - shown.length;
   const error = failure || model.error;
   return (
@@ -81,7 +83,7 @@ function Deliveries({ model, onStore }: IDeliveriesProps) {
         </p>
       )}
       {current && shown.length === 0 && (
-        <Empty hasWebhook={current.hasWebhook} onStore={onStore} />
+        <Empty hasWebhook={current.has_webhook} onStore={onStore} />
       )}
       {hidden > 0 && (
         <p className="oh-Note">
@@ -154,10 +156,11 @@ interface IRowProps {
 }
 
 function Row({ delivery, busy, onResend, onDiscard }: IRowProps) {
-  const { method, path, state, attempts, reason, recorded, due } = delivery;
+  const { method, path, attempts, reason, recorded, due } = delivery;
+  const state = stateOf(delivery);
   const time = new Date(recorded);
   const tried = trans._n('%1 attempt', '%1 attempts', attempts);
-  const labels: Record<IDelivery['state'], string> = {
+  const labels: Record<DeliveryState, string> = {
     waiting: due
       ? trans.__('pending until %1', new Date(due).toLocaleTimeString())
       : trans.__('pending'),
@@ -205,7 +208,7 @@ async function resend(
   model: DeliveriesModel,
   delivery: IDelivery
 ): Promise<void> {
-  const isOld = delivery.state === 'superseded';
+  const isOld = stateOf(delivery) === 'superseded';
   const isAgreed =
     !isOld ||
     (await isConfirmed(

@@ -1,12 +1,16 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection, type Kernel } from '@jupyterlab/services';
 
+import type {
+  IEventPage,
+  IProgress,
+  IQuestion
+} from '../control/operations.js';
+import { askKernel } from '../control/request.js';
 import type { EventRef } from './card.js';
-import { askOnControl } from './control.js';
 import { NotLoadedError } from './errors.js';
-import { parseForm, type IField, type Input } from './form.js';
-import { parseProgress, type IProgress } from './progress.js';
-import { isRecord, number, parseEvent, text, type WireEvent } from './wire.js';
+import { formOf, type IField, type Input } from './form.js';
+import { isRecord, parseEvent, text, type WireEvent } from './wire.js';
 
 /** Page of the event log of the current runtime of a kernel. */
 export interface IHistoryPage {
@@ -66,22 +70,14 @@ export class EventsApi {
       limit: PAGE_SIZE,
       if_loaded: true
     });
-    const response = await this._ask(kernelId, `events${query}`);
-    if (
-      !isRecord(response) ||
-      typeof response.generation !== 'string' ||
-      !Array.isArray(response.events)
-    ) {
-      throw new Error('The server sent an unexpected history.');
-    }
-    const events = response.events
-      .map(parseEvent)
-      .filter(event => event !== null);
+    const page = await this._ask<IEventPage & { generation: string }>(
+      kernelId,
+      `events${query}`
+    );
+    const events = page.events.map(parseEvent).filter(event => event !== null);
     const last = events.at(-1);
-    const nextId =
-      last && response.events.length >= PAGE_SIZE ? last.id + 1 : null;
-    const { generation } = response;
-    const workspaceDir = text(response, 'workspace_dir');
+    const nextId = last && page.events.length >= PAGE_SIZE ? last.id + 1 : null;
+    const { generation, workspace_dir: workspaceDir } = page;
     return { generation, workspaceDir, events, nextId };
   }
 
@@ -102,22 +98,19 @@ export class EventsApi {
   }
 
   async confirmations(kernelId: string): Promise<readonly IWaiting[]> {
-    const response = await this._ask(kernelId, 'confirmations?if_loaded=true');
-    if (!Array.isArray(response)) {
-      throw new Error('The server sent unexpected confirmations.');
-    }
-    return response
-      .filter(isRecord)
-      .filter(({ id }) => Number.isSafeInteger(id))
-      .map(each => ({
-        id: each.id as number,
-        agent: text(each, 'agent'),
-        reason: text(each, 'reason'),
-        diff: text(each, 'diff'),
-        expires: Date.now() + 1000 * number(each, 'seconds_left'),
-        sandboxed: typeof each.sandboxed === 'boolean' ? each.sandboxed : null,
-        form: parseForm(each)
-      }));
+    const questions = await this._ask<readonly IQuestion[]>(
+      kernelId,
+      'confirmations?if_loaded=true'
+    );
+    return questions.map(each => ({
+      id: each.id,
+      agent: each.agent,
+      reason: each.reason,
+      diff: each.diff,
+      expires: Date.now() + 1000 * each.seconds_left,
+      sandboxed: each.sandboxed,
+      form: formOf(each)
+    }));
   }
 
   /**
@@ -131,15 +124,17 @@ export class EventsApi {
     verdict: IVerdict
   ): Promise<void> {
     const { approve, why = '', values = {} } = verdict;
-    const decision = {
+    await askKernel(kernel, {
+      op: 'confirm',
+      generation,
+      id,
+      by: 'JupyterLab',
       approve,
-      why,
+      reason: why,
       values,
       for_session: verdict.forSession === true,
       for_workspace: verdict.forWorkspace === true
-    };
-    const content = { op: 'confirm', generation, id, by: 'JupyterLab' };
-    await askOnControl(kernel, { ...content, ...decision });
+    });
   }
 
   /** Wait until an Action's progress differs from `seen`, for a limited time. */
@@ -148,11 +143,12 @@ export class EventsApi {
     { generation, id }: EventRef,
     seen: IProgress | null
   ): Promise<IProgress> {
-    const content = { op: 'peek', generation, id, seen, wait: LOOK_SECONDS };
-    // After ten more seconds of silence the kernel has no runtime.
-    const timeoutMs = 1000 * (LOOK_SECONDS + 10);
-    return parseProgress(
-      (await askOnControl(kernel, content, timeoutMs)).fields
+    const known = seen && { ...seen };
+    return askKernel(
+      kernel,
+      { op: 'peek', generation, id, seen: known, wait: LOOK_SECONDS },
+      // After ten more seconds of silence the kernel has no runtime.
+      1000 * (LOOK_SECONDS + 10)
     );
   }
 
@@ -161,10 +157,10 @@ export class EventsApi {
     kernel: Kernel.IKernelConnection,
     generation: string
   ): Promise<void> {
-    await askOnControl(kernel, { op: 'interrupt', generation });
+    await askKernel(kernel, { op: 'interrupt', generation });
   }
 
-  private _ask(kernelId: string, path: string): Promise<unknown> {
+  private _ask<T>(kernelId: string, path: string): Promise<T> {
     return askRuntime(this._settings, kernelId, path);
   }
 }
@@ -204,20 +200,20 @@ export async function requestOfKernel(
 }
 
 /**
- * Return the JSON of such a response, or null without valid JSON.
+ * Return the JSON of such a response.
  *
  * Requests to every kernel should carry `if_loaded`; otherwise browser and server log an error for
  * each kernel without a runtime.
  */
-export async function askRuntime(
+export async function askRuntime<T>(
   settings: ServerConnection.ISettings,
   kernelId: string,
   path: string,
   init: RequestInit = {}
-): Promise<unknown> {
+): Promise<T> {
   const response = await requestOfKernel(settings, kernelId, path, init);
   if (response.status === 204) {
     throw new NotLoadedError('oh_jupyter is not loaded in this kernel.');
   }
-  return response.json().catch(() => null);
+  return (await response.json()) as T;
 }

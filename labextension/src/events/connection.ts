@@ -1,6 +1,7 @@
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
 
+import type { IProgress } from '../control/operations.js';
 import type {
   Decision,
   IActivity,
@@ -14,7 +15,6 @@ import { parseDecision } from './decision.js';
 import { NotLoadedError, RuntimeGoneError, reasonOf } from './errors.js';
 import { FullCards } from './full.js';
 import { EventLog } from './log.js';
-import type { IProgress } from './progress.js';
 import { SerialTask } from './serial.js';
 import { WatchedEvents } from './watched.js';
 import { isAction, parseMessage, text, type IEventMessage } from './wire.js';

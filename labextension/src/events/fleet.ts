@@ -1,6 +1,7 @@
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { Session } from '@jupyterlab/services';
 
+import type { IProgress } from '../control/operations.js';
 import type {
   Decision,
   IActivity,
@@ -12,7 +13,6 @@ import type { IVerdict } from './api.js';
 import { isCard, type EventRef, type ICard } from './card.js';
 import { KernelEvents, type Api, type IWatchedSession } from './connection.js';
 import { RuntimeGoneError } from './errors.js';
-import type { IProgress } from './progress.js';
 import { WatchedEvents } from './watched.js';
 
 /** Type of a fleet's sessions on the server. */

@@ -1,36 +1,43 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { parseForm } from './form.js';
+import type { IFormField } from '../control/operations.js';
+import { formOf } from './form.js';
 
-describe('parseForm', () => {
+function field(type: IFormField['type'], initial: unknown): IFormField {
+  return {
+    name: type,
+    title: type,
+    type,
+    description: '',
+    choices: [],
+    is_required: false,
+    default: initial,
+    minimum: null,
+    maximum: null
+  };
+}
+
+describe('formOf', () => {
   it('returns null for an Action that waits for approval', () => {
-    assert.equal(parseForm({ is_question: false, form: [] }), null);
-    assert.equal(parseForm({}), null);
+    assert.equal(formOf({ is_question: false, form: [] }), null);
   });
 
   it('returns the fields with their first inputs', () => {
     const form = [
-      { name: 'a', title: 'A', type: 'integer', default: 2, is_required: true },
-      { name: 'b', title: 'B', type: 'boolean', default: true },
-      { name: 'c', title: 'C', type: 'array', default: null },
-      {
-        name: 'd',
-        title: 'D',
-        type: 'string',
-        choices: [{ value: 'x', title: 'X' }]
-      }
+      field('integer', 2),
+      field('boolean', true),
+      field('array', null),
+      field('string', null)
     ];
-    const fields = parseForm({ is_question: true, form }) ?? [];
+    const fields = formOf({ is_question: true, form }) ?? [];
     assert.deepEqual(
       fields.map(({ initial }) => initial),
       ['2', true, [], '']
     );
-    assert.equal(fields[0]?.isRequired, true);
-    assert.deepEqual(fields[3]?.choices, [{ value: 'x', title: 'X' }]);
   });
 
   it('returns no fields for the question to open a page', () => {
-    assert.deepEqual(parseForm({ is_question: true, form: [] }), []);
+    assert.deepEqual(formOf({ is_question: true, form: [] }), []);
   });
 });

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { parseProgress, progressOf, type IProgress } from './progress.js';
+import type { IProgress } from '../control/operations.js';
+import { progressOf } from './progress.js';
 
 describe('progressOf', () => {
   it('yields progress until the end, and passes on what was seen', async () => {
-    const answers = [
+    const answers: readonly IProgress[] = [
       { state: 'queued', text: '' },
       { state: 'running', text: 'one' },
-      { status: 'ok' }
-    ].map(parseProgress);
+      { state: 'ended', text: '' }
+    ];
     const seen: (IProgress | null)[] = [];
     const told: IProgress[] = [];
     const look = async (known: IProgress | null) => {

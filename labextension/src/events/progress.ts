@@ -1,23 +1,7 @@
-import { isRecord, text } from './wire.js';
-
-/** Progress of an Action. */
-export interface IProgress {
-  readonly state: 'waiting' | 'queued' | 'running' | 'ended';
-  /** Last lines of its output so far. */
-  readonly text: string;
-}
+import type { IProgress } from '../control/operations.js';
 
 /** Milliseconds between two requests: as fast as a person can read. */
 const INTERVAL_MS = 200;
-
-/** Parse the kernel's reply. */
-export function parseProgress(reply: unknown): IProgress {
-  const record = isRecord(reply) ? reply : {};
-  const state = text(record, 'state');
-  return state === 'waiting' || state === 'queued' || state === 'running'
-    ? { state, text: text(record, 'text') }
-    : { state: 'ended', text: '' };
-}
 
 /** Yield the progress of an Action until it ends or cannot be read; `look` resolves at each change. */
 export async function* progressOf(

@@ -1,17 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { readTurn } from '../agent/turn.js';
-import { action, card, observation, UNDECIDED } from '../testing.js';
+import { action, card, observation, turn, UNDECIDED } from '../testing.js';
 import { finishedKeys, withoutKeys } from './cleared.js';
-
-const turn = (began: number, firstEvent: number, stopReason: string) =>
-  readTurn({
-    agent: 'claude',
-    began,
-    first_event: firstEvent,
-    stop_reason: stopReason
-  })!;
 
 test('what runs or waits for a decision is not finished', () => {
   const entries = [
@@ -28,7 +19,10 @@ test('a running turn keeps its actions', () => {
     card(action(1), observation(2, 1)),
     card(action(5), observation(6, 5))
   ];
-  const turns = [turn(1, 0, 'end_turn'), turn(2, 4, '')];
+  const turns = [
+    turn({ began: 1, first_event: 0, stop_reason: 'end_turn' }),
+    turn({ began: 2, first_event: 4 })
+  ];
   const finished = finishedKeys(entries, turns);
   assert.deepEqual([...finished], ['g/1', 'claude/1']);
   assert.deepEqual(withoutKeys(entries, finished), [entries[1]]);

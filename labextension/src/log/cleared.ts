@@ -6,7 +6,7 @@ export function finishedKeys(
   entries: readonly LogEntry[],
   turns: readonly ITurn[]
 ): ReadonlySet<string> {
-  const running = turns.find(({ stopReason }) => stopReason === '');
+  const running = turns.find(({ stop_reason }) => stop_reason === '');
   const generation = entries.filter(isCard).at(-1)?.generation;
   const isRunning = (entry: LogEntry) =>
     isCard(entry) &&
@@ -14,7 +14,7 @@ export function finishedKeys(
       entry.confirmation !== null ||
       (running !== undefined &&
         entry.generation === generation &&
-        entry.id >= running.firstEvent));
+        entry.id >= running.first_event));
   return new Set(
     [
       ...entries.filter(entry => !isRunning(entry)),

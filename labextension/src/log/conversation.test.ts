@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { readTurn } from '../agent/turn.js';
 import type { ICard } from '../events/card.js';
 import {
   action,
   card,
   observation,
+  step,
   translateAsIs,
+  turn,
   UNDECIDED
 } from '../testing.js';
 import {
@@ -37,10 +38,6 @@ function said(id: number, content: string, source: 'user' | 'agent'): ICard {
       { source, ...(source === 'agent' ? guest : {}) }
     )
   );
-}
-
-function turn(fields: Record<string, unknown>) {
-  return readTurn({ agent: 'claude', began: 1, prompt: 'do it', ...fields })!;
 }
 
 /** A row as one word and its identity. */
@@ -105,8 +102,8 @@ test('what happens now is not folded, and a fold opens', () => {
 test('a turn has its texts, steps and cards in their order', () => {
   const parts = [
     'First I look.',
-    { title: 'mcp__oh__run_ipython', status: 'completed' },
-    { title: 'Search the web', status: 'completed' },
+    step('mcp__oh__run_ipython'),
+    step('Search the web'),
     'Done.'
   ];
   const entries = [
@@ -125,7 +122,7 @@ test('a turn has its texts, steps and cards in their order', () => {
     'text Done.'
   ];
   assert.deepEqual(words(entries, [running], NONE), order);
-  const ended = { ...running, stopReason: 'end_turn' };
+  const ended = { ...running, stop_reason: 'end_turn' };
   assert.deepEqual(words(entries, [ended], NONE), [
     'group do it',
     'text First I look.',
@@ -140,10 +137,10 @@ test('a turn has its texts, steps and cards in their order', () => {
 
 test('each of several parallel steps has its own card or its own line', () => {
   const parts = [
-    { title: 'mcp__oh__variables', status: 'completed' },
-    { title: 'mcp__oh__run_ipython', status: 'completed' },
-    { title: 'ls', status: 'completed' },
-    { title: 'mcp__oh__run_ipython', status: 'completed' }
+    step('mcp__oh__variables'),
+    step('mcp__oh__run_ipython'),
+    step('ls'),
+    step('mcp__oh__run_ipython')
   ];
   const entries = [
     said(3, 'do it', 'user'),
@@ -161,7 +158,7 @@ test('each of several parallel steps has its own card or its own line', () => {
 });
 
 test('a failed step stays beside its card, and each turn has its own cards', () => {
-  const failed = { title: 'oh_jupyter.edit', status: 'failed' };
+  const failed = step('oh_jupyter.edit', 'failed');
   const first = turn({
     first_event: 0,
     parts: [failed],

@@ -1,4 +1,5 @@
-import type { IStep, ITurn } from '../agent/turn.js';
+import type { ITurn } from '../agent/turn.js';
+import type { IStep } from '../control/operations.js';
 import { agentName, guestCommand } from '../events/actor.js';
 import {
   isCard,
@@ -123,7 +124,7 @@ function grouped(
       each =>
         'cards' in each &&
         each.cards[0]!.generation === current &&
-        each.cards[0]!.id > turn.firstEvent
+        each.cards[0]!.id > turn.first_event
     );
     const empty = { turn, owner: turn.key, cards: [] };
     groups.splice(next < 0 ? groups.length : next, 0, empty);
@@ -133,10 +134,10 @@ function grouped(
 
 /** Return the turn in which a card's agent acted; null if there was no prompt. */
 function turnOf(card: ICard, turns: readonly ITurn[]): ITurn | null {
-  const prompt = turns.find(({ firstEvent }) => firstEvent === card.id);
+  const prompt = turns.find(({ first_event }) => first_event === card.id);
   const command = card.action ? guestCommand(card.action) : '';
   const own = turns.filter(
-    ({ agent, firstEvent }) => agent === command && firstEvent < card.id
+    ({ agent, first_event }) => agent === command && first_event < card.id
   );
   return prompt ?? own.at(-1) ?? null;
 }
@@ -172,7 +173,7 @@ function groupRows(
       ...cards.filter(({ confirmation }) => confirmation !== null)
     ];
   }
-  const isAtWork = turn ? turn.stopReason === '' : isLast;
+  const isAtWork = turn ? turn.stop_reason === '' : isLast;
   const rows = turn ? turnRows(turn, cards) : cards;
   const shown = isAtWork ? rows : folded(rows, opened);
   return turn && !isAtWork
@@ -184,7 +185,7 @@ function groupRows(
 function isNotText(turn: ITurn): (card: ICard) => boolean {
   return card =>
     card.confirmation !== null ||
-    (card.id !== turn.firstEvent && kind(card) !== 'message');
+    (card.id !== turn.first_event && kind(card) !== 'message');
 }
 
 /** Return an agent's texts, steps and Actions in their order. */
@@ -193,14 +194,14 @@ function turnRows(turn: ITurn, cards: readonly ICard[]): readonly LogRow[] {
   const hidden = stepsShownAsCards(turn, cards);
   let shown = 0;
   turn.parts.forEach((part, index) => {
-    const began = turn.partEvents[index] ?? -1;
+    const began = turn.part_events[index] ?? -1;
     while (shown < cards.length && cards[shown]!.id <= began) {
       rows.push(cards[shown++]!);
     }
     const key = `part/${turn.key}/${index}`;
     if (typeof part === 'string') {
       const isLast = index === turn.parts.length - 1;
-      const isGrowing = isLast && turn.stopReason === '';
+      const isGrowing = isLast && turn.stop_reason === '';
       rows.push({ row: 'text', key, text: part, isGrowing });
     } else if (!hidden.has(index)) {
       rows.push({ row: 'step', key, step: part });

@@ -151,7 +151,7 @@ function FolderSettings({ model }: { model: LimitsModel }) {
         )}
       </p>
       <ul>
-        {untrusted.settings.map(([name, value]) => (
+        {untrusted.settings.map(({ name, value }) => (
           <li key={name}>
             <code>{`${name} = ${value}`}</code>
           </li>

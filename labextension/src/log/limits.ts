@@ -1,11 +1,11 @@
 import type { Kernel } from '@jupyterlab/services';
 
 import { KernelModel } from '../control/kernelmodel.js';
-import { askOnControl } from '../events/control.js';
+import type { IFolderSettings } from '../control/operations.js';
+import { askKernel } from '../control/request.js';
 import type { IObservation } from '../events/wire.js';
 import { readRestrictions, type IRestriction } from './restrictions.js';
 import { readSandbox, type ISandbox } from './sandbox.js';
-import { readUntrusted, type IUntrustedSettings } from './untrusted.js';
 
 /** Limits of agents in the current notebook's kernel. */
 export class LimitsModel extends KernelModel {
@@ -16,15 +16,15 @@ export class LimitsModel extends KernelModel {
   restrictions: readonly IRestriction[] = [];
 
   /** Settings of the folder that need the person's trust; null if there are none. */
-  untrusted: IUntrustedSettings | null = null;
+  untrusted: IFolderSettings | null = null;
 
   /** Whether the person has trusted settings that hold after a restart. */
   hasTrusted = false;
 
   /** Trust the settings that are shown. */
   async trust(): Promise<void> {
-    const digest = this.untrusted?.digest;
-    await askOnControl(this.kernel, { op: 'trust_folder', digest }).then(
+    const digest = this.untrusted?.digest ?? '';
+    await askKernel(this.kernel, { op: 'trust_folder', digest }).then(
       () => {
         this.hasTrusted = true;
       },
@@ -37,11 +37,11 @@ export class LimitsModel extends KernelModel {
   protected override async ask(
     kernel: Kernel.IKernelConnection
   ): Promise<void> {
-    const { fields } = await askOnControl(kernel, { op: 'status' });
-    this.sandbox = readSandbox(fields);
-    this.restrictions = readRestrictions(fields);
-    const untrusted = await askOnControl(kernel, { op: 'untrusted_settings' });
-    this.untrusted = readUntrusted(untrusted.fields);
+    const status = await askKernel(kernel, { op: 'status' });
+    this.sandbox = readSandbox(status);
+    this.restrictions = readRestrictions(status);
+    const untrusted = await askKernel(kernel, { op: 'untrusted_settings' });
+    this.untrusted = untrusted.settings.length > 0 ? untrusted : null;
   }
 
   protected override forget(): void {

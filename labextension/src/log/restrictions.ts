@@ -11,9 +11,9 @@ export interface IRestriction {
 
 /** Parse the restrictions in the kernel's status. */
 export function readRestrictions(
-  fields: Readonly<Record<string, unknown>>
+  status: Readonly<Record<string, unknown>>
 ): readonly IRestriction[] {
-  const listed = isRecord(fields.runtime) ? fields.runtime.restrictions : null;
+  const { restrictions: listed } = status;
   return Array.isArray(listed)
     ? listed.filter(isRecord).map(each => ({
         capability: text(each, 'capability'),

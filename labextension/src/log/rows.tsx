@@ -106,7 +106,8 @@ function TurnSum({
   const { checkpoint } = turn;
   const cells = cards.filter(card => kind(card) === 'cell').length;
   const facts = turnFacts(turn, cells);
-  const hasChanges = turn.changedFiles.length > 0 || cells > 0;
+  const runs = Object.entries(turn.runs_when);
+  const hasChanges = turn.changed_files.length > 0 || cells > 0;
   return (
     <footer className="oh-TurnSum">
       <span className="oh-TurnSum-facts">{facts}</span>
@@ -126,12 +127,12 @@ function TurnSum({
           {trans.__('Undo turn…')}
         </button>
       )}
-      {turn.runs.length > 0 && (
+      {runs.length > 0 && (
         <ul
           className="oh-TurnSum-runs"
           aria-label={trans.__('Changed files that run')}
         >
-          {turn.runs.map(({ path, when }) => (
+          {runs.map(([path, when]) => (
             <li key={path} title={runsWhenTitle(path, when)}>
               <code>{visible(PathExt.basename(path))}</code>
               {` · ${runsWhenLabel(when)}`}

@@ -8,9 +8,8 @@ translateAsIs();
 
 test('the place of commands is read from the status', () => {
   const box = { place: 'box', network: 'ask' };
-  assert.deepEqual(readSandbox({ runtime: { box, cwd: '/' } }), box);
-  assert.equal(readSandbox({ runtime: null }), null);
-  assert.equal(readSandbox({ runtime: { cwd: '/' } }), null);
+  assert.deepEqual(readSandbox({ box, cwd: '/' }), box);
+  assert.equal(readSandbox({ cwd: '/' }), null);
 });
 
 test('a label has the sandbox and its network', () => {

@@ -11,9 +11,9 @@ export interface ISandbox {
 
 /** Parse the kernel's status; null if it does not say. */
 export function readSandbox(
-  fields: Readonly<Record<string, unknown>>
+  status: Readonly<Record<string, unknown>>
 ): ISandbox | null {
-  const box = isRecord(fields.runtime) ? fields.runtime.box : null;
+  const { box } = status;
   return isRecord(box)
     ? { place: text(box, 'place'), network: text(box, 'network') }
     : null;

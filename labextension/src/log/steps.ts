@@ -1,4 +1,5 @@
-import type { IStep, ITurn } from '../agent/turn.js';
+import type { ITurn } from '../agent/turn.js';
+import type { IStep } from '../control/operations.js';
 import type { ICard } from '../events/card.js';
 import { text } from '../events/wire.js';
 
@@ -60,15 +61,15 @@ export function stepsShownAsCards(
 }
 
 function callsOf(turn: ITurn, cards: readonly ICard[]): readonly ICall[] {
-  const { parts, partEvents } = turn;
+  const { parts, part_events } = turn;
   return parts.flatMap((step, index) => {
     // A failed step says why, which its card may not.
     if (typeof step === 'string' || step.status === 'failed') {
       return [];
     }
-    const began = partEvents[index] ?? -1;
+    const began = part_events[index] ?? -1;
     const end =
-      partEvents.slice(index + 1).find(event => event > began) ?? Infinity;
+      part_events.slice(index + 1).find(event => event > began) ?? Infinity;
     const match = OWN_TOOL.exec(step.title);
     return {
       index,

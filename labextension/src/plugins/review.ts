@@ -12,7 +12,6 @@ import type { CommandRegistry } from '@lumino/commands';
 
 import { prepareAnnouncements } from '../announce.js';
 import { askKernel } from '../control/request.js';
-import { isRecord, text } from '../events/wire.js';
 import { CommandIDs } from '../ids.js';
 import type { IKeepRecord, IUndoRecord } from '../review/document.js';
 import { Reviews } from '../review/reviews.js';
@@ -214,8 +213,10 @@ async function recordKeep(
   kernel: Kernel.IKernelConnection,
   { path, count }: IKeepRecord
 ): Promise<void> {
-  const request = { op: 'record_keep', name: PathExt.basename(path), count };
-  await askKernel(kernel, request).catch(() => undefined);
+  const name = PathExt.basename(path);
+  await askKernel(kernel, { op: 'record_keep', name, count }).catch(
+    () => undefined
+  );
 }
 
 /** Ask what a person does that runs a changed file; "" if nothing, or without a runtime. */
@@ -224,9 +225,12 @@ async function askRunsWhen(
   path: string,
   before: string
 ): Promise<string> {
-  const request = { op: 'runs_when', path: pathInKernel(path), before };
-  const reply: unknown = await askKernel(kernel, request).catch(() => null);
-  return isRecord(reply) ? text(reply, 'runs_when') : '';
+  const when = await askKernel(kernel, {
+    op: 'runs_when',
+    path: pathInKernel(path),
+    before
+  }).catch(() => null);
+  return when ?? '';
 }
 
 /** Return the path by which the kernel knows a file. */
@@ -247,12 +251,11 @@ async function recordUndo(
       ? ''
       : ` in cell${cells.length === 1 ? '' : 's'} ${cells.join(', ')}`;
   const args = { path: pathInKernel(path), command: 'undo_edit' };
-  const edit = {
+  await askKernel(kernel, {
+    op: 'record_edit',
+    source: 'user',
     action: { action: 'edit', args },
     content: `The person undid ${changes}${where} of ${name}.`,
     diff
-  };
-  await askKernel(kernel, { op: 'record_edit', source: 'user', edit }).catch(
-    () => undefined
-  );
+  }).catch(() => undefined);
 }

@@ -8,14 +8,15 @@ import { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import type { Kernel } from '@jupyterlab/services';
 
 import {
-  readContents,
+  contentsOf,
   type ChangeKind,
   type Contents
 } from '../changes/changes.js';
+import type { IPathChange } from '../control/operations.js';
 import { askKernel } from '../control/request.js';
 import { CommandIDs } from '../ids.js';
 import { TOAST } from '../notify.js';
-import { CheckpointsApi, type IPathChange } from '../rewind/checkpoints.js';
+import { CheckpointsApi } from '../rewind/checkpoints.js';
 import { RewindBody, type IChoice } from '../rewind/dialog.js';
 import { IOhRuntime } from '../tokens.js';
 import { trans } from '../translation.js';
@@ -79,17 +80,17 @@ async function chooseAndRewind(
   languages: IEditorLanguageRegistry | null,
   chosen: number | null
 ): Promise<boolean> {
-  const checkpoints = await api.list(kernel.id);
-  if (checkpoints.entries.length === 0) {
+  const list = await api.list(kernel.id);
+  if (list.checkpoints.length === 0) {
     Notification.info(
-      checkpoints.problem
-        ? trans.__('Nothing to undo: %1', checkpoints.problem)
+      list.problem
+        ? trans.__('Nothing to undo: %1', list.problem)
         : trans.__('Nothing to undo: no agent has worked here yet.'),
       TOAST
     );
     return false;
   }
-  const body = new RewindBody(checkpoints, chosen, {
+  const body = new RewindBody(list, chosen, {
     plan: ({ id, everything }) =>
       api.rewind(kernel.id, id, { everything, preview: true }),
     contents: (choice, change) => compare(kernel, choice, change),
@@ -119,7 +120,7 @@ async function chooseAndRewind(
   const variables = count
     ? [trans._n('Restored %1 variable.', 'Restored %1 variables.', count)]
     : [];
-  const unchanged = plan.kept.map(([path]) =>
+  const unchanged = Object.keys(plan.kept).map(path =>
     trans.__('%1 was left unchanged.', path)
   );
   const message = [restored, ...variables, ...unchanged, ...plan.notes].join(
@@ -135,11 +136,12 @@ async function compare(
   choice: IChoice,
   { path, kind }: IPathChange
 ): Promise<Contents> {
-  const request = { op: 'rewind_change', path, ...choice };
+  const { id, everything } = choice;
+  const request = { op: 'rewind_change', path, id, everything } as const;
   const reply = await askKernel(kernel, request);
   const kinds: Record<string, ChangeKind> = {
     create: 'created',
     delete: 'deleted'
   };
-  return readContents(reply, { path, kind: kinds[kind] ?? 'changed' });
+  return contentsOf(reply, { path, kind: kinds[kind] ?? 'changed' });
 }

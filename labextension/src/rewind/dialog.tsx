@@ -4,15 +4,15 @@ import * as React from 'react';
 
 import type { Contents } from '../changes/changes.js';
 import { Comparisons } from '../changes/file.js';
+import type {
+  ICheckpoint,
+  ICheckpointList,
+  IPathChange,
+  IRewindPlan,
+  IVariableChange
+} from '../control/operations.js';
 import { trans } from '../translation.js';
-import {
-  proposed,
-  type ICheckpoint,
-  type ICheckpoints,
-  type IPathChange,
-  type IRewindPlan,
-  type IVariableChange
-} from './checkpoints.js';
+import { proposed } from './checkpoints.js';
 
 export interface IChoice {
   readonly id: number;
@@ -30,13 +30,13 @@ export interface IPreviews {
 /** Dialog body: the checkpoints, and a preview of undoing everything since. */
 export class RewindBody extends ReactWidget {
   constructor(
-    private readonly _checkpoints: ICheckpoints,
+    private readonly _checkpoints: ICheckpointList,
     chosen: number | null,
     private readonly _previews: IPreviews
   ) {
     super();
     this._choice = {
-      id: chosen ?? proposed(this._checkpoints.entries)?.id ?? -1,
+      id: chosen ?? proposed(this._checkpoints.checkpoints)?.id ?? -1,
       everything: false
     };
   }
@@ -62,7 +62,7 @@ export class RewindBody extends ReactWidget {
 }
 
 function RewindForm(props: {
-  checkpoints: ICheckpoints;
+  checkpoints: ICheckpointList;
   first: IChoice;
   previews: IPreviews;
   onChoose: (choice: IChoice) => void;
@@ -80,7 +80,7 @@ function RewindForm(props: {
         <p>{trans.__('No new checkpoints: %1', checkpoints.problem)}</p>
       )}
       <ul className="oh-RewindDialog-list">
-        {checkpoints.entries.map(entry => (
+        {checkpoints.checkpoints.map(entry => (
           <li key={entry.id}>
             <label>
               <input
@@ -115,7 +115,8 @@ function about(entry: ICheckpoint): string {
     mark: trans.__('checkpoint'),
     rewind: trans.__('undo')
   };
-  const { files, cells, variables } = entry.counts;
+  const { cells } = entry;
+  const [files, variables] = [entry.files.length, entry.variables.length];
   const counts = [
     files > 0 && trans._n('%1 file', '%1 files', files),
     cells > 0 && trans._n('%1 cell', '%1 cells', cells),
@@ -146,10 +147,11 @@ function Plan(props: { choice: IChoice; previews: IPreviews }) {
   if (typeof plan === 'string') {
     return <p role="alert">{plan}</p>;
   }
+  const unchanged = Object.entries(plan.kept);
   const notes = plan.notes.map(note => <p key={note}>{note}</p>);
   if (
     plan.changes.length === 0 &&
-    plan.kept.length === 0 &&
+    unchanged.length === 0 &&
     plan.variables.length === 0
   ) {
     return (
@@ -177,7 +179,7 @@ function Plan(props: { choice: IChoice; previews: IPreviews }) {
             previews={previews}
           />
         ))}
-        {plan.kept.map(([path, reason]) => (
+        {unchanged.map(([path, reason]) => (
           <li key={path} title={reason}>
             <span className="oh-RewindDialog-kind">
               {trans.__('unchanged')}

@@ -10,6 +10,11 @@ import { REPLY_TIMEOUT_MS } from '../events/decision.js';
 import { fleetMember } from '../events/fleet.js';
 import { readResources, type IResource } from './resources.js';
 
+/** Reply of the server; without a runtime's status if that is busy. */
+interface IServerInfo {
+  readonly runtime?: Readonly<Record<string, unknown>> | null;
+}
+
 /** Attempts per kernel with a runtime. */
 const ATTEMPTS = 3;
 
@@ -62,11 +67,13 @@ export async function resourcesOf(
 ): Promise<readonly IResource[]> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     // The server waits a second for the kernel's reply.
-    const resources = readResources(
-      await askRuntime(settings, id, 'server_info')
+    const { runtime } = await askRuntime<IServerInfo>(
+      settings,
+      id,
+      'server_info'
     );
-    if (resources) {
-      return resources;
+    if (runtime) {
+      return readResources(runtime);
     }
   }
   return [];

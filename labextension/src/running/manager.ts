@@ -10,7 +10,6 @@ import {
 import { Signal } from '@lumino/signaling';
 
 import { askKernel } from '../control/request.js';
-import { askOnControl } from '../events/control.js';
 import { SerialTask } from '../events/serial.js';
 import { isAction, type IEventMessage } from '../events/wire.js';
 import { CommandIDs } from '../ids.js';
@@ -132,7 +131,7 @@ export class RuntimesManager implements IRunningSessions.IManager {
       browser: browserIcon,
       agent: agentIcon
     };
-    const request = { op: 'end_resource', kind, name };
+    const request = { op: 'end_resource', kind, name } as const;
     return {
       icon: () => icons[kind],
       label: () => labels[kind],
@@ -196,9 +195,8 @@ export class RuntimesManager implements IRunningSessions.IManager {
       return { kernel, resources: await resourcesOf(serverSettings, kernel) };
     }
     // A runtime that is too busy to reply exists nevertheless.
-    const reply = await askOnControl(open, { op: 'status' }).catch(() => null);
-    const resources = reply ? readResources(reply.fields) : [];
-    return resources && { kernel, resources };
+    const status = await askKernel(open, { op: 'status' }).catch(() => null);
+    return { kernel, resources: status ? readResources(status) : [] };
   }
 
   /** Use a notebook's connection, or a temporary one. */

@@ -9,12 +9,10 @@ export interface IResource {
   readonly detail: string;
 }
 
-/** Parse the resources in the server's response; null without a runtime. */
-export function readResources(reply: unknown): readonly IResource[] | null {
-  const runtime = isRecord(reply) ? reply.runtime : null;
-  if (!isRecord(runtime)) {
-    return null;
-  }
+/** Parse the resources in a runtime's status. */
+export function readResources(
+  runtime: Readonly<Record<string, unknown>>
+): readonly IResource[] {
   const resources: IResource[] = [];
   if (typeof runtime.shell === 'number') {
     resources.push({ kind: 'shell', name: '', detail: text(runtime, 'cwd') });

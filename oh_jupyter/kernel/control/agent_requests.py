@@ -34,12 +34,12 @@ async def reasons_to_ask(
     Raises:
         NotApprovedError: The agent may not run code, and may not use one of them.
     """
-    executor, confined = request.runtime.executor, request.fields.get("confined") is True
+    executor = request.runtime.executor
     actions: list[FileReadAction | FileWriteAction] = [FileReadAction(path) for path in reads]
     actions += [FileWriteAction(path, "") for path in writes]
     for action in actions:
         action.actor = request.actor
-    reasons = await executor.questions_like(actions, confined=confined)
+    reasons = await executor.questions_like(actions, confined=request.is_confined)
     if not reasons and executor.confirmations.policy == "always":
         return [use_of(action) for action in actions[:MAX_SHOWN_PATHS]]
     return reasons

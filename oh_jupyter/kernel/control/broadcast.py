@@ -14,10 +14,12 @@ from oh_jupyter.control_messages import (
     SETTLED_MESSAGE,
     TURN_MESSAGE,
 )
+from oh_jupyter.operations import to_json
 from oh_jupyter.runtime.confirmation import Decision
 
 if TYPE_CHECKING:
     from oh_jupyter.agents import AgentTurn, ToolCall
+    from oh_jupyter.operations.agents import Step, Turn
 
 MAX_CHARS = 4000
 """Maximum length of a broadcast string; the whole event is available on request."""
@@ -121,48 +123,49 @@ class TurnBroadcast:
 
     def _send(self, turn: AgentTurn) -> None:
         self._due.discard(id(turn))
-        self._broadcast.send_turn(turn_fields(turn))
+        self._broadcast.send_turn(to_json(turn_reply(turn)))
 
 
-def turn_fields(turn: AgentTurn) -> dict[str, Any]:
-    """Return a turn as JSON; agent and start time identify it."""
-    names = (
-        "agent",
-        "prompt",
-        "request",
-        "began",
-        "first_event",
-        "part_events",
-        "thoughts",
-        "stop_reason",
-        "cost",
-        "currency",
-        "usage",
-        "context_tokens",
-        "context_size",
-        "undone",
-        "checkpoint",
-        "changed_by_commands",
-        "runs_when",
+def turn_reply(turn: AgentTurn) -> Turn:
+    """Return a turn as frontends see it."""
+    from oh_jupyter.operations.agents import PlanEntry, Turn
+
+    return Turn(
+        agent=turn.agent,
+        prompt=turn.prompt,
+        request=turn.request,
+        began=turn.began,
+        first_event=turn.first_event,
+        part_events=turn.part_events,
+        thoughts=turn.thoughts,
+        stop_reason=turn.stop_reason,
+        cost=turn.cost,
+        currency=turn.currency,
+        usage=turn.usage,
+        context_tokens=turn.context_tokens,
+        context_size=turn.context_size,
+        undone=turn.undone,
+        checkpoint=turn.checkpoint,
+        changed_by_commands=turn.changed_by_commands,
+        notices=[*turn.notices, *([turn.status] if turn.status else [])],
+        truncated=turn.truncated,
+        attachments=list(turn.attachments),
+        changed_files=list(turn.changed_files),
+        plan=[PlanEntry(entry.content, entry.status) for entry in turn.plan],
+        parts=[part if isinstance(part, str) else _step(part) for part in turn.parts],
+        runs_when=turn.runs_when,
     )
-    return {
-        **{name: getattr(turn, name) for name in names},
-        "notices": [*turn.notices, *([turn.status] if turn.status else [])],
-        "truncated": turn.truncated,
-        "attachments": list(turn.attachments),
-        "changed_files": list(turn.changed_files),
-        "plan": [{"content": entry.content, "status": entry.status} for entry in turn.plan],
-        "parts": [part if isinstance(part, str) else _step(part) for part in turn.parts],
-    }
 
 
-def _step(call: ToolCall) -> dict[str, Any]:
+def _step(call: ToolCall) -> Step:
+    from oh_jupyter.operations.agents import Step
+
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
     text = "\n".join(f"{name}: {value}" for name, value in arguments.items())
-    return {
-        "title": call.title or call.kind,
-        "status": call.status,
-        "arguments": text[:MAX_CHARS],
-        "output": call.output[-MAX_CHARS:],
-        "files": [diff.path for diff in call.diffs],
-    }
+    return Step(
+        title=call.title or call.kind,
+        status=call.status,
+        arguments=text[:MAX_CHARS],
+        output=call.output[-MAX_CHARS:],
+        files=[diff.path for diff in call.diffs],
+    )

@@ -12,7 +12,8 @@ from oh_jupyter.containment import is_within
 from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import TransferError, TransferNotFoundError
 from oh_jupyter.kernel.control.agent_requests import check_approved, check_store_use, is_judged
-from oh_jupyter.kernel.control.rpc import Request, operation
+from oh_jupyter.kernel.control.rpc import Request, handles
+from oh_jupyter.operations import files as operations
 from oh_jupyter.runtime.confinement import outside_fault
 from oh_jupyter.runtime.reasons import Reason
 
@@ -22,99 +23,88 @@ if TYPE_CHECKING:
     from oh_jupyter.runtime.transfers.downloads import HeldSource
 
 
-@operation("upload")
-async def _upload(request: Request) -> Reply:
-    recursive, exact = bool(request.fields.get("recursive")), request.flag("exact")
-    destination, filename = request.text("destination"), request.text("filename")
+@handles(operations.Upload)
+async def _upload(request: Request, op: operations.Upload) -> operations.Transfer:
     executor = request.runtime.executor
-    if (within := request.fields.get("within")) is not None:
-        path = os.path.join(destination, filename)
-        if fault := outside_fault(str(within), executor.workspace_dir, [path]):
+    if op.within is not None:
+        path = os.path.join(op.destination, op.filename)
+        if fault := outside_fault(op.within, executor.workspace_dir, [path]):
             raise TransferError(fault)
 
     async def approve(paths: Sequence[str]) -> None:
-        await check_approved(request, "upload_file", {"file": filename}, writes=paths)
+        await check_approved(request, "upload_file", {"file": op.filename}, writes=paths)
 
     id = await executor.transfers.upload(
-        destination,
-        filename,
-        recursive=recursive,
-        exact=exact,
+        op.destination,
+        op.filename,
+        recursive=op.recursive,
+        exact=op.exact,
         approve=approve if is_judged(request) else None,
     )
-    return Reply({"id": id})
+    return operations.Transfer(id)
 
 
-@operation("ask_file")
-async def _ask_file(request: Request) -> Reply:
-    """Ask a person, if necessary, before the server uses a file for an agent."""
-    path, name = request.text("path"), request.text("tool")
-    if request.flag("writes"):
-        await check_approved(request, name, {}, writes=[path])
+@handles(operations.AskFile)
+async def _ask_file(request: Request, op: operations.AskFile) -> None:
+    if op.writes:
+        await check_approved(request, op.tool, {}, writes=[op.path])
     else:
-        await check_approved(request, name, {}, reads=[path])
-    return Reply()
+        await check_approved(request, op.tool, {}, reads=[op.path])
 
 
-@operation("ask_workspace")
-async def _ask_workspace(request: Request) -> Reply:
-    """Ask a person before an agent gets a kernel whose workspace is no part of this one."""
-    path = os.path.realpath(request.text("path"))
+@handles(operations.AskWorkspace)
+async def _ask_workspace(request: Request, op: operations.AskWorkspace) -> None:
+    path = os.path.realpath(op.path)
     if not is_within(path, os.path.realpath(request.runtime.executor.workspace_dir)):
         reason = Reason("starts_kernel", (path,))
         await check_approved(request, "start_kernel", {"workspace": path}, reasons=[reason])
-    return Reply()
 
 
-@operation("upload_to_store")
-async def _upload_to_store(request: Request) -> Reply:
+@handles(operations.UploadToStore)
+async def _upload_to_store(request: Request, op: operations.UploadToStore) -> operations.Transfer:
     from oh_jupyter.runtime.transfers import StoreSink
 
-    path, store = request.text("path"), request.runtime.file_store
-    await check_store_use(request, "write_store", writes=(path,))
+    store = request.runtime.file_store
+    await check_store_use(request, "write_store", writes=(op.path,))
 
     def begin() -> StoreSink:
-        return StoreSink(lambda: store.open(path, "wb"))
+        return StoreSink(lambda: store.open(op.path, "wb"))
 
-    return Reply({"id": await request.runtime.executor.transfers.begin(begin)})
+    return operations.Transfer(await request.runtime.executor.transfers.begin(begin))
 
 
-@operation("send")
-async def _send(request: Request) -> Reply:
+@handles(operations.Send)
+async def _send(request: Request, op: operations.Send) -> None:
     for piece in request.buffers:
-        await request.runtime.executor.transfers.write(request.text("id"), piece)
-    return Reply()
+        await request.runtime.executor.transfers.write(op.id, piece)
 
 
-@operation("finish")
-async def _finish(request: Request) -> Reply:
-    await request.runtime.executor.transfers.finish(request.text("id"))
-    return Reply()
+@handles(operations.Finish)
+async def _finish(request: Request, op: operations.Finish) -> None:
+    await request.runtime.executor.transfers.finish(op.id)
 
 
-@operation("download")
-async def _download(request: Request) -> Reply:
-    path, executor = request.text("path"), request.runtime.executor
+@handles(operations.Download)
+async def _download(request: Request, op: operations.Download) -> operations.Transfer:
+    executor = request.runtime.executor
     if not is_judged(request):
-        key, name = await executor.transfers.download(path)
-        return Reply({"id": key, "name": name})
+        key, name = await executor.transfers.download(op.path)
+        return operations.Transfer(key, name)
     from oh_jupyter.runtime.transfers.downloads import zipped
 
-    source = await _approved_source(request, "download_files", is_file=False)
+    source = await _approved_source(request, "download_files", op.path, is_file=False)
     may_send = await executor.in_thread(_sendable, executor.boxes, source.real)
     make = partial(zipped, may_send=may_send, name=source.name)
     key = await executor.transfers.begin(lambda: source.pieces(make))
-    return Reply({"id": key, "name": source.name})
+    return operations.Transfer(key, source.name)
 
 
-async def _approved_source(request: Request, name: str, *, is_file: bool) -> HeldSource:
+async def _approved_source(request: Request, name: str, path: str, *, is_file: bool) -> HeldSource:
     """Open what an agent downloads, and ask a person if necessary."""
     from oh_jupyter.runtime.transfers.downloads import HeldSource
 
     executor = request.runtime.executor
-    source: HeldSource = await executor.in_thread(
-        partial(HeldSource, request.text("path"), is_file=is_file)
-    )
+    source: HeldSource = await executor.in_thread(partial(HeldSource, path, is_file=is_file))
     try:
         below = [each for each in _hidden(executor.boxes) if is_within(each, source.real)]
         reads = [source.real, *(each for each in below if os.path.exists(each))]
@@ -139,62 +129,60 @@ def _sendable(boxes: BoxedShells, approved: str) -> Callable[[str], bool]:
     return lambda path: is_within(path, approved) or not hides(path)
 
 
-@operation("download_file")
-async def _download_file(request: Request) -> Reply:
-    """Start the download of one file."""
+@handles(operations.DownloadFile)
+async def _download_file(request: Request, op: operations.DownloadFile) -> operations.Transfer:
     from oh_jupyter.runtime.transfers.downloads import check_file, file_pieces
 
     executor = request.runtime.executor
-    path = request.text("path")
     if is_judged(request):
-        held = await _approved_source(request, "view_file", is_file=True)
+        held = await _approved_source(request, "view_file", op.path, is_file=True)
         key = await executor.transfers.begin(lambda: held.pieces(file_pieces))
-        return Reply({"id": key, "name": held.name, "size": held.size})
-    source = await executor.in_thread(check_file, path)
+        return operations.Transfer(key, held.name, held.size)
+    source = await executor.in_thread(check_file, op.path)
     size = source.stat().st_size
     key = await executor.transfers.begin(lambda: file_pieces(source))
-    return Reply({"id": key, "name": source.name, "size": size})
+    return operations.Transfer(key, source.name, size)
 
 
-@operation("download_page")
-async def _download_page(request: Request) -> Reply:
-    """Start the download of the page that shows a picture or a PDF file."""
+@handles(operations.DownloadPage)
+async def _download_page(request: Request, op: operations.DownloadPage) -> operations.Transfer:
     from oh_jupyter.runtime.transfers.downloads import check_file
     from oh_jupyter.runtime.transfers.file_page import POLICY, page_pieces
 
     executor = request.runtime.executor
     if is_judged(request):
-        held = await _approved_source(request, "view_file", is_file=True)
+        held = await _approved_source(request, "view_file", op.path, is_file=True)
         make = partial(page_pieces, Path(held.name))
         key = await executor.transfers.begin(lambda: held.pieces(make))
-        return Reply({"id": key, "name": held.name, "policy": POLICY})
-    source = await executor.in_thread(check_file, request.text("path"))
+        return operations.Transfer(key, held.name, policy=POLICY)
+    source = await executor.in_thread(check_file, op.path)
     key = await executor.transfers.begin(lambda: page_pieces(source))
-    return Reply({"id": key, "name": source.name, "policy": POLICY})
+    return operations.Transfer(key, source.name, policy=POLICY)
 
 
-@operation("download_from_store")
-async def _download_from_store(request: Request) -> Reply:
+@handles(operations.DownloadFromStore)
+async def _download_from_store(
+    request: Request, op: operations.DownloadFromStore
+) -> operations.Transfer:
     from oh_jupyter.runtime.transfers import store_pieces
 
-    path, store = request.text("path"), request.runtime.file_store
-    await check_store_use(request, "read_store", reads=(path,))
+    store = request.runtime.file_store
+    await check_store_use(request, "read_store", reads=(op.path,))
 
     def begin() -> Iterator[bytes]:
         try:
-            return store_pieces(store.open(path, "rb"))
+            return store_pieces(store.open(op.path, "rb"))
         except (FileNotFoundError, IsADirectoryError):
-            raise TransferNotFoundError(f"The store has no file {path!r}") from None
+            raise TransferNotFoundError(f"The store has no file {op.path!r}") from None
 
-    return Reply({"id": await request.runtime.executor.transfers.begin(begin)})
-
-
-@operation("receive")
-async def _receive(request: Request) -> Reply:
-    return Reply(body=await request.runtime.executor.transfers.read(request.text("id")))
+    return operations.Transfer(await request.runtime.executor.transfers.begin(begin))
 
 
-@operation("give_up")
-async def _give_up(request: Request) -> Reply:
-    await request.runtime.executor.transfers.end(request.text("id"))
-    return Reply()
+@handles(operations.Receive)
+async def _receive(request: Request, op: operations.Receive) -> Reply:
+    return Reply(body=await request.runtime.executor.transfers.read(op.id))
+
+
+@handles(operations.GiveUp)
+async def _give_up(request: Request, op: operations.GiveUp) -> None:
+    await request.runtime.executor.transfers.end(op.id)

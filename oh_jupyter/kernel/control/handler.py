@@ -26,11 +26,12 @@ from oh_jupyter.errors import (
     RuntimeClosedError,
 )
 from oh_jupyter.kernel.control.rpc import (
-    Operation,
+    Handler,
     ReplyCache,
     Request,
     failure,
-    find_operation,
+    find_handler,
+    perform,
 )
 from oh_jupyter.kernel.control.switch_interval import (
     RESTORE_DELAY_SECONDS,
@@ -101,7 +102,7 @@ class ControlHandler:
         generation = content.get("generation")
         if generation is not None and generation != self._runtime.generation:
             raise GenerationChangedError(f"Runtime {generation} has ended; nothing was done")
-        operation = find_operation(content.get("op"))
+        handler = find_handler(content.get("op"))
         # The caller can cancel the request by this key.
         key = content.get("key") or parent["header"]["msg_id"]
         resendable = bool(content.get("keep"))
@@ -122,16 +123,16 @@ class ControlHandler:
             send(reply)
 
         buffers = [bytes(buffer) for buffer in parent.get("buffers", [])]
-        self._start(key, operation, Request(self._runtime, content, buffers, self._oh), finish)
+        self._start(key, handler, Request(self._runtime, content, buffers, self._oh), finish)
 
-    def _start(self, key: str, operation: Operation, request: Request, finish: Send) -> None:
+    def _start(self, key: str, handler: Handler[Any], request: Request, finish: Send) -> None:
         loop = self._kernel.control_thread.io_loop
-        long_poll = bool(request.fields.get("wait"))
+        long_poll = bool(request.content.get("wait"))
         if not long_poll:
             short_switch_interval.acquire()
 
         async def reply_later() -> None:
-            loop.add_callback(send_reply, await _execute(operation, request))
+            loop.add_callback(send_reply, await _execute(handler, request))
 
         def send_reply(reply: Reply) -> None:
             if not long_poll:
@@ -168,16 +169,16 @@ class ControlHandler:
         run_in_background(reply_again())
 
 
-async def _execute(operation: Operation, request: Request) -> Reply:
+async def _execute(handler: Handler[Any], request: Request) -> Reply:
     """Execute an operation; return a reply in every case, because the caller waits for it."""
     try:
-        return await operation(request)
+        return await perform(handler, request)
     except asyncio.CancelledError:
         return failure(RuntimeClosedError("It was cancelled, or the runtime closed"))
     except OhJupyterError as error:
         return failure(error)
     except Exception as error:
-        name = request.fields.get("op")
+        name = handler.declaration.wire_name
         logger.exception("Operation %s failed", name)
         reason = f"Internal error in {name}: {type(error).__name__}: {error}"
         return failure(KernelError(reason))

@@ -6,12 +6,20 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from oh_jupyter.control_messages import Reply
-from oh_jupyter.errors import DiskFullError, GatewayError, OhJupyterError, WireError, is_full
+from oh_jupyter.errors import (
+    DiskFullError,
+    GatewayError,
+    NotApprovedError,
+    OhJupyterError,
+    WireError,
+    is_full,
+)
 from oh_jupyter.events.actor import Actor
-from oh_jupyter.events.json import parse_json
+from oh_jupyter.events.json import encode_json, parse_json
+from oh_jupyter.operations import Operation, to_json
 from oh_jupyter.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -20,36 +28,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """A call of an operation: the message's content and buffers; the first may be JSON."""
+    """A request for an operation: the message's content and buffers; the first may be JSON."""
 
     runtime: Runtime
-    fields: dict[str, Any]
+    content: dict[str, Any]
     buffers: list[bytes]
     oh: Oh
 
-    def text(self, name: str) -> str:
-        """Return a string field; raise WireError for another type."""
-        value = self.fields.get(name)
-        if not isinstance(value, str):
-            raise WireError(f"{name!r} must be a string", name)
-        return value
-
-    def flag(self, name: str, *, default: bool = False) -> bool:
-        """Return a boolean field; raise WireError for another type."""
-        value = self.fields.get(name, default)
-        if not isinstance(value, bool):
-            raise WireError(f"{name!r} must be true or false", name)
-        return value
+    @property
+    def key(self) -> str:
+        """Name by which other requests refer to this one; "" if it has none."""
+        key = self.content.get("key") or ""
+        if not isinstance(key, str):
+            raise WireError("'key' must be a string", "key")
+        return key
 
     @property
     def actor(self) -> Actor:
         """Origin that the request names; raises WireError if it is no object."""
-        return Actor.from_json(self.fields.get("actor"))
+        return Actor.from_json(self.content.get("actor"))
 
     @property
     def is_agents(self) -> bool:
         """Whether an agent makes the request, as opposed to a person's frontend or token."""
-        return self.fields.get("by_agent") is True
+        return self.content.get("by_agent") is True
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether the agent may use only the workspace's files and pages of the web."""
+        return self.content.get("confined") is True
+
+    @property
+    def wants_notes(self) -> bool:
+        """Whether the reply should have the notes for the agent on undone changes."""
+        return self.content.get("notes") is True
 
     def json(self, name: str = "body") -> Any:
         """Return the parsed body; raise WireError for field ``name`` if there is none."""
@@ -58,10 +70,23 @@ class Request:
         return parse_json(self.buffers[0])
 
 
-Operation = Callable[[Request], Awaitable[Reply]]
-"""Coroutine function that handles one kind of request on the runtime thread."""
+R = TypeVar("R")
 
-_operations: dict[str, Operation] = {}
+
+Execute = Callable[[Request, Any], Awaitable[R | Reply]]
+"""Coroutine function that executes an operation on the runtime thread.
+
+It returns a `Reply` if the JSON is encoded already."""
+
+
+class Handler(NamedTuple, Generic[R]):
+    """The declaration of an operation, and the function that executes it."""
+
+    declaration: type[Operation[R]]
+    execute: Execute[R]
+
+
+_handlers: dict[str, Handler[Any]] = {}
 
 _MODULES = (
     "runtime_rpc",
@@ -77,23 +102,41 @@ _MODULES = (
 A kernel that only executes Actions needs the first, which takes a third of their memory."""
 
 
-def operation(name: str) -> Callable[[Operation], Operation]:
-    """Decorator that registers a coroutine function as the operation of a name."""
+def handles(declaration: type[Operation[R]]) -> Callable[[Execute[R]], Execute[R]]:
+    """Decorator that registers a coroutine function as the handler of an operation."""
 
-    def register(function: Operation) -> Operation:
-        _operations[name] = function
-        return function
+    def register(execute: Execute[R]) -> Execute[R]:
+        _handlers[declaration.wire_name] = Handler(declaration, execute)
+        return execute
 
     return register
 
 
-def find_operation(name: Any) -> Operation:
-    """Return the operation of a name; raise WireError if there is none."""
+async def perform(handler: Handler[Any], request: Request) -> Reply:
+    """Check and execute an operation.
+
+    Raises:
+        NotApprovedError: An agent asks for an operation that only a person may ask for.
+        WireError: An argument is invalid.
+    """
+    declaration = handler.declaration
+    if declaration.scope == "person" and request.is_agents:
+        raise NotApprovedError(
+            f"Only a person may ask for {declaration.wire_name!r}; nothing was done"
+        )
+    result = await handler.execute(request, declaration.from_fields(request.content))
+    if isinstance(result, Reply):
+        return result
+    return Reply() if result is None else Reply(body=encode_json(to_json(result)))
+
+
+def find_handler(name: Any) -> Handler[Any]:
+    """Return the handler of an operation; raise WireError if there is none."""
     for module in _MODULES:
         # This waits until a module is complete that another thread imports.
         import_module(f"oh_jupyter.kernel.control.{module}")
-        if isinstance(name, str) and name in _operations:
-            return _operations[name]
+        if isinstance(name, str) and name in _handlers:
+            return _handlers[name]
     raise WireError(f"There is no operation {name!r}", "op")
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from oh_jupyter.control_messages import VARIABLE_PREFIX, Reply
 from oh_jupyter.errors import StorePathError, TransferError, TransferNotFoundError, WireError
 from oh_jupyter.events import MCPAction, MCPObservation, Observation
-from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.cells.inspection import in_time
 from oh_jupyter.kernel.control.agent_requests import (
     check_approved,
@@ -18,8 +17,9 @@ from oh_jupyter.kernel.control.agent_requests import (
     files_of_store,
     reasons_to_ask,
 )
-from oh_jupyter.kernel.control.rpc import Request, operation
+from oh_jupyter.kernel.control.rpc import Request, handles
 from oh_jupyter.kernel.saving import SAVE_SECONDS, encoded
+from oh_jupyter.operations import store as operations
 from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.storage import LocalFileStore, copy
 from oh_jupyter.storage.base import FileInfo
@@ -28,7 +28,7 @@ from oh_jupyter.storage.transfer import Pair, copy_pairs, pairs_to_copy
 
 if TYPE_CHECKING:
     from oh_jupyter.runtime import ActionExecutor
-    from oh_jupyter.storage import WebHookFileStore
+    from oh_jupyter.storage import Delivery, WebHookFileStore
 
 MAX_ENTRIES = 1000
 """Maximum number of detailed entries of a directory."""
@@ -40,37 +40,36 @@ RESEND_SECONDS = 10.0
 """Maximum wait for the receiver's response."""
 
 
-@operation("list_store")
-async def _list_store(request: Request) -> Reply:
-    """Return all paths in a directory, or with ``details`` information on the first ones."""
-    path, store = request.text("path"), request.runtime.file_store
-    await check_store_use(request, "list_store", reads=(path,))
-    has_details = request.fields.get("details") is True
+@handles(operations.ListStore)
+async def _list_store(request: Request, op: operations.ListStore) -> operations.StoreListing:
+    store = request.runtime.file_store
+    await check_store_use(request, "list_store", reads=(op.path,))
 
-    def listed() -> dict[str, Any]:
-        names = store.list(path)
-        if not has_details:
-            return {"entries": names}
+    def listed() -> operations.StoreListing:
+        names = store.list(op.path)
+        if not op.details:
+            return operations.StoreListing(names, [], len(names))
         shown = names[:MAX_ENTRIES]
         # One query is enough for a directory that is listed completely.
-        infos = store.entries(path) if len(names) == len(shown) else map(_unknown, shown)
-        return {"details": [_described(info) for info in infos], "total": len(names)}
+        infos = store.entries(op.path) if len(names) == len(shown) else map(_unknown, shown)
+        return operations.StoreListing([], list(map(_entry, infos)), len(names))
 
     try:
-        return Reply(await request.runtime.executor.in_thread(listed))
+        listing: operations.StoreListing = await request.runtime.executor.in_thread(listed)
     except (FileNotFoundError, NotADirectoryError):
-        raise TransferNotFoundError(f"The store has no directory {path!r}") from None
+        raise TransferNotFoundError(f"The store has no directory {op.path!r}") from None
+    return listing
 
 
-@operation("store_info")
-async def _store_info(request: Request) -> Reply:
-    path, runtime = request.text("path"), request.runtime
-    await check_store_use(request, "store_info", reads=(path,))
+@handles(operations.StoreInfo)
+async def _store_info(request: Request, op: operations.StoreInfo) -> operations.StoreEntry:
+    runtime = request.runtime
+    await check_store_use(request, "store_info", reads=(op.path,))
     try:
-        info = await runtime.executor.in_thread(runtime.file_store.info, path)
+        info = await runtime.executor.in_thread(runtime.file_store.info, op.path)
     except FileNotFoundError:
-        raise TransferNotFoundError(f"The store has no {path!r}") from None
-    return Reply({"info": _described(info)})
+        raise TransferNotFoundError(f"The store has no {op.path!r}") from None
+    return _entry(info)
 
 
 def _unknown(path: str) -> FileInfo:
@@ -79,15 +78,15 @@ def _unknown(path: str) -> FileInfo:
     return FileInfo(path=path_key(path), type=kind, size=None, modified=None)
 
 
-def _described(info: FileInfo) -> dict[str, Any]:
+def _entry(info: FileInfo) -> operations.StoreEntry:
     modified = info["modified"]
-    return {**info, "modified": None if modified is None else modified.isoformat()}
+    when = None if modified is None else modified.isoformat()
+    return operations.StoreEntry(info["path"], info["type"], info["size"], when)
 
 
-@operation("rename_in_store")
-async def _rename_in_store(request: Request) -> Reply:
-    """Rename a file or directory; never replace an existing one."""
-    source, target, store = request.text("path"), request.text("to"), request.runtime.file_store
+@handles(operations.RenameInStore)
+async def _rename_in_store(request: Request, op: operations.RenameInStore) -> None:
+    source, target, store = op.path, op.to, request.runtime.file_store
     _check_not_root(source)
     _check_not_root(target)
     await check_store_use(request, "rename_in_store", writes=(source, target))
@@ -106,37 +105,27 @@ async def _rename_in_store(request: Request) -> Reply:
         store.delete(source)
 
     await request.runtime.executor.in_thread(rename)
-    return Reply()
 
 
-@operation("delete_from_store")
-async def _delete_from_store(request: Request) -> Reply:
-    path, runtime = request.text("path"), request.runtime
-    _check_not_root(path)
-    reasons = [Reason("deletes_from_store", (path,))]
-    await check_approved(request, "delete_from_store", {"path": path}, reasons=reasons)
+@handles(operations.DeleteFromStore)
+async def _delete_from_store(request: Request, op: operations.DeleteFromStore) -> None:
+    runtime = request.runtime
+    _check_not_root(op.path)
+    reasons = [Reason("deletes_from_store", (op.path,))]
+    await check_approved(request, "delete_from_store", {"path": op.path}, reasons=reasons)
     try:
-        await runtime.executor.in_thread(runtime.file_store.delete, path)
+        await runtime.executor.in_thread(runtime.file_store.delete, op.path)
     except FileNotFoundError:
-        raise TransferNotFoundError(f"The store has no {path!r}") from None
-    return Reply()
+        raise TransferNotFoundError(f"The store has no {op.path!r}") from None
 
 
-@operation("copy_with_store")
-async def _copy_with_store(request: Request) -> Reply:
-    """Copy a file between the workspace and the store, as an Action of the agent.
-
-    A variable of the notebook can be put, too, in the format of the path's suffix.
-    """
-    executor = request.runtime.executor
-    direction, path = request.text("direction"), request.text("path")
-    if direction not in ("put", "get"):
-        raise WireError("'direction' must be 'put' or 'get'", "direction")
+@handles(operations.CopyWithStore)
+async def _copy_with_store(request: Request, op: operations.CopyWithStore) -> Reply:
+    executor, direction, path = request.runtime.executor, op.direction, op.path
     _check_not_log(path)
-    file = request.text("file")
-    if direction == "put" and file.startswith(VARIABLE_PREFIX):
-        return await _put_variable(request, file.removeprefix(VARIABLE_PREFIX), path)
-    name = path_in_workspace(file, executor)
+    if direction == "put" and op.file.startswith(VARIABLE_PREFIX):
+        return await _put_variable(request, op.file.removeprefix(VARIABLE_PREFIX), path)
+    name = path_in_workspace(op.file, executor)
     workspace = LocalFileStore(executor.workspace_dir)
 
     ends = (executor.file_store, path, workspace, name)
@@ -191,10 +180,9 @@ async def _put_variable(request: Request, name: str, path: str) -> Reply:
     return await _observed(request, action, execute)
 
 
-@operation("agent_delete_from_store")
-async def _agent_delete_from_store(request: Request) -> Reply:
-    """Delete from the store as an Action of the agent, which a person may have to approve."""
-    path, executor = request.text("path"), request.runtime.executor
+@handles(operations.AgentDeleteFromStore)
+async def _agent_delete_from_store(request: Request, op: operations.AgentDeleteFromStore) -> Reply:
+    path, executor = op.path, request.runtime.executor
     _check_not_root(path)
     _check_not_log(path)
 
@@ -241,42 +229,40 @@ def _check_not_root(path: str) -> None:
         )
 
 
-@operation("deliveries")
-async def _deliveries(request: Request) -> Reply:
-    """Return the newest undelivered changes of the webhook."""
+@handles(operations.Deliveries)
+async def _deliveries(request: Request, op: operations.Deliveries) -> operations.DeliveryList:
     hook = _hook(request)
     deliveries = [] if hook is None else await request.runtime.executor.in_thread(hook.deliveries)
-    shown = [
-        {
-            **asdict(each),
-            "recorded": each.recorded.isoformat(),
-            "due": each.due and each.due.isoformat(),
-        }
-        for each in deliveries[-MAX_DELIVERIES:]
-    ]
-    fields = {"has_webhook": hook is not None, "total": len(deliveries), "deliveries": shown}
-    return Reply(body=encode_json(fields))
+    shown = list(map(_delivery, deliveries[-MAX_DELIVERIES:]))
+    return operations.DeliveryList(hook is not None, len(deliveries), shown)
 
 
-@operation("resend_deliveries")
-async def _resend_deliveries(request: Request) -> Reply:
-    """Send dead letters again: all or those with the ``ids``; superseded ones with ``force``."""
-    hook, ids = _named(request)
-    force = request.fields.get("force") is True
+def _delivery(delivery: Delivery) -> operations.Delivery:
+    times = {
+        "recorded": delivery.recorded.isoformat(),
+        "due": delivery.due and delivery.due.isoformat(),
+    }
+    return operations.Delivery(**{**asdict(delivery), **times})
+
+
+@handles(operations.ResendDeliveries)
+async def _resend_deliveries(request: Request, op: operations.ResendDeliveries) -> int:
+    hook, ids = _named(request, op.ids)
 
     def resend() -> int:
-        count = hook.replay(*ids, force=force)
+        count = hook.replay(*ids, force=op.force)
         hook.flush(RESEND_SECONDS)
         return count
 
-    return Reply({"count": await request.runtime.executor.in_thread(resend)})
+    count: int = await request.runtime.executor.in_thread(resend)
+    return count
 
 
-@operation("discard_deliveries")
-async def _discard_deliveries(request: Request) -> Reply:
-    """Discard dead letters: all or those with the ``ids``."""
-    hook, ids = _named(request)
-    return Reply({"count": await request.runtime.executor.in_thread(hook.discard, *ids)})
+@handles(operations.DiscardDeliveries)
+async def _discard_deliveries(request: Request, op: operations.DiscardDeliveries) -> int:
+    hook, ids = _named(request, op.ids)
+    count: int = await request.runtime.executor.in_thread(hook.discard, *ids)
+    return count
 
 
 def _hook(request: Request) -> WebHookFileStore | None:
@@ -286,13 +272,13 @@ def _hook(request: Request) -> WebHookFileStore | None:
     return store if isinstance(store, WebHookFileStore) else None
 
 
-def _named(request: Request) -> tuple[WebHookFileStore, list[str]]:
+def _named(request: Request, ids: list[str] | None) -> tuple[WebHookFileStore, list[str]]:
     """Return the webhook and the ids of the requested dead letters; an empty list means all."""
-    hook, ids = _hook(request), request.fields.get("ids")
+    hook = _hook(request)
     if hook is None:
         raise WireError("This store has no webhook", "ids")
     if ids is None:
         return hook, []
-    if not isinstance(ids, list) or not ids or not all(isinstance(each, str) for each in ids):
+    if not ids:
         raise WireError("'ids' must be a list of ids, or null for all", "ids")
     return hook, ids

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from oh_jupyter.background import Watchers, wait_while
-from oh_jupyter.control_messages import Reply
-from oh_jupyter.errors import WireError
-from oh_jupyter.events.json import encode_json
-from oh_jupyter.kernel.control.broadcast import SEND_INTERVAL_SECONDS, turn_fields
-from oh_jupyter.kernel.control.rpc import Request, operation
+from oh_jupyter.kernel.control.broadcast import SEND_INTERVAL_SECONDS, turn_reply
+from oh_jupyter.kernel.control.rpc import Request, handles
+from oh_jupyter.operations import agents as operations
 from oh_jupyter.runtime.confirmation import PendingAction
 
 if TYPE_CHECKING:
@@ -77,21 +75,13 @@ def followed(key: str) -> Iterator[FollowedTurn]:
             del _followed[key]
 
 
-@operation("follow_turn")
-async def _follow(request: Request) -> Reply:
-    """Wait up to ``wait`` seconds until a prompt's turn has another state than ``known``.
-
-    ``of`` is the key of the prompt's request, which may arrive later. The reply has the turn, the
-    Actions of its agent that wait for a person, and ``ended`` if there is no such prompt.
-    """
-    key, seconds = request.text("of"), request.fields.get("wait", 0)
-    if not isinstance(seconds, int | float):
-        raise WireError("'wait' must be a number of seconds", "wait")
-    seconds = min(seconds, MAX_FOLLOW_SECONDS)
+@handles(operations.FollowTurn)
+async def _follow(request: Request, op: operations.FollowTurn) -> operations.TurnProgress:
+    key, seconds = op.of, min(op.wait, MAX_FOLLOW_SECONDS)
     await wait_while(_on_prompt.add, lambda: key not in _followed, seconds)
     entry = _followed.get(key)
     if entry is None:
-        return Reply({"ended": True, "waiting": [], "state": ""}, encode_json(None))
+        return operations.TurnProgress(state="", ended=True, waiting=[], turn=None)
     confirmations = request.runtime.executor.confirmations
 
     def waiting() -> dict[int, PendingAction]:
@@ -114,16 +104,15 @@ async def _follow(request: Request) -> Reply:
 
         return end_all
 
-    known = request.fields.get("known")
-    await wait_while(subscribe, lambda: state() == known, seconds)
+    await wait_while(subscribe, lambda: state() == op.known, seconds)
     if not entry.is_ended:
         await asyncio.sleep(SEND_INTERVAL_SECONDS)  # gather the changes that follow at once
-    fields: dict[str, Any] = {
-        "state": state(),
-        "ended": entry.is_ended,
-        "waiting": [
-            {"id": id, "message": pending.message, "reason": pending.reason}
+    return operations.TurnProgress(
+        state=state(),
+        ended=entry.is_ended,
+        waiting=[
+            operations.WaitingAction(id, pending.message, pending.reason)
             for id, pending in waiting().items()
         ],
-    }
-    return Reply(fields, encode_json(None if entry.turn is None else turn_fields(entry.turn)))
+        turn=None if entry.turn is None else turn_reply(entry.turn),
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import oh_jupyter.kernel.control.handler  # noqa: F401 - the operations register
@@ -12,8 +11,9 @@ from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import KernelError, RuntimeClosedError
 from oh_jupyter.events.actor import current_actor
 from oh_jupyter.kernel.cells.main_thread import interrupt_main_thread
-from oh_jupyter.kernel.control.rpc import Request, find_operation
+from oh_jupyter.kernel.control.rpc import Request, find_handler, perform
 from oh_jupyter.mcp_tools.kernel import Kernel
+from oh_jupyter.operations import Operation
 
 if TYPE_CHECKING:
     from oh_jupyter.kernel.api import Oh
@@ -37,19 +37,25 @@ class OwnKernel(Kernel):
 
     async def send(
         self,
-        operation: str,
-        fields: Mapping[str, Any] | None = None,
+        operation: Operation[Any],
         body: bytes | None = None,
         *,
         load: bool = False,
+        key: str = "",
+        notes: bool = False,
         cancellable: bool = False,
     ) -> Reply:
         """Call an operation, see ``Kernel``."""
-        by_whom = {"actor": current_actor.get().to_json(), "by_agent": True}
-        content: dict[str, Any] = {**(fields or {}), **by_whom}
+        envelope = {
+            "actor": current_actor.get().to_json(),
+            "by_agent": True,
+            "key": key,
+            "notes": notes,
+        }
+        content = {**operation.to_fields(), **envelope}
         request = Request(self._oh.host.runtime, content, [] if body is None else [body], self._oh)
         # In a task of its own: an Action is cancelled once, and then ends in its own time.
-        task = run_in_background(_answered(operation, request))
+        task = run_in_background(_answered(operation.wire_name, request))
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
@@ -69,5 +75,5 @@ class OwnKernel(Kernel):
         raise KernelError(self.restart_fault)
 
 
-async def _answered(operation: str, request: Request) -> Reply:
-    return await find_operation(operation)(request)
+async def _answered(name: str, request: Request) -> Reply:
+    return await perform(find_handler(name), request)

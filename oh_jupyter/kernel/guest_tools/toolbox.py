@@ -28,6 +28,7 @@ from oh_jupyter.mcp_tools.seen_lines import SeenLines
 from oh_jupyter.mcp_tools.tool_list import all_tools
 from oh_jupyter.mcp_tools.toolbox import INSTRUCTIONS, Caller, McpTool, Toolbox, schema
 from oh_jupyter.mcp_tools.tools_in_kernel import ToolsInKernel
+from oh_jupyter.operations.actions import ExecuteAction
 from oh_jupyter.runtime.components import MIN_SECRET_CHARS
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def _action_tool(kernel: OwnKernel) -> McpTool:
 
     async def call(arguments: dict[str, Any], caller: Caller) -> Result:
         body = json.dumps({"action": arguments["action"]}).encode()
-        reply = await kernel.send(EXECUTE_ACTION, {}, body, cancellable=True)
+        reply = await kernel.send(ExecuteAction(), body, cancellable=True)
         return result(text((reply.body or b"{}").decode()))
 
     arguments = schema("action", action={"type": "object"})

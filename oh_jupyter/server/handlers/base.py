@@ -51,6 +51,8 @@ from oh_jupyter.events.actor import Actor
 from oh_jupyter.events.json import parse_json
 from oh_jupyter.events.scopes import missing_scope
 from oh_jupyter.mcp_tools.notebooks import OpenNotebook
+from oh_jupyter.operations import Operation
+from oh_jupyter.operations.files import GiveUp, Receive
 from oh_jupyter.server.handlers.token_access import authorizer_of, identity_of, refusal
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.links import KernelLink, KernelTransfer, Reply
@@ -363,8 +365,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     async def ask_kernel(
         self,
         link: KernelLink,
-        operation: str,
-        fields: Mapping[str, Any] | None = None,
+        operation: Operation[Any],
         body: bytes | None = None,
         *,
         load: bool = True,
@@ -374,8 +375,9 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         An agent's request may wait for a person; it is withdrawn when the client disconnects.
         """
         is_agents = self._has_own_credential
-        content = {**(fields or {}), **self.by_whom}
-        asked = link.request(operation, content, body, load=load, cancellable=is_agents)
+        asked = link.request(
+            operation, body, envelope=self.by_whom, load=load, cancellable=is_agents
+        )
         return await (self.while_connected(asked) if is_agents else asked)
 
     async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
@@ -406,13 +408,13 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     async def send_pieces(self, download: KernelTransfer) -> None:
         """Stream a download of a kernel as fast as the client takes it."""
         try:
-            while piece := (await download.request("receive")).body:
+            while piece := (await download.request(Receive(download.id))).body:
                 self.write(piece)
                 await self.flush()
             # Jupyter would label an empty body as JSON.
             self.finish(set_content_type=self._headers["Content-Type"])
         except StreamClosedError:
-            run_in_background(download.request("give_up"))
+            run_in_background(download.request(GiveUp(download.id)))
         except OhJupyterError:
             if not self._headers_written:
                 raise

@@ -24,6 +24,8 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.events.actor import Actor
+from oh_jupyter.operations.actions import CellOutputs, RunCell
+from oh_jupyter.operations.files import AskWorkspace
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.execute_action import note_activity
 from oh_jupyter.server.handlers.routes import EXECUTE_ACTIONS, READ_ACTIONS, RouteTable
@@ -239,7 +241,7 @@ async def _check_workspace(handler: E2BHandler, kernel_id: str | None, cwd: str)
     link = await handler.link(kernel_id)
     if handler.state.router.is_boxed(link.kernel_id):
         raise NotApprovedError("A sandboxed kernel has no say over other directories: omit cwd")
-    await handler.ask_kernel(link, "ask_workspace", {"path": cwd})
+    await handler.ask_kernel(link, AskWorkspace(cwd))
 
 
 def _check_language(language: object) -> None:
@@ -334,17 +336,13 @@ async def _lines(
     key, seen = uuid.uuid4().hex, 0
     args = {"code": code, "include_extra": False}
     body = json.dumps({"action": {"action": "run_ipython", "args": args}}).encode()
-    fields = {"follow": key, "env": variables, "store_history": True}
-    cell = asyncio.ensure_future(link.request("run_cell", fields, body, cancellable=True))
+    running = RunCell(store_history=True, follow=key, env=variables)
+    cell = asyncio.ensure_future(link.request(running, body=body, cancellable=True))
     box.cells.add(cell)
     try:
         while not cell.done():
             more = asyncio.ensure_future(
-                link.request(
-                    "cell_outputs",
-                    {"of": key, "seen": seen, "wait": WAIT_SECONDS},
-                    cancellable=True,
-                )
+                link.request(CellOutputs(key, seen=seen, wait=WAIT_SECONDS), cancellable=True)
             )
             try:
                 await asyncio.wait({cell, more}, return_when=asyncio.FIRST_COMPLETED)

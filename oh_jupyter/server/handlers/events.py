@@ -9,8 +9,9 @@ from typing import Any
 from tornado.iostream import StreamClosedError
 
 from oh_jupyter.errors import OhJupyterError, WireError
+from oh_jupyter.operations.runtime import Event, Events
 from oh_jupyter.server.handlers.base import OhHandler
-from oh_jupyter.server.handlers.routes import READ_EVENTS, RouteTable, send_body
+from oh_jupyter.server.handlers.routes import READ_EVENTS, RouteTable
 from oh_jupyter.server.links import KernelLink
 
 HEARTBEAT_SECONDS = 15.0  # silence after which the stream sends a keep-alive comment
@@ -35,38 +36,36 @@ async def list_events(handler: OhHandler, kernel_id: str | None = None) -> None:
         await handler.while_connected(_stream(handler, link, start, whole))
         return
     limit = _count(handler, "limit", MAX_BATCH_EVENTS)
-    fields = {"start_id": start, "limit": limit, "whole": whole}
-    reply = await link.request("events", fields, load=False)
+    reply = await link.request(Events(start_id=start, limit=limit, whole=whole), load=False)
     handler.finish_json(
         {
             "generation": reply.fields.get("generation"),
-            "workspace_dir": reply.fields.get("workspace_dir"),
-            "events": json.loads(reply.body or b"[]"),
+            **json.loads(reply.body or b"{}"),
         }
     )
 
 
 async def _stream(handler: OhHandler, link: KernelLink, start: int, whole: bool) -> None:
     generation, last_id = _position(handler.request.headers.get("Last-Event-ID", ""))
-    reply = await link.request("events", {"limit": 0}, load=False)
+    reply = await link.request(Events(limit=0), load=False)
     current = str(reply.fields.get("generation"))
     if generation is not None:
         start = last_id + 1 if generation == current else 0
     handler.set_header("Content-Type", "text/event-stream")
     handler.set_header("Cache-Control", "no-cache")
     handler.set_header("X-Accel-Buffering", "no")
-    fields = {"limit": MAX_BATCH_EVENTS, "whole": whole, "wait": HEARTBEAT_SECONDS}
     try:
         await _send(handler, "generation", {"generation": current})
         while True:
             # Jupyter silently forgets a kernel whose restart has failed.
             handler.state.router.check(link.kernel_id)
-            reply = await link.request(
-                "events", {**fields, "start_id": start}, load=False, cancellable=True
+            following = Events(
+                start_id=start, limit=MAX_BATCH_EVENTS, whole=whole, wait=HEARTBEAT_SECONDS
             )
+            reply = await link.request(following, load=False, cancellable=True)
             if str(reply.fields.get("generation")) != current:
                 return  # the client reconnects and gets the new one
-            events = json.loads(reply.body or b"[]")
+            events = json.loads(reply.body or b"{}")["events"]
             for event in events:
                 kind = "action" if "action" in event else "observation"
                 await _send(handler, kind, event, f"{current}:{event['id']}")
@@ -102,9 +101,9 @@ def _position(last_event_id: str) -> tuple[str | None, int]:
     return generation, int(number)
 
 
-def _event(handler: OhHandler, event_id: str) -> dict[str, Any]:
-    return {"id": int(event_id)}
+def _event(handler: OhHandler, event_id: str) -> Event:
+    return Event(int(event_id))
 
 
 _EVENT = r"GET /events/(?P<event_id>\d{1,15})"
-routes.forward(_EVENT, READ_EVENTS, "getEvent", "event", send_body, _event, load=False)
+routes.forward(_EVENT, READ_EVENTS, "getEvent", _event, load=False)

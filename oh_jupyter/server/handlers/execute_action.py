@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import KernelTimeoutError, OhJupyterError, WireError
 from oh_jupyter.events.actor import current_actor
 from oh_jupyter.events.json import parse_json
 from oh_jupyter.events.scopes import scope_of_action
+from oh_jupyter.operations.actions import ExecuteAction, Withdraw
+from oh_jupyter.operations.runtime import ListFiles
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.routes import (
     EXECUTE_ACTIONS,
     READ_ACTIONS,
     RouteTable,
     send_body,
-    send_field,
 )
 from oh_jupyter.server.links import KernelLink, Reply, is_confined
 from oh_jupyter.server.result_store import ID_HEADER, StoredResult
@@ -50,7 +50,7 @@ async def execute_action(handler: OhHandler, kernel_id: str | None = None) -> No
         note_activity(handler)
         async with handler.state.unsaved.shared():
             reply = await handler.while_connected(
-                link.request("execute_action", body=body, cancellable=True)
+                link.request(ExecuteAction(), body=body, cancellable=True)
             )
     handler.set_header("X-OH-Jupyter-Generation", str(reply.fields.get("generation", "")))
     send_body(handler, reply)
@@ -70,11 +70,14 @@ async def _stored_reply(handler: OhHandler, key: str, kernel_id: str | None, bod
     async def execute(stored: StoredResult) -> Reply:
         link = await handler.link(kernel_id)
         stored.has_kernel = True
-        fields = {"key": stored.key}
         stored.abandon = lambda: run_in_background(_withdraw(link, stored.key))
         async with state.unsaved.shared():
             return await link.request(
-                "execute_action", fields, body, cancellable=True, overdue=stored.overdue
+                ExecuteAction(),
+                body=body,
+                key=stored.key,
+                cancellable=True,
+                overdue=stored.overdue,
             )
 
     note_activity(handler)
@@ -93,7 +96,7 @@ async def _stored_reply(handler: OhHandler, key: str, kernel_id: str | None, bod
 async def _withdraw(link: KernelLink, key: str) -> None:
     """Cancel a request while it waits for a person, since no client waits for it."""
     with suppress(OhJupyterError):  # the kernel is gone, and with it the question
-        await link.request("withdraw", {"of": key}, load=False)
+        await link.request(Withdraw(key), load=False)
 
 
 def note_activity(handler: OhHandler) -> None:
@@ -103,18 +106,16 @@ def note_activity(handler: OhHandler) -> None:
     is_confined.set(confines(handler.scopes))
 
 
-def _directory(handler: OhHandler) -> dict[str, Any]:
+def _directory(handler: OhHandler) -> ListFiles:
     handler.require_scope("execute")  # it lists any directory
     body = handler.json_body() if handler.body else {}
     path = body.get("path") if isinstance(body, dict) else body
     if not isinstance(body, dict) or not isinstance(path, str | None):
         raise WireError('The body must be {"path": "..."}, or {}', "path")
-    return {"path": path}
+    return ListFiles(path)
 
 
-routes.forward(
-    "POST /list_files", READ_ACTIONS, "listFiles", "list_files", send_field("names"), _directory
-)
+routes.forward("POST /list_files", READ_ACTIONS, "listFiles", _directory)
 
 
 @server_routes.add("GET /requests/(?P<key>[^/]+)", EXECUTE_ACTIONS, "fetchAnswer")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import json
 import mimetypes
 from contextlib import suppress
 from typing import Any, ClassVar
@@ -19,6 +20,19 @@ from oh_jupyter.errors import (
     TransferTooLargeError,
     WireError,
 )
+from oh_jupyter.operations import Operation
+from oh_jupyter.operations.files import (
+    Download,
+    DownloadFile,
+    DownloadFromStore,
+    DownloadPage,
+    Finish,
+    GiveUp,
+    Send,
+    Upload,
+    UploadToStore,
+)
+from oh_jupyter.operations.store import DeleteFromStore, ListStore, RenameInStore, StoreInfo
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.routes import (
     EXECUTE_ACTIONS,
@@ -26,6 +40,7 @@ from oh_jupyter.server.handlers.routes import (
     WRITE_STORE,
     Permission,
     RouteTable,
+    send_body,
     send_nothing,
 )
 from oh_jupyter.server.links import KernelTransfer
@@ -90,12 +105,12 @@ class StreamedUploadHandler(OhHandler):
         """Start the upload with the fields of the request."""
         raise NotImplementedError
 
-    async def begin(self, operation: str, **fields: Any) -> None:
+    async def begin(self, operation: Operation[Any]) -> None:
         """Start the upload in the kernel by an operation."""
         link = await self.link(self.path_kwargs.get("kernel_id"))
         self.state.activity.touch()
-        reply = await link.request(operation, {**fields, **self.by_whom})
-        self._transfer = KernelTransfer(link, reply)
+        reply = await link.request(operation, envelope=self.by_whom)
+        self._transfer = KernelTransfer.started(link, reply)
         if self.client_has_left:  # during the request, when there was nothing to discard
             await self.discard()
 
@@ -107,7 +122,8 @@ class StreamedUploadHandler(OhHandler):
             if self._transfer is None:  # the file is empty
                 await self.start()
             await self._send_pending()
-            finished = self._active_transfer().request("finish", cancellable=True)
+            transfer = self._active_transfer()
+            finished = transfer.request(Finish(transfer.id), cancellable=True)
             await (self.while_connected(finished) if self.by_whom else finished)
             self._transfer = None
         except Exception:
@@ -119,7 +135,7 @@ class StreamedUploadHandler(OhHandler):
         transfer, self._transfer = self._transfer, None
         if transfer is not None:
             with suppress(OhJupyterError):
-                await transfer.request("give_up")
+                await transfer.request(GiveUp(transfer.id))
 
     async def _send(self, piece: bytes) -> None:
         """Send some bytes; small pieces are collected first."""
@@ -134,7 +150,7 @@ class StreamedUploadHandler(OhHandler):
         body = b"".join(self._pending)
         self._pending, self._pending_bytes = [], 0
         if body:
-            await transfer.request("send", body)
+            await transfer.request(Send(transfer.id), body)
 
     def _active_transfer(self) -> KernelTransfer:
         if self._transfer is None:
@@ -168,8 +184,8 @@ class FormUploadHandler(StreamedUploadHandler):
 
     async def start(self) -> None:
         """Name the file and its folder."""
-        limits = {"exact": self.flag("exact"), "within": self.path_argument("within")}
-        await self.begin("upload", **self.target(), **limits)
+        within = self.path_argument("within")
+        await self.begin(Upload(**self.target(), exact=self.flag("exact"), within=within))
 
     def target(self) -> dict[str, Any]:
         """Return where the file goes, and whether it is a zip file to unpack."""
@@ -244,12 +260,12 @@ class FileForm:
 
 
 async def start_download(
-    handler: OhHandler, kernel_id: str | None, operation: str, path: str
+    handler: OhHandler, kernel_id: str | None, operation: Download | DownloadFile | DownloadPage
 ) -> KernelTransfer:
     """Start a download in the kernel."""
     link = await handler.link(kernel_id)
     handler.state.activity.touch()
-    return KernelTransfer(link, await handler.ask_kernel(link, operation, {"path": path}))
+    return KernelTransfer.started(link, await handler.ask_kernel(link, operation))
 
 
 @routes.add("GET /download_files", EXECUTE_ACTIONS, "downloadFiles")
@@ -258,9 +274,9 @@ async def download_files(handler: OhHandler, kernel_id: str | None = None) -> No
     path = handler.path_argument("path")
     if path is None:
         raise WireError("Name what to download: ?path=/absolute/path", "path")
-    download = await start_download(handler, kernel_id, "download", path)
+    download = await start_download(handler, kernel_id, Download(path))
     handler.set_header("Content-Type", "application/zip")
-    handler.set_header("Content-Disposition", _attachment(f"{download.started.fields['name']}.zip"))
+    handler.set_header("Content-Disposition", _attachment(f"{download.start.name}.zip"))
     await handler.send_pieces(download)
 
 
@@ -308,12 +324,12 @@ async def view_file(
         raise WireError("Name the file to view: ?path=/absolute/path", "path")
     is_agents_browser = view_key and "text/html" in handler.request.headers.get("Accept", "")
     if is_agents_browser and path.lower().endswith(SHOWN_SUFFIXES):
-        download = await start_download(handler, kernel_id, "download_page", path)
+        download = await start_download(handler, kernel_id, DownloadPage(path))
         kind = "text/html; charset=utf-8"
-        handler.set_header("Content-Security-Policy", str(download.started.fields["policy"]))
+        handler.set_header("Content-Security-Policy", download.start.policy)
     else:
-        download = await start_download(handler, kernel_id, "download_file", path)
-        kind = _type_of(str(download.started.fields["name"]))
+        download = await start_download(handler, kernel_id, DownloadFile(path))
+        kind = _type_of(download.start.name)
     handler.set_header("Content-Type", kind)
     handler.set_header("Vary", "Accept")
     handler.set_header("Cache-Control", "no-store")
@@ -337,7 +353,7 @@ class StoreHandler(StreamedUploadHandler):
         """Name the file."""
         path = self.path_kwargs.get("path") or ""
         check_not_log(self, path)
-        await self.begin("upload_to_store", path=path)
+        await self.begin(UploadToStore(path))
 
 
 _STORE = "/store/(?P<path>.*)"
@@ -350,19 +366,20 @@ async def read_store(handler: StoreHandler, path: str = "", kernel_id: str | Non
     A directory has no path, one that ends in a slash, or ``?list=true`` or ``?details=true``.
     """
     link = await handler.link(kernel_id)
-    directory, details = {"path": path.rstrip("/")}, handler.flag("details")
+    directory, details = path.rstrip("/"), handler.flag("details")
     if handler.flag("info"):
         # Open tabs poll for changes of their file, which must not start a runtime.
-        reply = await handler.ask_kernel(link, "store_info", directory, load=False)
-        handler.finish_json(reply.fields["info"])
+        reply = await handler.ask_kernel(link, StoreInfo(directory), load=False)
+        send_body(handler, reply)
     elif details or handler.flag("list") or path == "" or path.endswith("/"):
-        reply = await handler.ask_kernel(link, "list_store", {**directory, "details": details})
-        names = [name for name in ("entries", "details", "total") if name in reply.fields]
-        handler.finish_json({"path": path, **{name: reply.fields[name] for name in names}})
+        asked = ListStore(directory, details=details)
+        listing = json.loads((await handler.ask_kernel(link, asked)).body or b"{}")
+        names = ("details", "total") if details else ("entries",)
+        handler.finish_json({"path": path, **{name: listing[name] for name in names}})
     else:
-        reply = await handler.ask_kernel(link, "download_from_store", {"path": path})
+        reply = await handler.ask_kernel(link, DownloadFromStore(path))
         handler.set_header("Content-Type", BINARY)
-        await handler.send_pieces(KernelTransfer(link, reply))
+        await handler.send_pieces(KernelTransfer.started(link, reply))
 
 
 @routes.add(f"PUT {_STORE}", WRITE_STORE, "writeStore", StoreHandler)
@@ -378,23 +395,19 @@ def check_not_log(handler: OhHandler, path: str) -> None:
         raise web.HTTPError(403, "The token allows no change of the sessions' event logs")
 
 
-def _entry(handler: OhHandler, path: str = "") -> dict[str, Any]:
+def _deletion(handler: OhHandler, path: str = "") -> DeleteFromStore:
     check_not_log(handler, path)
-    return {"path": path.rstrip("/")}
+    return DeleteFromStore(path.rstrip("/"))
 
 
-def _rename(handler: OhHandler, path: str = "") -> dict[str, Any]:
+def _renaming(handler: OhHandler, path: str = "") -> RenameInStore:
     target = handler.path_argument("to")
     if target is None:
         raise WireError("Name the new path: ?to=new/path", "to")
     check_not_log(handler, path)
     check_not_log(handler, target)
-    return {"path": path.rstrip("/"), "to": target}
+    return RenameInStore(path.rstrip("/"), target)
 
 
-routes.forward(
-    f"DELETE {_STORE}", WRITE_STORE, "deleteFromStore", "delete_from_store", send_nothing, _entry
-)
-routes.forward(
-    f"PATCH {_STORE}", WRITE_STORE, "renameInStore", "rename_in_store", send_nothing, _rename
-)
+routes.forward(f"DELETE {_STORE}", WRITE_STORE, "deleteFromStore", _deletion, send_nothing)
+routes.forward(f"PATCH {_STORE}", WRITE_STORE, "renameInStore", _renaming, send_nothing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,7 @@ import psutil
 
 from oh_jupyter._version import __version__
 from oh_jupyter.errors import KernelError
+from oh_jupyter.operations.runtime import Status
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.routes import READ_ACTIONS, RouteTable
 
@@ -65,10 +67,10 @@ async def _runtime(handler: OhHandler, kernel_id: str | None) -> object:
     try:
         async with asyncio.timeout(STATUS_TIMEOUT_SECONDS):
             link = handler.state.router.link(kernel_id or "")
-            reply = await link.request("status", load=False)
+            reply = await link.request(Status(), load=False)
     except (KernelError, TimeoutError):
         return None
-    return reply.fields["runtime"]
+    return json.loads(reply.body or b"null")
 
 
 def _resources(process: psutil.Process) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ from tornado import web
 
 from oh_jupyter.mcp_tools.toolbox import listed_scopes
 from oh_jupyter.mcp_tools.tools_in_kernel import skills_listed
+from oh_jupyter.operations.runtime import UpdateMcpServer
 from oh_jupyter.server.handlers.base import SESSION_KEY_HEADER, OhHandler
 from oh_jupyter.server.handlers.routes import EXECUTE_ACTIONS, RouteTable
 from oh_jupyter.server.mcp.asgi import Exchange
@@ -69,11 +71,11 @@ async def update_mcp_server(handler: OhHandler, kernel_id: str | None = None) ->
     if not isinstance(handler.json_body(), list):
         raise web.HTTPError(400, "Request must be a list of MCP tools to sync")
     link = await handler.link(kernel_id)
-    reply = await handler.ask_kernel(link, "update_mcp_server", body=handler.body)
+    reply = await handler.ask_kernel(link, UpdateMcpServer(), body=handler.body)
     await handler.state.mcp.tools_changed(kernel_id)
     handler.finish_json(
         {
             "detail": "MCP server updated successfully",
-            "router_error_log": str(reply.fields["router_error_log"]),
+            "router_error_log": json.loads(reply.body or b'""'),
         }
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 from jupyter_server.auth.decorator import allow_unauthenticated, authorized
 from tornado import web
 
+from oh_jupyter.operations import Operation, arguments
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.links import Reply
 
@@ -32,6 +34,7 @@ class Route:
     name: str  # the operation's id in openapi.yaml
     respond: Respond
     handler: type[OhHandler] = OhHandler  # base class, shared by all routes of a pattern
+    operation: type[Operation[Any]] | None = None  # whose declaration describes the endpoint
 
     @property
     def method(self) -> str:
@@ -85,24 +88,27 @@ class RouteTable:
         address: str,
         permission: Permission,
         name: str,
-        operation: str,
+        operation: type[Operation[Any]] | Callable[..., Operation[Any]],
         reply: Callable[[OhHandler, Reply], None] = send_body,
-        fields: Callable[..., dict[str, Any]] = lambda handler: {},
         load: bool = True,
     ) -> None:
         """Add an endpoint that only asks the kernel for an operation.
 
-        ``fields`` makes the operation's fields from the handler and the groups of the pattern.
+        A function makes the operation from the handler and the groups of the pattern, a class from
+        the JSON object of the body, if any.
         """
+        make = partial(_of_body, operation) if isinstance(operation, type) else operation
+        is_declared = isinstance(operation, type) and reply is send_body
+        declared = cast("type[Operation[Any]]", operation) if is_declared else None
 
         async def respond(
             handler: OhHandler, *, kernel_id: str | None = None, **groups: str
         ) -> None:
-            content = fields(handler, **groups)
+            asked = make(handler, **groups)
             link = await handler.link(kernel_id)
-            reply(handler, await handler.ask_kernel(link, operation, content, load=load))
+            reply(handler, await handler.ask_kernel(link, asked, load=load))
 
-        self.routes.append(Route(address, permission, name, respond))
+        self.routes.append(Route(address, permission, name, respond, operation=declared))
 
     def handlers(self, prefix: str) -> list[tuple[str, type[OhHandler]]]:
         """Return tornado's patterns below a prefix, each with a handler of its methods."""
@@ -110,6 +116,11 @@ class RouteTable:
         for route in self.routes:
             grouped.setdefault(route.pattern, []).append(route)
         return [(prefix + pattern, handler_class(*routes)) for pattern, routes in grouped.items()]
+
+
+def _of_body(operation: type[Operation[Any]], handler: OhHandler) -> Operation[Any]:
+    known = arguments(operation)
+    return operation.from_fields(handler.json_object(*known) if known else {})
 
 
 def handler_class(*routes: Route) -> type[OhHandler]:

@@ -9,13 +9,17 @@ from typing import Any
 from tornado import web
 
 from oh_jupyter.errors import ExtensionMissingError, WireError
+from oh_jupyter.operations import from_json
+from oh_jupyter.operations.actions import Confirm, Confirmations
+from oh_jupyter.operations.changes import Checkpoints, Decisions, MarkCheckpoint, Rewind
+from oh_jupyter.operations.runtime import Page, Skills, Vscode, VSCodeAddress
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.routes import (
     EXECUTE_ACTIONS,
     READ_ACTIONS,
     READ_EVENTS,
     RouteTable,
-    send_field,
+    send_body,
     send_nothing,
 )
 from oh_jupyter.server.links import Reply
@@ -35,7 +39,7 @@ _MARK_FIELDS = (
 routes = RouteTable()
 
 
-def _decision(handler: OhHandler, event_id: str) -> dict[str, Any]:
+def _decision(handler: OhHandler, event_id: str) -> Confirm:
     """Return a person's decision on a waiting Action: ``{"approve": true}``, or false.
 
     The agent gets the ``reason`` of a rejection; an approval with ``for_session`` covers later
@@ -51,28 +55,9 @@ def _decision(handler: OhHandler, event_id: str) -> dict[str, Any]:
         raise WireError('The body must be {"approve": true} or {"approve": false}', "approve")
     if body["approve"] and not handler.state.confirmation_over_rest:
         raise web.HTTPError(403, NOT_OVER_REST)
-    why = body.get("reason", body.get("why", ""))
-    if not isinstance(why, str):
-        raise WireError("'reason' must be a string", "reason")
-    scope = {name: body.get(name, False) for name in ("for_session", "for_workspace")}
-    for name, value in scope.items():
-        if not isinstance(value, bool):
-            raise WireError(f"'{name}' must be true or false", name)
-    decision = {"approve": body["approve"], "why": why, "values": body.get("values"), **scope}
-    return {"id": int(event_id), "by": "REST", **decision}
-
-
-def _label(handler: OhHandler) -> dict[str, Any]:
-    body = handler.json_object("label")
-    if not isinstance(body.get("label"), str):
-        raise WireError('The body must be {"label": "..."}', "label")
-    return body
-
-
-def _rewind(handler: OhHandler) -> dict[str, Any]:
-    return handler.json_object(
-        *("id", "everything", "preview", "source", "path", "files", "variables")
-    )
+    if "why" in body:
+        body.setdefault("reason", body.pop("why"))
+    return Confirm.from_fields({"id": int(event_id), "by": "REST", **body})
 
 
 def _page(reply: Reply) -> dict[str, Any]:
@@ -84,24 +69,22 @@ def _send_marks(handler: OhHandler, reply: Reply) -> None:
     handler.finish_json({name: page.get(name) for name in _MARK_FIELDS})
 
 
-routes.forward("GET /skills", READ_ACTIONS, "listSkills", "skills", send_field("skills"))
-routes.forward("GET /browser/marks", READ_EVENTS, "marks", "page", _send_marks, load=False)
+routes.forward("GET /skills", READ_ACTIONS, "listSkills", Skills)
+routes.forward("GET /browser/marks", READ_EVENTS, "marks", Page, _send_marks, load=False)
 _CONFIRM = r"POST /confirmations/(?P<event_id>\d{1,15})"
 _CONFIRMING = ("execute", "oh_jupyter:confirmations")
-routes.forward(_CONFIRM, _CONFIRMING, "confirm", "confirm", send_nothing, _decision, load=False)
-routes.forward("GET /decisions", READ_EVENTS, "listDecisions", "decisions")
-routes.forward("GET /checkpoints", READ_EVENTS, "listCheckpoints", "checkpoints")
-routes.forward(
-    "POST /checkpoints", EXECUTE_ACTIONS, "markCheckpoint", "mark_checkpoint", fields=_label
-)
-routes.forward("POST /rewind", EXECUTE_ACTIONS, "rewind", "rewind", fields=_rewind)
+routes.forward(_CONFIRM, _CONFIRMING, "confirm", _decision, send_nothing, load=False)
+routes.forward("GET /decisions", READ_EVENTS, "listDecisions", Decisions)
+routes.forward("GET /checkpoints", READ_EVENTS, "listCheckpoints", Checkpoints)
+routes.forward("POST /checkpoints", EXECUTE_ACTIONS, "markCheckpoint", MarkCheckpoint)
+routes.forward("POST /rewind", EXECUTE_ACTIONS, "rewind", Rewind)
 
 
 @routes.add("GET /browser/(?P<kind>screenshot|set_of_marks)", READ_EVENTS, "screenshot")
 async def screenshot(handler: OhHandler, kind: str, kernel_id: str | None = None) -> None:
     """Send a picture of the last page as PNG."""
     link = await handler.link(kernel_id)
-    picture = str(_page(await link.request("page", load=False)).get(kind) or "")
+    picture = str(_page(await link.request(Page(), load=False)).get(kind) or "")
     if not picture:
         raise web.HTTPError(404, f"The last page has no {kind}")
     handler.set_header("Cache-Control", "no-store")
@@ -123,46 +106,47 @@ async def confirmations(handler: OhHandler, kernel_id: str | None = None) -> Non
         handler.finish_json([])
         return
     try:
-        reply = await router.link(kernel_id).request("confirmations", load=False)
+        reply = await router.link(kernel_id).request(Confirmations(), load=False)
     except ExtensionMissingError:
         if handler.flag("if_loaded"):
             raise
         handler.finish_json([])
         return
-    handler.finish_json(reply.fields["waiting"])
+    send_body(handler, reply)
 
 
-async def _vscode_fields(handler: OhHandler, kernel_id: str | None) -> dict[str, Any]:
-    """Return ``token``, ``url`` and ``problem`` of a kernel's plugin, each possibly None.
+async def _vscode_address(handler: OhHandler, kernel_id: str | None) -> VSCodeAddress:
+    """Return the address of a kernel's VS Code.
 
     Starts the default kernel only if its settings enable the plugin.
     """
     wanted = handler.state.wants_vscode
     if kernel_id is None and not wanted and handler.state.router.default_kernel_id is None:
-        return {}
+        return VSCodeAddress()
     link = await handler.link(kernel_id)
     try:
         load = kernel_id is None and wanted
-        return (await handler.ask_kernel(link, "vscode", load=load)).fields
+        reply = await handler.ask_kernel(link, Vscode(), load=load)
     except ExtensionMissingError:
-        return {}
+        return VSCodeAddress()
+    return from_json(VSCodeAddress, json.loads(reply.body or b"{}"))
 
 
 @routes.add("GET /vscode", EXECUTE_ACTIONS, "vscode")
 async def vscode(handler: OhHandler, kernel_id: str | None = None) -> None:
     """Send ``{"url": ..., "token": ..., "problem": ...}``, with null for what is missing."""
-    fields = await _vscode_fields(handler, kernel_id)
-    url, problem = fields.get("url"), fields.get("problem")
+    address = await _vscode_address(handler, kernel_id)
+    url, problem = address.url, address.problem
     extensions = handler.serverapp.extension_manager.extensions if handler.serverapp else {}
     if url and "jupyter_server_proxy" not in extensions:
         url, problem = None, f"VS Code runs, but the server has no proxy to it: {NO_PROXY}"
     elif not url and not problem:
         problem = "The plugin 'vscode' is not among the settings' plugins"
-    handler.finish_json({"url": url, "token": fields.get("token"), "problem": problem})
+    handler.finish_json({"url": url, "token": address.token, "problem": problem})
 
 
 # The token allows executing anything.
 @routes.add("GET /vscode/connection_token", EXECUTE_ACTIONS, "vscodeToken")
 async def vscode_token(handler: OhHandler, kernel_id: str | None = None) -> None:
     """Send ``{"token": "<uuid>"}``, or null if VS Code does not run, as OpenHands expects."""
-    handler.finish_json({"token": (await _vscode_fields(handler, kernel_id)).get("token")})
+    handler.finish_json({"token": (await _vscode_address(handler, kernel_id)).token})

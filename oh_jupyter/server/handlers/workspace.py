@@ -23,6 +23,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import KernelError, WireError
+from oh_jupyter.operations.files import DownloadFile
 from oh_jupyter.server.handlers.base import OhHandler, is_session_key
 from oh_jupyter.server.handlers.execute_action import note_activity
 from oh_jupyter.server.handlers.files import BINARY, FormUploadHandler, start_download
@@ -169,7 +170,7 @@ async def sdk_upload(handler: SdkUploadHandler, kernel_id: str | None = None) ->
 async def sdk_download(handler: OhHandler, kernel_id: str | None = None) -> None:
     """Send the bytes of a file."""
     path = _absolute_path(handler)
-    download = await start_download(handler, kernel_id, "download_file", path)
+    download = await start_download(handler, kernel_id, DownloadFile(path))
     handler.set_header("Content-Type", BINARY)
     await handler.send_pieces(download)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jupyter_ai_persona_manager import BasePersona, PersonaDefaults
 from jupyter_ai_persona_manager.awareness_models import (
@@ -21,10 +20,23 @@ from jupyter_ai_persona_manager.awareness_models import (
 from jupyterlab_chat.models import Message, NewMessage
 
 from oh_jupyter.errors import AgentError, KernelNotFoundError, OhJupyterError
+from oh_jupyter.operations import Operation, reply_to
+from oh_jupyter.operations.agents import (
+    AgentOption,
+    Agents,
+    Conversation,
+    FollowTurn,
+    InterruptAgent,
+    PromptAgent,
+    Turn,
+)
+from oh_jupyter.operations.changes import Rewind
 from oh_jupyter.server.jupyter_ai.notebook_choice import choose_notebook
 from oh_jupyter.server.jupyter_ai.turn_text import turn_text
 from oh_jupyter.server.links import KernelLink
 from oh_jupyter.server.state import SETTINGS_KEY, ServerState, state_of
+
+R = TypeVar("R")
 
 FOLLOW_SECONDS = 30.0
 """Maximum duration of one request for the progress of a turn."""
@@ -51,7 +63,7 @@ class NotebookPersona(BasePersona):
         self._last: str | None = None
         self._starts_new = False
         self._link: KernelLink | None = None
-        self._turn: dict[str, Any] | None = None
+        self._turn: Turn | None = None
         self._prompting: asyncio.Task[Any] | None = None
         super().__init__(*args, **kwargs)
 
@@ -72,7 +84,7 @@ class NotebookPersona(BasePersona):
         )
         try:
             link = await self._linked(())
-            self._report_agents(await self._ask(link, "agents", load=False))
+            self._report_agents(await self._ask(link, Agents(), load=False))
         except OhJupyterError:
             pass  # there is no notebook yet, or oh_jupyter is not in its kernel
 
@@ -108,7 +120,7 @@ class NotebookPersona(BasePersona):
     async def cancel_response(self) -> None:
         """Interrupt the agent, whose partial turn stays."""
         if self._turn is not None and self._link is not None:
-            await self._ask(self._link, "interrupt_agent", {"agent": self._turn["agent"]})
+            await self._ask(self._link, InterruptAgent(self._turn.agent))
         elif self._prompting is not None:
             self._prompting.cancel()
 
@@ -139,37 +151,31 @@ class NotebookPersona(BasePersona):
         attachments = (known.get(id) for id in message.attachments or ())
         return tuple(str(each.value) for each in attachments if each is not None)
 
-    async def _ask(
-        self, link: KernelLink, operation: str, fields: Any = None, *, load: bool = True
-    ) -> Any:
-        reply = await link.request(operation, fields, load=load)
-        return json.loads(reply.body or b"null")
+    async def _ask(self, link: KernelLink, operation: Operation[R], *, load: bool = True) -> R:
+        return reply_to(operation, (await link.request(operation, load=load)).body)
 
     # Turns
 
     async def _converse(self, link: KernelLink, text: str) -> None:
         self.set_status("starts the agent…")
-        agents = await self._ask(link, "agents")
+        agents = await self._ask(link, Agents())
         key = uuid.uuid4().hex
-        fields = {
-            "text": text,
-            "agent": self._chosen(agents),
-            "new": self._starts_new,
-            "options": self._wanted,
-            "key": key,
-        }
+        prompt = PromptAgent(
+            text, agent=self._chosen(agents), new=self._starts_new, options=self._wanted
+        )
         self._report_agents(agents)
-        prompting = asyncio.ensure_future(link.request("prompt_agent", fields, cancellable=True))
+        prompting = asyncio.ensure_future(link.request(prompt, key=key, cancellable=True))
         self._prompting = prompting
         shown = ChatMessage(self)
         following = asyncio.ensure_future(self._follow(link, key, shown))
         try:
             await asyncio.wait({prompting, following}, return_when=asyncio.FIRST_COMPLETED)
-            turn = json.loads((await prompting).body or b"null")
+            turn = reply_to(prompt, (await prompting).body)
             self._starts_new, self._wanted = False, {}
-            self._report_agents(await self._ask(link, "agents"))
-            shown.show(turn_text(turn))
-            self._report_usage(turn)
+            self._report_agents(await self._ask(link, Agents()))
+            if turn is not None:
+                shown.show(turn_text(turn))
+                self._report_usage(turn)
         except asyncio.CancelledError:
             if not prompting.cancelled():
                 prompting.cancel()
@@ -180,82 +186,80 @@ class NotebookPersona(BasePersona):
             await asyncio.gather(following, return_exceptions=True)
             self._prompting = self._turn = None
 
-    def _chosen(self, agents: dict[str, Any]) -> str:
+    def _chosen(self, conversation: Conversation) -> str:
         """Return the agent of the setting, the notebook's current one, or an installed one."""
-        installed = [each["name"] for each in agents["agents"] if each["state"] != "missing"]
-        chosen = self._agent or agents["current"] or next(iter(installed), None)
+        agents = conversation.agents
+        installed = [each.name for each in agents if each.state != "missing"]
+        chosen = self._agent or conversation.current or next(iter(installed), None)
         if chosen is None:
-            ways = "; ".join(each["installation"] for each in agents["agents"][:2])
+            ways = "; ".join(each.installation for each in agents[:2])
             raise AgentError(f"No agent is installed. Install one, for example: {ways}")
-        return str(chosen)
+        return chosen
 
     async def _follow(self, link: KernelLink, key: str, shown: ChatMessage) -> None:
         """Show each new state of a turn until it has ended."""
         known, ended = "", False
         while not ended:
-            fields = {"of": key, "known": known, "wait": FOLLOW_SECONDS}
-            reply = await link.request("follow_turn", fields, cancellable=True)
-            known, ended = reply.fields["state"], reply.fields["ended"]
-            turn = json.loads(reply.body or b"null")
-            if turn is None:
+            follow = FollowTurn(of=key, known=known, wait=FOLLOW_SECONDS)
+            reply = await link.request(follow, cancellable=True)
+            progress = reply_to(follow, reply.body)
+            known, ended = progress.state, progress.ended
+            if progress.turn is None:
                 continue
-            self._turn, waiting = turn, reply.fields["waiting"]
+            self._turn, waiting = progress.turn, progress.waiting
             self.set_status("waits for your approval" if waiting else "works…")
-            shown.show(turn_text(turn, waiting))
+            shown.show(turn_text(progress.turn, waiting))
 
     async def _undo(self) -> None:
         link = await self._linked(())
-        plan = await self._ask(link, "rewind", {"id": None})
-        files = ", ".join(f"`{change['path']}`" for change in plan["changes"])
+        plan = await self._ask(link, Rewind())
+        files = ", ".join(f"`{change.path}`" for change in plan.changes)
         self.send_message(f"The last turn is undone{f': {files}' if files else ''}.")
 
-    def _report_agents(self, agents: dict[str, Any]) -> None:
-        options = [
-            SettingOption(id=each["name"])
-            for each in agents["agents"]
-            if each["state"] != "missing"
-        ]
+    def _report_agents(self, conversation: Conversation) -> None:
+        agents = conversation.agents
+        options = [SettingOption(id=each.name) for each in agents if each.state != "missing"]
         if options:
-            current = self._agent or agents["current"] or options[0].id
+            current = self._agent or conversation.current or options[0].id
             setting = SettingConfiguration(
                 id=AGENT_SETTING, name="Agent", current=current, options=options
             )
-            own = next((each for each in agents["agents"] if each["name"] == current), None)
-            offered = [] if own is None else own["options"]
-            models = [each for each in offered if each["category"] == "model"]
+            own = next((each for each in agents if each.name == current), None)
+            offered = [] if own is None else own.options
+            models = [each for each in offered if each.category == "model"]
             others = [_setting(each) for each in offered if each not in models]
             self.report_settings_configuration([setting, *others])
             self.report_model_configuration(_model(models[0]) if models else ModelConfiguration())
 
-    def _report_usage(self, turn: dict[str, Any]) -> None:
-        names = {name: turn["usage"].get(name) for name in ("input_tokens", "output_tokens")}
-        self.report_usage(Usage(**names, cost_amount=turn["cost"]), append=True)
-        if turn["context_size"]:
+    def _report_usage(self, turn: Turn) -> None:
+        names = {name: turn.usage.get(name) for name in ("input_tokens", "output_tokens")}
+        self.report_usage(Usage(**names, cost_amount=turn.cost), append=True)
+        if turn.context_size:
             self.report_usage(
-                Usage(context_tokens=turn["context_tokens"], context_size=turn["context_size"])
+                Usage(context_tokens=turn.context_tokens, context_size=turn.context_size)
             )
-        if turn["currency"]:
-            self.report_usage(Usage(cost_currency=turn["currency"]))
+        if turn.currency:
+            self.report_usage(Usage(cost_currency=turn.currency))
 
 
-def _setting(option: dict[str, Any]) -> SettingConfiguration:
+def _setting(option: AgentOption) -> SettingConfiguration:
     """Return an option of an agent as Jupyter AI shows it."""
-    values = ["on", "off"] if option["is_switch"] else []
+    values = ["on", "off"] if option.is_switch else []
     options = [SettingOption(id=value) for value in values] or [
-        SettingOption(id=each["value"], name=each["name"], description=each["description"])
-        for each in option["choices"]
+        SettingOption(id=each.value, name=each.name, description=each.description)
+        for each in option.choices
     ]
     return SettingConfiguration(
-        id=option["id"], name=option["name"], current=option["current"], options=options
+        id=option.id, name=option.name, current=option.current, options=options
     )
 
 
-def _model(option: dict[str, Any]) -> ModelConfiguration:
+def _model(option: AgentOption) -> ModelConfiguration:
     options = [
-        ModelOption(id=each["value"], name=each["name"], description=each["description"])
-        for each in option["choices"]
+        ModelOption(id=each.value, name=each.name, description=each.description)
+        for each in option.choices
     ]
-    return ModelConfiguration(current=option["current"], options=options)
+    return ModelConfiguration(current=option.current, options=options)
 
 
 class ChatMessage:

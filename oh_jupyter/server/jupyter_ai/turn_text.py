@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+
+from oh_jupyter.operations.agents import Step, Turn, WaitingAction
 
 MAX_TITLE_CHARS = 200
 MAX_FILES = 10
@@ -19,41 +20,36 @@ _ENDS = {
 }
 
 
-def turn_text(turn: Mapping[str, Any], waiting: Iterable[Mapping[str, Any]] = ()) -> str:
-    """Return a turn's texts and steps, and the Actions that wait for a person.
-
-    Args:
-        turn: The fields of a turn, as the kernel sends them.
-        waiting: Message and reason of each waiting Action.
-    """
+def turn_text(turn: Turn, waiting: Iterable[WaitingAction] = ()) -> str:
+    """Return a turn's texts and steps, and the Actions that wait for a person."""
     blocks: list[str] = []
     steps: list[str] = []
-    for part in turn["parts"]:
+    for part in turn.parts:
         if isinstance(part, str):
             blocks += ["\n".join(steps), part.strip("\n")]
             steps = []
         else:
-            unfinished = "○" if turn["stop_reason"] else "…"
-            steps.append(f"- {_MARKS.get(part['status'], unfinished)} {_step(part)}")
+            unfinished = "○" if turn.stop_reason else "…"
+            steps.append(f"- {_MARKS.get(part.status, unfinished)} {_step(part)}")
     blocks.append("\n".join(steps))
     blocks += [
-        f"**Waits for your approval** in the notebook or its panel: {_code(each['message'])} "
-        f"({each['reason']})"
+        f"**Waits for your approval** in the notebook or its panel: {_code(each.message)} "
+        f"({each.reason})"
         for each in waiting
     ]
-    blocks += [f"*{notice}*" for notice in turn["notices"]]
-    blocks.append(_ENDS.get(turn["stop_reason"], ""))
-    if turn["stop_reason"]:
-        blocks.append(_changes([*turn["changed_files"], *turn["changed_by_commands"]]))
-        blocks.append("\n".join(_runs_when(turn.get("runs_when", {}))))
+    blocks += [f"*{notice}*" for notice in turn.notices]
+    blocks.append(_ENDS.get(turn.stop_reason, ""))
+    if turn.stop_reason:
+        blocks.append(_changes([*turn.changed_files, *turn.changed_by_commands]))
+        blocks.append("\n".join(_runs_when(turn.runs_when)))
     return "\n\n".join(filter(None, blocks))
 
 
-def _step(step: Mapping[str, Any]) -> str:
+def _step(step: Step) -> str:
     """Return a step's title, with the arguments if it is only the name of a tool."""
-    name = re.sub(r"^mcp__\w+?__", "", step["title"])
-    if re.fullmatch(r"\w+", name) and step["arguments"]:
-        return f"{_code(name)} {_code(step['arguments'])}"
+    name = re.sub(r"^mcp__\w+?__", "", step.title)
+    if re.fullmatch(r"\w+", name) and step.arguments:
+        return f"{_code(name)} {_code(step.arguments)}"
     return _code(name)
 
 

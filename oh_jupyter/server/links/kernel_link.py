@@ -6,6 +6,7 @@ Subclasses implement the transport.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 import uuid
 from abc import ABC, abstractmethod
@@ -30,6 +31,9 @@ from oh_jupyter.errors import (
     error_from_fields,
 )
 from oh_jupyter.events.actor import current_actor
+from oh_jupyter.operations import Operation, from_json
+from oh_jupyter.operations.actions import ExecuteAction, RunCell
+from oh_jupyter.operations.files import Transfer
 from oh_jupyter.server.limits import ConcurrencyLimit, is_input
 from oh_jupyter.server.links.pending import RECEIVED_GRACE_SECONDS, PendingReplies
 
@@ -42,23 +46,6 @@ INFO_REQUEST = "kernel_info_request"
 
 is_confined: ContextVar[bool] = ContextVar("is_confined", default=False)
 """Whether the actor may use only the workspace's files and pages of the web."""
-
-ACTOR_OPERATIONS = frozenset(
-    {
-        *(
-            "execute_action",
-            "run_cell",
-            "announce_edit",
-            "finish_edit",
-            "record_edit",
-            "undo_notes",
-        ),
-        *("evaluate", "ask_restart", "own_turns", "own_checkpoint", "own_rewind"),
-        *("save_variable", "copy_with_store", "agent_delete_from_store"),
-    }
-)
-"""Operations that name their actor."""
-LONG_OPERATIONS = {"execute_action", "run_cell"}  # under the concurrency limit
 
 Buffers = list[Any]  # bytes and memory views of bytes
 
@@ -124,44 +111,57 @@ class KernelLink(ABC):
 
     async def request(
         self,
-        operation: str,
-        fields: Mapping[str, Any] | None = None,
+        operation: Operation[Any],
         body: bytes | None = None,
         *,
+        envelope: Mapping[str, Any] | None = None,
         load: bool = True,
+        key: str = "",
         overdue: asyncio.Event | None = None,
         cancellable: bool = False,
         generation: str | None = None,
     ) -> Reply:
-        """Send the runtime a request for an operation, with fields and a body of JSON.
+        """Ask the runtime for an operation.
 
-        ``load`` loads oh_jupyter into the kernel first if necessary; inspecting a person's kernel
-        must not. ``overdue`` is set while a kernel is silent that has received the request; the
-        wait continues. A ``cancellable`` request is cancelled in the kernel when this call is
-        cancelled or times out; its field ``key`` identifies it. ``generation`` is the expected
-        runtime: another one means that it has died. Raises the runtime's own error if it rejects
-        the request, and a KernelError if the kernel cannot be reached or has died.
+        Args:
+            operation: The operation with its arguments.
+            body: JSON or bytes, for an operation that has them.
+            envelope: Further fields of the request, see `ENVELOPE`.
+            load: Load oh_jupyter into the kernel first if necessary; inspecting a person's kernel
+                must not.
+            key: Name by which other requests refer to this one.
+            overdue: Set while a kernel is silent that has received the request; the wait continues.
+            cancellable: Cancel the request in the kernel when this call is cancelled or times out.
+            generation: The expected runtime: another one means that it has died.
+
+        Raises:
+            OhJupyterError: The runtime rejects the request.
+            KernelError: The kernel cannot be reached or has died.
         """
-        fields = dict(fields or {})
-        names_actor = operation in ACTOR_OPERATIONS or fields.get("by_agent") is True
+        content = {**operation.to_fields(), **(envelope or {})}
+        names_actor = operation.names_actor or content.get("by_agent") is True
         if names_actor and (actor := current_actor.get()):
-            fields["actor"] = actor.to_json()
+            content["actor"] = actor.to_json()
         if names_actor and is_confined.get():
-            fields["confined"] = True
-        if cancellable:
-            fields.setdefault("key", uuid.uuid4().hex)
+            content["confined"] = True
+        if key or cancellable:
+            content["key"] = key or uuid.uuid4().hex
+        name = operation.wire_name
         try:
             async with self._slot(operation, body):
-                return await self._request(operation, fields, body, load, overdue, generation)
+                return await self._request(name, content, body, load, overdue, generation)
         except (asyncio.CancelledError, KernelTimeoutError):
             if cancellable:
-                run_in_background(self.request("cancel", {"key": fields["key"]}, load=False))
+                cancelling = {"key": content["key"]}
+                run_in_background(self._request("cancel", cancelling, None, load=False))
             raise
 
-    def _slot(self, operation: str, body: bytes | None) -> AbstractAsyncContextManager[None]:
+    def _slot(
+        self, operation: Operation[Any], body: bytes | None
+    ) -> AbstractAsyncContextManager[None]:
         """Return a slot of the concurrency limit, for operations that need one."""
         limit = self.concurrency
-        if limit is None or operation not in LONG_OPERATIONS:
+        if limit is None or not isinstance(operation, ExecuteAction | RunCell):
             return nullcontext()
         return nullcontext() if limit.is_full and is_input(body) else limit.slot()
 
@@ -171,8 +171,8 @@ class KernelLink(ABC):
         fields: Mapping[str, Any],
         body: bytes | None,
         load: bool,
-        overdue: asyncio.Event | None,
-        expected_generation: str | None,
+        overdue: asyncio.Event | None = None,
+        expected_generation: str | None = None,
     ) -> Reply:
         expired = 0
         while True:
@@ -444,19 +444,34 @@ class KernelTransfer:
     """An upload or download in a kernel; another generation of it knows nothing of it."""
 
     link: KernelLink
-    started: Reply
+    start: Transfer
+    generation: str
+
+    @classmethod
+    def started(cls, link: KernelLink, reply: Reply) -> KernelTransfer:
+        """Return the transfer that a reply of the kernel has started."""
+        start = from_json(Transfer, json.loads(reply.body or b"{}"))
+        return cls(link, start, reply.fields["generation"])
+
+    @property
+    def id(self) -> str:
+        """Its id in the kernel."""
+        return self.start.id
 
     async def request(
-        self, operation: str, body: bytes | None = None, *, cancellable: bool = False
+        self,
+        operation: Operation[Any],
+        body: bytes | None = None,
+        *,
+        cancellable: bool = False,
     ) -> Reply:
         """Request the next step, or raise KernelDiedError if the runtime is gone."""
         return await self.link.request(
             operation,
-            {"id": self.started.fields["id"]},
             body,
             load=False,
             cancellable=cancellable,
-            generation=self.started.fields["generation"],
+            generation=self.generation,
         )
 
 

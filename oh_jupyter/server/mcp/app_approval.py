@@ -24,6 +24,7 @@ from oh_jupyter.mcp_tools.app_tools import LOOK_SECONDS, ONLY_APPS
 from oh_jupyter.mcp_tools.kernel import CallActions, RunningAction
 from oh_jupyter.mcp_tools.results import Result, failure, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
+from oh_jupyter.operations.actions import Question
 from oh_jupyter.server.mcp.approval import BY
 
 PENDING, DECIDE = "pending_approval", "decide_approval"
@@ -126,8 +127,8 @@ class AppApprovals:
         if question is None:
             return _state("running")
         key = secrets.token_urlsafe()
-        call.asked[key] = (action, question["id"])
-        shown = {name: question[name] for name in _SHOWN}
+        call.asked[key] = (action, question.id)
+        shown = {name: getattr(question, name) for name in _SHOWN}
         return {**_state("waiting", question=shown), "_meta": {KEY: key}}
 
     async def _find(self, owner: tuple[str, str], identity: str, known: Any) -> _OpenCall | None:
@@ -162,11 +163,9 @@ class AppApprovals:
         )
 
 
-async def _news(
-    call: _OpenCall, known: int | None
-) -> tuple[RunningAction, dict[str, Any] | None] | None:
+async def _news(call: _OpenCall, known: int | None) -> tuple[RunningAction, Question | None] | None:
     """Wait until a call asks, or no longer asks the known question; None once it is over."""
-    news: list[tuple[RunningAction, dict[str, Any] | None]] = []
+    news: list[tuple[RunningAction, Question | None]] = []
     async with anyio.create_task_group() as group:
 
         async def ask(action: RunningAction) -> None:

@@ -17,6 +17,7 @@ from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.events.question import question_terms
 from oh_jupyter.mcp_sdk.offered import Elicit, form_content
 from oh_jupyter.mcp_tools.kernel import CallActions, RunningAction
+from oh_jupyter.operations.actions import Question
 from oh_jupyter.text import shorten
 
 T = TypeVar("T")
@@ -128,7 +129,7 @@ async def _ask_and_decide(action: RunningAction, elicit: Elicit) -> None:
     if answer is None:  # dismissed: the other places can still decide
         return
     await action.decide(
-        question["id"],
+        question.id,
         approve=answer.get("approve") is True,
         why=str(answer.get("reason") or ""),
         by=BY,
@@ -136,10 +137,10 @@ async def _ask_and_decide(action: RunningAction, elicit: Elicit) -> None:
     )
 
 
-def _message(question: dict[str, Any]) -> str:
-    parts = [question["message"], question["diff"]]
+def _message(question: Question) -> str:
+    parts = [question.message, question.diff]
     marker = " …\n(The whole action is shown in JupyterLab.)"
     text = shorten("\n".join(filter(None, parts)), MAX_MESSAGE_CHARS, marker=marker)
-    who = question["agent"] or "The agent"
-    terms = question_terms(question["sandboxed"], question["seconds_left"])
-    return f"{who} wants to do this:\n\n{text}\n\nIt waits because {question['reason']} ({terms})."
+    who = question.agent or "The agent"
+    terms = question_terms(question.sandboxed, question.seconds_left)
+    return f"{who} wants to do this:\n\n{text}\n\nIt waits because {question.reason} ({terms})."

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from jupyter_core.utils import ensure_async
 
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_tools.kernel import Kernel
+from oh_jupyter.operations import Operation
+from oh_jupyter.operations.runtime import ToolsChanged
 from oh_jupyter.server.links import KernelLink, Reply
 from oh_jupyter.server.router import Router
 
@@ -81,28 +83,35 @@ class ServerKernel(Kernel):
 
     async def send(
         self,
-        operation: str,
-        fields: Mapping[str, Any] | None = None,
+        operation: Operation[Any],
         body: bytes | None = None,
         *,
         load: bool = False,
+        key: str = "",
+        notes: bool = False,
         cancellable: bool = False,
     ) -> Reply:
         """Send a request to the runtime over the link, see ``Kernel``."""
         link = await self._link()
-        content = {**(fields or {}), "by_agent": True}
-        return await link.request(operation, content, body, load=load, cancellable=cancellable)
+        return await link.request(
+            operation,
+            body,
+            envelope={"by_agent": True, "notes": notes},
+            load=load,
+            key=key,
+            cancellable=cancellable,
+        )
 
     async def request(
         self,
-        operation: str,
-        fields: Mapping[str, Any] | None = None,
+        operation: Operation[Any],
         body: bytes | None = None,
         *,
         load: bool = True,
+        key: str = "",
     ) -> Reply:
         """Send a request of the current call, and notice changed tools by its reply."""
-        reply = await super().request(operation, fields, body, load=load)
+        reply = await super().request(operation, body, load=load, key=key)
         if self._listed_incompletely:
             self._listed_incompletely = False
             self._changed()
@@ -128,8 +137,8 @@ class ServerKernel(Kernel):
         """Poll the kernel for changed tools while any session follows them."""
         try:
             while self.has_listeners() and self._tools_version is not None:
-                fields = {"known": self._tools_version[1], "wait": WATCH_INTERVAL_SECONDS}
-                self._check_version(await link.request("tools_changed", fields, load=False))
+                news = ToolsChanged(known=self._tools_version[1], wait=WATCH_INTERVAL_SECONDS)
+                self._check_version(await link.request(news, load=False))
         except OhJupyterError:
             return  # the next reply of this or another kernel has the version
 

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import anyio
 
@@ -19,6 +18,7 @@ from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_sdk.offered import ToolRequest
 from oh_jupyter.mcp_tools.kernel import CallActions, RunningAction
 from oh_jupyter.mcp_tools.results import Result, result, text
+from oh_jupyter.operations.actions import Question
 from oh_jupyter.server.mcp.tasks import digest
 
 FIRST_LOOK_SECONDS = 30.0
@@ -107,7 +107,7 @@ class UndecidedCalls:
             self.end_session(owner)
 
 
-async def _open_question(call: _Call) -> dict[str, Any] | None:
+async def _open_question(call: _Call) -> Question | None:
     """Wait for the end of a call; return a question that stays open for long before it, or None."""
     await asyncio.wait({call.task}, timeout=FIRST_LOOK_SECONDS)
     asking = asyncio.ensure_future(_long_open(call.actions))
@@ -118,16 +118,16 @@ async def _open_question(call: _Call) -> dict[str, Any] | None:
         asking.cancel()
 
 
-async def _long_open(actions: CallActions) -> dict[str, Any]:
+async def _long_open(actions: CallActions) -> Question:
     """Wait until a person has not decided about an Action for long; return the question."""
-    questions: list[dict[str, Any]] = []
+    questions: list[Question] = []
     async with anyio.create_task_group() as group:
 
         async def watch(action: RunningAction) -> None:
             with suppress(OhJupyterError):  # the kernel is gone, and the call ends
                 while (question := await action.question(WAIT_SECONDS)) is None:
                     pass
-                if not await action.decided(question["id"], PATIENCE_SECONDS):
+                if not await action.decided(question.id, PATIENCE_SECONDS):
                     questions.append(question)
                     group.cancel_scope.cancel()
 
@@ -136,14 +136,14 @@ async def _long_open(actions: CallActions) -> dict[str, Any]:
     return questions[0]
 
 
-def _report(question: dict[str, Any], tool: str) -> str:
+def _report(question: Question, tool: str) -> str:
     """Return what an agent has to know about a call that waits."""
-    seconds = max(question["seconds_left"] - PATIENCE_SECONDS, 0)
+    seconds = max(question.seconds_left - PATIENCE_SECONDS, 0)
     left = f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.0f} s"
     return (
-        f"It has not run yet: action {question['id']} waits for a person's approval, because "
-        f"{question['reason']}. The question stays open for {left}. Tell the person what "
-        f"waits; they decide in JupyterLab or with %oh_confirm {question['id']}. Call {tool} again "
+        f"It has not run yet: action {question.id} waits for a person's approval, because "
+        f"{question.reason}. The question stays open for {left}. Tell the person what "
+        f"waits; they decide in JupyterLab or with %oh_confirm {question.id}. Call {tool} again "
         "with the same arguments to wait for the decision and get the result: it is not asked or "
         "run twice. If a person approves it before that, it runs at once. If nobody decides in "
         "time, or you end the session, it never runs."
