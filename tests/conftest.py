@@ -1,4 +1,4 @@
-"""What all tests share: nothing of theirs is left in the home of whoever runs them."""
+"""Setup of all tests; it keeps their files out of the user's home."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     _skip_without_a_browser(items)
     order = [*BUSY_FOLDERS, *FOLDERS_WITH_LONG_FILES]
-    rank = {name: place for place, name in enumerate(order)}
+    rank = {name: position for position, name in enumerate(order)}
     files = sorted(
         dict.fromkeys(item.path for item in items),
         key=lambda path: rank.get(path.parent.name, len(order)),

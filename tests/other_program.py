@@ -1,4 +1,4 @@
-"""A program of a person's, which stays open and changes files when it is told."""
+"""A user's program that stays open and changes files on command."""
 
 from __future__ import annotations
 

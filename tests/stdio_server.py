@@ -101,7 +101,7 @@ if __name__ == "__main__":
     if "--fail" in sys.argv:
         sys.exit("this server has no configuration")
     if "--wait-for" in sys.argv:
-        go_on = sys.argv[sys.argv.index("--wait-for") + 1]
-        while not os.path.exists(go_on):
+        gate = sys.argv[sys.argv.index("--wait-for") + 1]
+        while not os.path.exists(gate):
             time.sleep(0.02)
     server.run()

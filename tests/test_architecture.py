@@ -234,14 +234,14 @@ def parts_of_a_room(room: str) -> dict[tuple[str, ...], set[tuple[str, ...]]]:
         parts = path.relative_to(PACKAGE).with_suffix("").parts
         if parts[0] != room or parts == (room, "__init__"):
             continue
-        found = graph.setdefault(part_of(parts), set())
+        targets = graph.setdefault(part_of(parts), set())
         for name in imported(path, for_type_checkers=True):
             target = tuple(name.split(".")[1:])
             if len(target) > 1 and target[0] == room and (PACKAGE / room / target[1]).exists():
-                found.add(part_of(target))
+                targets.add(part_of(target))
             elif len(target) > 1 and target[0] == room:
                 module = PACKAGE / room / f"{target[1]}.py"
-                found |= {part_of(target)} if module.exists() else set()
+                targets |= {part_of(target)} if module.exists() else set()
     return {part: targets - {part} for part, targets in graph.items()}
 
 
@@ -270,13 +270,13 @@ def test_the_modules_of_a_room_import_downward(room: str) -> None:
 def imports_its_own(folder: Path) -> bool:
     """Whether a package imports modules of its own."""
     name = ".".join(("oh_jupyter", *folder.relative_to(PACKAGE).parts))
-    found = imported(folder / "__init__.py") if (folder / "__init__.py").exists() else ()
-    return any(f"{each}.".startswith(f"{name}.") for each in found)
+    imports = imported(folder / "__init__.py") if (folder / "__init__.py").exists() else ()
+    return any(f"{each}.".startswith(f"{name}.") for each in imports)
 
 
 @in_each_room
 def test_no_module_waits_for_a_package_that_imports_it(room: str) -> None:
-    """Where two threads import both at once, Python would give one of them half a package."""
+    """Two threads importing both at once would give one of them half a package."""
     for path in modules_of(room):
         packages = [
             ".".join(("oh_jupyter", *folder.relative_to(PACKAGE).parts))
@@ -384,7 +384,7 @@ def test_nothing_heavy_is_imported_before_its_first_use(statement: str) -> None:
     assert not {name for name in loaded if name.startswith("fsspec.implementations.")}
 
 
-def test_the_package_itself_imports_next_to_nothing() -> None:
+def test_the_package_itself_imports_little() -> None:
     loaded = modules_after("import oh_jupyter")
     assert {name for name in loaded if name.startswith("oh_jupyter")} == {
         "oh_jupyter",

@@ -188,8 +188,8 @@ async def test_the_number_of_its_processes_is_limited(home: Path, monkeypatch) -
 async def test_the_runtime_works_in_it(home: Path) -> None:
     path = home / "work" / "a.py"
     async with opened(home) as notebook:
-        said = await notebook.run(STATUS)
-        assert said == "{'sandboxed': True} sandboxed: the whole kernel, no network"
+        output = await notebook.run(STATUS)
+        assert output == "{'sandboxed': True} sandboxed: the whole kernel, no network"
         edit = f"oh.edit('create', path={str(path)!r}, file_text='x = 1\\n'); print(oh.cwd)"
         assert await notebook.run(edit) == str(home / "work")
     assert path.read_text() == "x = 1\n"
@@ -199,7 +199,7 @@ async def test_the_runtime_works_in_it(home: Path) -> None:
 async def test_it_lives_like_any_kernel(home: Path) -> None:
     async with opened(home) as notebook:
         run, manager = notebook.run, notebook.manager
-        loop = asyncio.ensure_future(run("print('begun', flush=True)\nwhile True: pass"))
+        loop = asyncio.ensure_future(run("print('started', flush=True)\nwhile True: pass"))
         await notebook.printed.wait()
         await manager.interrupt_kernel()
         assert await loop == "KeyboardInterrupt"

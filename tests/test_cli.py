@@ -92,7 +92,7 @@ def test_before_anything_was_done(shown: Callable[..., str]) -> None:
     assert shown("log") == ""
 
 
-def test_what_was_done(client: RuntimeClient, shown: Callable[..., str]) -> None:
+def test_status_and_log(client: RuntimeClient, shown: Callable[..., str]) -> None:
     client.run("echo one &&\necho two")
     client.run("cd /")
     status = dict(line.split(None, 1) for line in shown("status").splitlines())
@@ -107,7 +107,7 @@ def test_what_was_done(client: RuntimeClient, shown: Callable[..., str]) -> None
 
 
 def test_deciding(client: RuntimeClient, shown: Callable[..., str]) -> None:
-    for option, said, kind in (
+    for option, message, kind in (
         ([], "Approved.\n", "run"),
         (["--reject"], "Rejected.\n", "user_rejected"),
         (["--session"], "Approved.\n", "run"),
@@ -119,7 +119,7 @@ def test_deciding(client: RuntimeClient, shown: Callable[..., str]) -> None:
             line = re.escape(f"{entry['message']}  ({entry['reason']}") + terms
             assert re.fullmatch(f"{entry['id']:5}  {line}", shown("confirm"))
             assert re.search(f"waits: {entry['id']}  {line}$", shown("status"))
-            assert shown("confirm", str(entry["id"]), *option) == said
+            assert shown("confirm", str(entry["id"]), *option) == message
             assert asked.result().kind == kind
     assert client.execute(RISKY).kind == "run"
     assert client.waiting() == []
@@ -202,7 +202,7 @@ def test_actions_of_guests_in_other_kernels(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ("confirm 4711", "oh-jupyter: No action 4711 waits. Waiting: none"),
         (f"confirm {'9' * 30}", f"oh-jupyter: No action {'9' * 30} waits. Waiting: none"),
@@ -229,10 +229,10 @@ def test_actions_of_guests_in_other_kernels(
     ],
 )
 def test_wrong_inputs(
-    server: LiveServer, refused: Callable[..., str], arguments: str, said: str
+    server: LiveServer, refused: Callable[..., str], arguments: str, message: str
 ) -> None:
     words = arguments.format(url=server.url).split()
-    assert refused(*words).startswith(said.format(url=server.url))
+    assert refused(*words).startswith(message.format(url=server.url))
 
 
 def test_no_server(
@@ -259,8 +259,8 @@ def test_opening(server: LiveServer, tmp_path: Path) -> None:
     done = subprocess.run(
         open_it, env=bare | {"PATH": str(tmp_path)}, capture_output=True, text=True
     )
-    said = f"No browser can be started here. Open {address}?token={server.token}\n"
-    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+    message = f"No browser can be started here. Open {address}?token={server.token}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, message, "")
 
 
 def test_following_until_interrupted(client: RuntimeClient) -> None:

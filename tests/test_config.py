@@ -1,4 +1,4 @@
-"""Where settings come from, and which wins."""
+"""Sources of settings and their precedence."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_an_unknown_setting_and_a_broken_file_are_named(tmp_path: Path) -> None:
         load_settings(environ={}, config_file=toml(tmp_path, "[core]\nfile_store = 5\n"))
 
 
-def test_traits_are_the_settings_and_say_what_they_are() -> None:
+def test_traits_are_the_documented_settings() -> None:
     traits = KernelTraits(file_store="memory", plugins=["jupyter"])
     assert type(traits).__name__ == "OhJupyter"
     assert explicit_settings(traits) == {"file_store": "memory", "plugins": ("jupyter",)}
@@ -71,7 +71,7 @@ def test_traits_are_the_settings_and_say_what_they_are() -> None:
         assert traits.traits()[name].help
 
 
-def test_what_is_printed_of_settings_holds_no_secrets() -> None:
+def test_printed_settings_contain_no_secrets() -> None:
     settings = load_settings({"file_store_web_hook_secret": "s3cr3t"}, environ={})
     assert settings.file_store_web_hook_secret == "s3cr3t"
     assert "s3cr3t" not in repr(settings)

@@ -1,4 +1,4 @@
-"""What an installation brings along, and what it goes together with."""
+"""Dependencies of an installation and their compatibility."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ import oh_jupyter
 for module in pkgutil.walk_packages(oh_jupyter.__path__, "oh_jupyter."):
     try:
         importlib.import_module(module.name)
-    except ImportError as problem:
-        print(module.name, problem.name)
+    except ImportError as error:
+        print(module.name, error.name)
 """
 NEEDS_MORE = {
-    # A worker of its own environment's packages; whoever starts it says which.
+    # A worker that uses packages of its own environment; its caller selects them.
     "oh_jupyter.browser.evaluation.gym_worker",
     "oh_jupyter.browser.evaluation.gym_tasks",
     # Of these there is one for each major of the SDK.
@@ -69,7 +69,7 @@ def normal(name: str) -> str:
 
 def brought_along(requirements: list[str]) -> set[str]:
     """The distributions that requirements lead to, as far as they are installed here."""
-    found: set[str] = set()
+    result: set[str] = set()
     waiting = [(Requirement(each), "") for each in requirements]
     while waiting:
         requirement, extra = waiting.pop()
@@ -77,19 +77,19 @@ def brought_along(requirements: list[str]) -> set[str]:
             continue
         name = normal(requirement.name)
         for wanted in ("", *requirement.extras):
-            if f"{name}[{wanted}]" in found:
+            if f"{name}[{wanted}]" in result:
                 continue
-            found.add(f"{name}[{wanted}]")
+            result.add(f"{name}[{wanted}]")
             try:
                 needed = distribution(name).requires or []
             except PackageNotFoundError:
                 continue
             waiting += [(Requirement(each), wanted) for each in needed]
-    return {each.partition("[")[0] for each in found}
+    return {each.partition("[")[0] for each in result}
 
 
 @pytest.mark.thorough
-def test_a_plain_installation_has_what_its_modules_import() -> None:
+def test_a_plain_installation_has_all_imports_of_its_modules() -> None:
     base = brought_along(PROJECT["dependencies"]) | {"oh-jupyter"}
     blocked = {
         module
@@ -152,7 +152,7 @@ def wheels(tmp_path_factory) -> Path:
 
 
 def resolved(wheels: Path, *arguments: str, python: str = sys.executable) -> dict[str, str]:
-    """What pip would install, by name; nothing is installed."""
+    """Return the packages that pip would install, by name; install nothing."""
     report = wheels / "report.json"
     subprocess.run(
         [
@@ -163,8 +163,8 @@ def resolved(wheels: Path, *arguments: str, python: str = sys.executable) -> dic
         check=True,
         timeout=880,
     )
-    found = [each["metadata"] for each in json.loads(report.read_text())["install"]]
-    return {normal(each["name"]): each["version"] for each in found}
+    packages = [each["metadata"] for each in json.loads(report.read_text())["install"]]
+    return {normal(each["name"]): each["version"] for each in packages}
 
 
 def release(version: str) -> tuple[int, ...]:
@@ -176,17 +176,17 @@ def release(version: str) -> tuple[int, ...]:
 def test_a_fresh_environment_gets_the_newest_jupyter_ai(wheels: Path, fresh_python: str) -> None:
     """By the command in the guide, in which no release is named."""
     wanted = ("oh_jupyter[jupyter-ai]==999.0", "jupyter-ai")
-    found = resolved(wheels, *wanted, python=fresh_python)
-    assert release(found["jupyter-ai"]) >= (3, 2)
-    assert {"jupyter-ai-persona-manager", "jupyterlab", "agent-client-protocol"} <= found.keys()
+    versions = resolved(wheels, *wanted, python=fresh_python)
+    assert release(versions["jupyter-ai"]) >= (3, 2)
+    assert {"jupyter-ai-persona-manager", "jupyterlab", "agent-client-protocol"} <= versions.keys()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_it_goes_together_with_jupyter_ai(wheels: Path) -> None:
-    found = resolved(wheels, "oh_jupyter[jupyter-ai]==999.0", "jupyter-ai>=3.2")
-    assert release(found["jupyter-ai"]) >= (3, 2)
-    assert {"s3fs", "gcsfs", "playwright", "requests"} <= found.keys()
+    versions = resolved(wheels, "oh_jupyter[jupyter-ai]==999.0", "jupyter-ai>=3.2")
+    assert release(versions["jupyter-ai"]) >= (3, 2)
+    assert {"s3fs", "gcsfs", "playwright", "requests"} <= versions.keys()
 
 
 @pytest.mark.slow
@@ -206,10 +206,10 @@ def test_it_goes_together_with_the_openhands_sdk(wheels: Path, wanted: tuple[str
         check=True,
         cwd=wheels,
     )
-    found = resolved(
+    versions = resolved(
         wheels,
         *("--python-version", "3.12", "--only-binary=:all:", "--ignore-requires-python"),
         *("--target", str(wheels / "nowhere")),
         *wanted,
     )
-    assert release(found["openhands-sdk"]) == release(found["openhands-tools"]) >= (1, 58)
+    assert release(versions["openhands-sdk"]) == release(versions["openhands-tools"]) >= (1, 58)

@@ -196,7 +196,7 @@ def test_rest_paths_exist(page: str) -> None:
             assert any(map(partial(is_served, known), tries)), f"{path} in: {span}"
 
 
-def test_the_readme_says_which_paths_a_kernel_has() -> None:
+def test_the_readme_names_the_paths_of_a_kernel() -> None:
     known, text = served(), (ROOT / "README.md").read_text("utf-8")
     table = text.partition("| endpoint below")[2].partition("\n\n")[0]
     for row in table.splitlines()[2:]:

@@ -1,4 +1,4 @@
-"""What ``oh-jupyter doctor`` finds in this environment, and in broken ones."""
+"""Findings of ``oh-jupyter doctor`` in this environment and in broken ones."""
 
 from __future__ import annotations
 
@@ -97,12 +97,12 @@ def test_an_old_jupyterlab(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         metadata, "version", lambda name: "4.5.9" if name == "jupyterlab" else version(name)
     )
-    found = find("JupyterLab")
-    assert (found.status, found.mend.split("-m ")[1]) == (
+    check = find("JupyterLab")
+    assert (check.status, check.mend.split("-m ")[1]) == (
         "wrong",
         "pip install --upgrade jupyterlab",
     )
-    assert found.found == "4.5.9; the panel of oh_jupyter needs 4.6 or newer"
+    assert check.found == "4.5.9; the panel of oh_jupyter needs 4.6 or newer"
 
 
 def test_a_store_that_cannot_be_written(tmp_path: Path) -> None:
@@ -126,10 +126,10 @@ def test_a_directory_that_is_a_file(tmp_path: Path) -> None:
 
 
 def test_other_environments_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    place = tmp_path / "kernels" / "python3"
-    place.mkdir(parents=True)
+    directory = tmp_path / "kernels" / "python3"
+    directory.mkdir(parents=True)
     spec = {"argv": ["/bin/sh", "-c"], "display_name": "x", "language": "python"}
-    (place / "kernel.json").write_text(json.dumps(spec))
+    (directory / "kernel.json").write_text(json.dumps(spec))
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     check = find("kernel")
     assert check.status == "wrong"

@@ -1,4 +1,4 @@
-"""Docstrings, comments, messages, names and pages use plain words.
+"""Docstrings, comments, messages, names and pages use plain words, also in the tests.
 
 The list holds words of a dialect that the project once had and that no reader of the field
 speaks.
@@ -16,7 +16,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MODULES = sorted((ROOT / "oh_jupyter").rglob("*.py"))
+MODULES = sorted(
+    path
+    for folder in ("oh_jupyter", "tests")
+    for path in (ROOT / folder).rglob("*.py")
+    if path != Path(__file__)
+)
 PAGES = sorted(
     page
     for pattern in ("*.md", "docs/**/*.md", "notebooks/*.ipynb")

@@ -126,7 +126,7 @@ def test_public_names_stay(package: str) -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_what_is_exported_exists_and_is_sorted_out(package: str) -> None:
+def test_exports_exist_and_are_distinct(package: str) -> None:
     module = importlib.import_module(package)
     assert len(set(module.__all__)) == len(module.__all__)
     for name in module.__all__:

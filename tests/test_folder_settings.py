@@ -106,7 +106,7 @@ def test_a_folder_tightens_limits_unasked(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("trusts", [False, True])
-def test_a_folder_never_widens_what_an_operator_sets(folder: Path, trusts: bool) -> None:
+def test_a_folder_never_widens_an_operators_limits(folder: Path, trusts: bool) -> None:
     (folder / "config.toml").write_text(
         '[core]\nsandbox_network = "host"\nenable_browser = true\n[core.policy]\nshell = "on"\n'
         'network = "on"\nbrowser = "on"\napprovals_over_rest = "off"\nplugins = "jupyter"\n'
@@ -122,7 +122,7 @@ def test_a_folder_never_widens_what_an_operator_sets(folder: Path, trusts: bool)
     assert (policy["shell"], policy["plugins"]) == ("off", "agent_skills")
 
 
-def test_what_is_no_usable_file_sets_nothing_and_stops_nothing(folder: Path) -> None:
+def test_an_unusable_file_sets_nothing_and_stops_nothing(folder: Path) -> None:
     file = folder / "config.toml"
     for text in ("[core", "core = 5", "[core]\nsandbox = 3\n", "[core]\nsandbx = 'required'\n"):
         file.write_text(text)
@@ -135,7 +135,7 @@ def test_what_is_no_usable_file_sets_nothing_and_stops_nothing(folder: Path) -> 
     assert held() == {}
 
 
-def test_what_is_wrong_is_told_to_who_wants_to_trust(
+def test_errors_are_reported_when_a_user_trusts_a_folder(
     folder: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def printed(*words: str) -> str:

@@ -35,7 +35,7 @@ SETTINGS = {
 }
 RESULTS = (
     "tests/shell/test_session.py::test_asyncio_face_needs_no_thread",
-    "tests/kernel/test_load.py::test_observations_are_shown_whoever_made_them_first",
+    "tests/kernel/test_load.py::test_observations_are_shown_regardless_of_their_first_import",
     "tests/connect/test_command.py::test_each_client_has_its_file_and_shape",
     "tests/adapters/test_connection.py::test_changes_stay_within_a_directory",
 )
@@ -55,11 +55,11 @@ def test_settings_in_the_home_change_no_result(tmp_path: Path) -> None:
     for name, text in SETTINGS.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    kept = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
+    environment = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *RESULTS],
         cwd=ROOT,
-        env={**kept, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / ".config")},
+        env={**environment, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / ".config")},
         capture_output=True,
         text=True,
         timeout=280,

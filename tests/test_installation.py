@@ -1,4 +1,4 @@
-"""``scripts/install``: what is said while pip works, by a pip that waits for us."""
+"""``scripts/install``: its messages while pip works, with a pip that waits for the test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ sys.exit(1)
 
 
 @pytest.mark.parametrize(
-    ("step", "said", "failed"),
+    ("step", "message", "failed"),
     [
         ("Collecting numpy", "check the network", "PIP_INDEX_URL"),
         (
@@ -30,7 +30,7 @@ sys.exit(1)
         ),
     ],
 )
-def test_what_is_waited_for_is_named(tmp_path: Path, step: str, said: str, failed: str) -> None:
+def test_a_slow_step_is_named(tmp_path: Path, step: str, message: str, failed: str) -> None:
     (tmp_path / "pip").mkdir()
     (tmp_path / "pip" / "__init__.py").touch()
     (tmp_path / "pip" / "__main__.py").write_text(PIP.format(step=step))
@@ -45,8 +45,8 @@ def test_what_is_waited_for_is_named(tmp_path: Path, step: str, said: str, faile
     ) as process:
         assert process.stdout is not None
         line = next(line for line in process.stdout if f"still: {step.strip()}" in line)
-        assert said in line
-        assert ("network" in line) == (said == "check the network")
-        _, problem = process.communicate("go on\n")
+        assert message in line
+        assert ("network" in line) == (message == "check the network")
+        _, errors = process.communicate("continue\n")
     assert process.returncode == 1
-    assert failed in problem
+    assert failed in errors

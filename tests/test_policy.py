@@ -78,7 +78,7 @@ def test_agents_are_allowed_by_name() -> None:
         check_allowed({"agents": "off"}, "agents", "claude")
 
 
-def test_people_read_what_is_restricted() -> None:
+def test_restrictions_are_readable() -> None:
     policy = {"shell": "off", "browser": "on", "network": "listed", "plugins": "jupyter"}
     assert [tuple(each.values()) for each in restrictions(policy)] == [
         ("shell", "off", "The administrator has switched off shell (policy: shell=off)."),

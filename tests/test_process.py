@@ -51,7 +51,7 @@ def test_end_by_signal() -> None:
     child.terminate()
 
 
-def test_what_the_child_gets(tmp_path: Path) -> None:
+def test_environment_of_the_child(tmp_path: Path) -> None:
     env = {"NAME": "välue\n$x", "PATH": os.environ["PATH"]}
     assert output(["printenv", "NAME"], env=env) == "välue\n$x\n".encode()
     assert output(["pwd"], cwd=tmp_path).decode().strip() == str(tmp_path)
@@ -144,7 +144,7 @@ def test_two_requests_to_end_that_arrive_together_leave_nothing() -> None:
     wait_until_gone(below)
 
 
-def test_grace_is_for_those_who_use_it() -> None:
+def test_a_child_may_end_before_its_grace() -> None:
     script = "trap 'echo bye; exit 0' TERM; echo; while :; do sleep 0.02; done"
     child = spawn(["bash", "-c", script], stdout=PIPE)
     assert child.stdout is not None
@@ -209,7 +209,7 @@ if {end!r} == "crash":
     parent.stdout.close()
 
 
-def test_a_child_that_is_stopped_goes_on_where_that_is_wanted() -> None:
+def test_a_stopped_child_is_resumed_on_request() -> None:
     child = spawn(["sh", "-c", "kill -STOP $$; exit 3"], resume=True)
     assert child.wait(60) == 3
     child.terminate()

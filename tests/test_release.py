@@ -1,4 +1,4 @@
-"""What a release says about itself: the same in every file, and nothing that may change unseen."""
+"""Metadata of a release: equal in every file, and complete."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ CONDA_NAMES = {"playwright": "playwright-python"}
 
 
 def test_there_is_one_version() -> None:
-    said = {PACKAGE["version"], CITATION["version"], RECIPE["context"]["version"]}
-    assert said == {__version__}
+    versions = {PACKAGE["version"], CITATION["version"], RECIPE["context"]["version"]}
+    assert versions == {__version__}
 
 
 def test_a_version_is_set_everywhere(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_version_is_set_everywhere(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr[:26]) == (1, "usage: scripts/set-version")
 
 
-def test_what_is_new_stands_where_a_release_looks_for_it() -> None:
+def test_news_are_between_the_marks_of_the_changelog() -> None:
     """Jupyter Releaser takes what is between its marks; below them are earlier releases."""
     whole = (ROOT / "CHANGELOG.md").read_text("utf-8")
     (_, below) = whole.split("<!-- <END NEW CHANGELOG ENTRY> -->\n")
@@ -60,7 +60,7 @@ def test_everything_names_one_repository() -> None:
     assert PACKAGE["jupyterlab"]["discovery"]["server"]["base"]["name"] == PROJECT["name"]
 
 
-def test_conda_installs_what_pip_does() -> None:
+def test_conda_and_pip_install_the_same() -> None:
     wanted = [Requirement(each) for each in PROJECT["dependencies"]]
     needed = {
         (CONDA_NAMES.get(each.name, each.name), str(each.specifier))
@@ -72,7 +72,7 @@ def test_conda_installs_what_pip_does() -> None:
 
 
 @pytest.mark.thorough
-def test_an_installation_that_fails_says_what_is_missing() -> None:
+def test_a_failed_installation_names_the_missing_package() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / "install", "no-such-package-of-ours"],
         env={**os.environ, "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull},
@@ -86,11 +86,11 @@ def test_an_installation_that_fails_says_what_is_missing() -> None:
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
 def test_actions_of_others_are_pinned(file: Path) -> None:
-    def steps(found: Any) -> list[str]:
-        if isinstance(found, dict):
-            used = [found["uses"]] if "uses" in found else []
-            return used + [use for value in found.values() for use in steps(value)]
-        return [use for value in found for use in steps(value)] if isinstance(found, list) else []
+    def steps(value: Any) -> list[str]:
+        if isinstance(value, dict):
+            used = [value["uses"]] if "uses" in value else []
+            return used + [use for each in value.values() for use in steps(each)]
+        return [use for each in value for use in steps(each)] if isinstance(value, list) else []
 
     workflow = yaml.safe_load(file.read_text("utf-8"))
     assert workflow["permissions"] == {"contents": "read"}

@@ -107,9 +107,7 @@ def workspace(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize(("path", "when"), RUN.items())
-def test_what_runs_is_named_with_the_act_of_the_person(
-    workspace: str, path: str, when: str
-) -> None:
+def test_a_program_is_named_with_the_persons_action(workspace: str, path: str, when: str) -> None:
     assert runs_when(path, workspace) == when
     assert runs_when(os.path.join(workspace, path), workspace) == when
 
@@ -119,7 +117,7 @@ def test_other_files_are_free(workspace: str, path: str) -> None:
     assert runs_when(path, workspace) is None
 
 
-def test_what_boxes_protect_runs_also_for_the_table(workspace: str) -> None:
+def test_files_protected_by_boxes_are_in_the_table(workspace: str) -> None:
     protected = [*PLACEHOLDERS, *(f"{folder}/x" for folder in PROTECTED_DIRECTORIES)]
     assert [path for path in protected if runs_when(path, workspace) is None] == []
 
@@ -133,7 +131,7 @@ def test_names_above_the_workspace_do_not_count(tmp_path: Path) -> None:
     assert runs_when(str(tmp_path / "Makefile"), str(tmp_path / "other")) == "you run make"
 
 
-def test_what_a_repository_includes_runs(tmp_path: Path) -> None:
+def test_includes_of_a_repository_run(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     for name, value in (("core.hooksPath", "tools/hooks"), ("include.path", "../team.cfg")):
         subprocess.run(["git", "-C", tmp_path, "config", name, value], check=True)

@@ -36,7 +36,7 @@ def example(
     """
 
 
-def test_a_schema_says_what_the_signature_says():
+def test_a_schema_follows_the_signature():
     schema = parameters_schema(example)
     assert schema["type"] == "object"
     assert schema["required"] == ["path"]
@@ -62,7 +62,7 @@ def test_a_schema_says_what_the_signature_says():
     assert summary(example) == "Do it.\n\nAll of it."
 
 
-def test_functions_that_say_less():
+def test_functions_without_annotations():
     def loose(a, *rest, **more):
         pass
 
@@ -77,7 +77,7 @@ def test_functions_that_say_less():
 
 @dataclass
 class Base:
-    """What all have.
+    """Fields of all.
 
     Attributes:
         path: Where it is.
@@ -102,7 +102,7 @@ class Derived(Base):
     inner: Base | None = None
 
 
-def test_a_schema_of_a_dataclass_says_what_its_fields_and_docstrings_say():
+def test_a_schema_of_a_dataclass_follows_its_fields_and_docstrings():
     reference = {"$ref": "#/Base"}
     schema = fields_schema(Derived, reference=lambda cls: {"$ref": f"#/{cls.__name__}"})
     assert schema == {

@@ -51,5 +51,5 @@ def test_counts_have_their_nouns() -> None:
     ("text", "shown"),
     [("", ""), ("\n a \n", "a"), ("a\nb", "a …"), ("a \r\nb", "a …"), ("\n\na\n\nb\n", "a …")],
 )
-def test_the_first_line_says_whether_there_are_more(text: str, shown: str) -> None:
+def test_the_first_line_marks_further_ones(text: str, shown: str) -> None:
     assert first_line(text) == shown

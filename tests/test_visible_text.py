@@ -22,7 +22,7 @@ from oh_jupyter.text import visible
         ("lone \ud800", r"lone \ud800"),
     ],
 )
-def test_what_cannot_be_seen_is_written_out(text: str, shown: str) -> None:
+def test_invisible_characters_are_written_out(text: str, shown: str) -> None:
     assert visible(text) == shown
     assert visible(shown) == shown
 

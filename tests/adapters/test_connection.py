@@ -1,4 +1,4 @@
-"""What all adapters share, and what happens without their frameworks."""
+"""Behavior common to all adapters, and errors without their frameworks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def test_a_missing_framework_names_its_extra(
     assert isinstance(caught.value, ImportError)
 
 
-def test_without_a_server_the_error_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_server_the_error_explains_how_to_name_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("OH_URL", raising=False)
     with pytest.raises(ServerError, match="oh-jupyter env"):
         connect("a framework")

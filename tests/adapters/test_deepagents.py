@@ -93,9 +93,9 @@ def test_output_is_unchanged(box: OhSandbox, tmp_path: Path) -> None:
 
 def test_a_time_limit_ends_the_command(box: OhSandbox, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    response = box.execute(f"echo $BASHPID >{pid}; echo begun; exec sleep 1000", timeout=1)
+    response = box.execute(f"echo $BASHPID >{pid}; echo started; exec sleep 1000", timeout=1)
     assert response.exit_code == 124
-    assert response.output.startswith("begun\n")
+    assert response.output.startswith("started\n")
     assert "timed out after 1 seconds" in response.output
     wait_until(lambda: not Path("/proc", pid.read_text().strip()).exists(), what="its end")
     with pytest.raises(ValueError, match="negative"):
@@ -107,8 +107,8 @@ def test_cancelling_ends_the_command(box: OhSandbox, tmp_path: Path) -> None:
 
     async def cancel() -> None:
         command = asyncio.create_task(box.aexecute(f"echo $BASHPID >{pid}; exec sleep 1000"))
-        begun = wait_until_in_thread(lambda: pid.exists() and pid.read_text().strip())
-        await begun
+        started = wait_until_in_thread(lambda: pid.exists() and pid.read_text().strip())
+        await started
         command.cancel()
         with pytest.raises(asyncio.CancelledError):
             await command

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("default")
 
 @pytest.fixture(scope="module")
 def variables(server: LiveServer) -> Iterator[dict[str, str]]:
-    """What a program without a change needs."""
+    """Environment variables for an unchanged program."""
     address = f"{server.url}/oh_jupyter/e2b"
     names = {"E2B_API_URL": address, "E2B_SANDBOX_URL": address, "E2B_API_KEY": server.token}
     os.environ |= names
@@ -68,12 +68,12 @@ def test_output_arrives_while_the_cell_runs(box: Any, client: RuntimeClient) -> 
         client.write_bytes("/tmp/e2b-gate", b"open")
 
     code = (
-        "import os, time\nprint('begun', flush=True)\n"
+        "import os, time\nprint('started', flush=True)\n"
         "while not os.path.exists('/tmp/e2b-gate'): time.sleep(.01)\n"
         "os.remove('/tmp/e2b-gate')\n'done'"
     )
     assert box.run_code(code, on_stdout=seen).text == "done"
-    assert gate == ["begun\n"]
+    assert gate == ["started\n"]
 
 
 def test_tables_and_pictures_are_results(box: Any) -> None:
@@ -111,8 +111,8 @@ def test_variables_last_as_long_as_the_cell(box: Any) -> None:
 def test_contexts_are_kernels(box: Any, client: RuntimeClient, server: LiveServer) -> None:
     context = box.create_code_context(cwd=str(server.directory))
     box.run_code("own = 1", context=context)
-    found = box.run_code("import os; os.getcwd()", context=context)
-    assert found.text == str(server.directory)
+    result = box.run_code("import os; os.getcwd()", context=context)
+    assert result.text == str(server.directory)
     assert box.run_code("own").error.name == "NameError"
     main, *others = box.list_code_contexts()
     assert [each.id for each in others] == [context.id]
@@ -132,7 +132,7 @@ def test_the_time_limit_interrupts_the_cell(box: Any) -> None:
     assert box.run_code("ended").text == "1"
 
 
-def test_what_needs_more_of_e2b_is_refused_with_a_reason(box: Any) -> None:
+def test_unsupported_features_of_e2b_are_refused_with_a_reason(box: Any) -> None:
     with pytest.raises(Exception, match="not available"):
         box.pause()
     with pytest.raises(Exception, match="javascript"):
@@ -165,10 +165,10 @@ def test_a_sandbox_has_variables(variables: dict[str, str]) -> None:
 def test_results_have_the_forms_of_e2b(box: Any) -> None:
     assert box.run_code("'it''s'").text == "its"
     assert box.run_code("\"'quoted'\"").text == "'quoted'"
-    (found,) = box.run_code("{'a': [1, None]}").results
-    assert (found.json, found.text) == ({"a": [1, None]}, "{'a': [1, None]}")
-    (found,) = box.run_code("[object]").results
-    assert found.json is None
+    (result,) = box.run_code("{'a': [1, None]}").results
+    assert (result.json, result.text) == ({"a": [1, None]}, "{'a': [1, None]}")
+    (result,) = box.run_code("[object]").results
+    assert result.json is None
     pytest.importorskip("e2b_charts")
     plot = (
         "import matplotlib.pyplot as plt\nfig, ax = plt.subplots()\n"
@@ -203,11 +203,11 @@ def test_on_an_event_loop(variables: dict[str, str]) -> None:
     async def run() -> None:
         sandbox = await AsyncSandbox.create()
         lines: list[str] = []
-        found = await asyncio.gather(
+        results = await asyncio.gather(
             sandbox.run_code("print(1); 'a'", on_stdout=lambda message: lines.append(message.line)),
             sandbox.run_code("'b'"),
         )
-        assert [each.text for each in found] == ["a", "b"]
+        assert [each.text for each in results] == ["a", "b"]
         assert lines == ["1\n"]
         running = asyncio.create_task(sandbox.run_code(SLEEP))
         await asyncio.sleep(1)

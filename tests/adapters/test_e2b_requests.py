@@ -25,12 +25,12 @@ def lines(response: httpx.Response) -> list[dict[str, Any]]:
 
 def test_a_cell_is_answered_line_by_line(http: httpx.Client) -> None:
     code = "print('out')\n__import__('sys').stderr.write('err')\n{}['key']"
-    found = lines(http.post("/e2b/execute", json={"code": code, "context_id": None}))
-    kinds = [line["type"] for line in found]
+    messages = lines(http.post("/e2b/execute", json={"code": code, "context_id": None}))
+    kinds = [line["type"] for line in messages]
     assert set(kinds[:2]) == {"stdout", "stderr"}
     assert kinds[2:] == ["error", "number_of_executions", "end_of_execution"]
-    assert (found[2]["name"], found[2]["value"]) == ("KeyError", "'key'")
-    assert all(isinstance(line["timestamp"], int) for line in found[:2])
+    assert (messages[2]["name"], messages[2]["value"]) == ("KeyError", "'key'")
+    assert all(isinstance(line["timestamp"], int) for line in messages[:2])
 
 
 def test_an_address_names_the_notebooks_kernel(server: LiveServer, http: httpx.Client) -> None:
@@ -81,6 +81,6 @@ def test_a_rejection_is_an_error(server: LiveServer, http: httpx.Client) -> None
     )
     code = f"%load_ext oh_jupyter\n{setting}"
     lines(http.post(f"/kernels/{kernel}/e2b/execute", json={"code": code}))
-    found = lines(http.post(f"/kernels/{kernel}/e2b/execute", json={"code": "ran = 1"}))
-    assert [line["type"] for line in found] == ["error", "end_of_execution"]
-    assert found[0]["name"] == "ActionRejectedError"
+    messages = lines(http.post(f"/kernels/{kernel}/e2b/execute", json={"code": "ran = 1"}))
+    assert [line["type"] for line in messages] == ["error", "end_of_execution"]
+    assert messages[0]["name"] == "ActionRejectedError"

@@ -175,7 +175,7 @@ async def test_trials_do_not_share_their_directories(
         await other.stop(True)
 
 
-async def test_commands_report_what_harbor_expects(environment: OhEnvironment) -> None:
+async def test_commands_report_results_as_harbor_expects(environment: OhEnvironment) -> None:
     result = await environment.exec("pwd; id -un; echo $A; exit 3", env={"A": "b c"})
     assert (result.stdout, result.return_code) == ("/app/deep\nroot\nb c\n", 3)
     assert (await environment.exec("pwd", cwd="/logs")).stdout == "/logs\n"
@@ -229,7 +229,7 @@ def test_a_task_that_builds_an_image_is_refused(tmp_path: Path) -> None:
     assert new(tmp_path, dockerfile, ignore_build_steps=True)._workdir == "/app"
 
 
-async def test_a_trial_asks_nobody_about_its_own_folders(
+async def test_a_trial_needs_no_approval_for_its_own_folders(
     server: LiveServer, tmp_path: Path
 ) -> None:
     async with httpx.AsyncClient(headers=server.headers, timeout=60) as http:

@@ -90,7 +90,7 @@ async def test_only_the_end_of_a_large_output_is_returned_in_the_error(
     assert left.stdout.strip() == "5"  # ready, tools, work, and the outputs of this command
 
 
-async def test_programs_get_what_was_asked_for(sandbox_env: Sandbox) -> None:
+async def test_programs_get_the_requested_environment(sandbox_env: Sandbox) -> None:
     values = {"A": "it's $HOME\n`x`", "PATH": "/nowhere"}
     shown = await sandbox_env.exec(["/usr/bin/env", "-0"], env=values)
     assert {f"{name}={value}" for name, value in values.items()} <= set(shown.stdout.split("\0"))
@@ -168,7 +168,7 @@ async def test_a_rejection_is_a_missing_permission(server: LiveServer) -> None:
         await http.delete(f"{server.url}/api/kernels/{kernel}")
 
 
-async def test_a_sample_asks_nobody_about_its_own_folder(server: LiveServer) -> None:
+async def test_a_sample_needs_no_approval_for_its_own_folder(server: LiveServer) -> None:
     async with httpx.AsyncClient(headers=server.headers, timeout=60) as http:
         kernel = (await http.post(f"{server.url}/api/kernels")).json()["id"]
         async with AsyncRuntimeClient(server.url, server.token, kernel) as client:
@@ -189,10 +189,10 @@ async def test_nothing_runs_after_a_cancellation_or_a_time_limit(sandbox_env: Sa
     async def running() -> str:
         return (await sandbox_env.exec(["pgrep", "-fx", "sleep 10[12]1"])).stdout
 
-    script = "echo begun; setsid sleep 1021 & exec sleep 1011"
+    script = "echo started; setsid sleep 1021 & exec sleep 1011"
     with pytest.raises(TimeoutError) as caught:
         await sandbox_env.exec(["sh", "-c", script], timeout=1)
-    assert caught.value.truncated_output == "begun\n"  # type: ignore[attr-defined]
+    assert caught.value.truncated_output == "started\n"  # type: ignore[attr-defined]
     assert await running() == ""
     command = asyncio.create_task(sandbox_env.exec(["sh", "-c", script]))
     while not await running():
@@ -278,8 +278,8 @@ def test_solvers_and_scorers_use_the_sandbox(tmp_path: Path) -> None:
     (log,) = eval(task, model="mockllm/model", log_dir=str(tmp_path), display="none")
     assert log.status == "success", log.error
     assert log.results is not None
-    (found,) = log.samples or []
-    assert found.scores["right"].value == 1, found.scores
+    (sample,) = log.samples or []
+    assert sample.scores["right"].value == 1, sample.scores
 
 
 def test_an_evaluation_runs(tmp_path: Path) -> None:

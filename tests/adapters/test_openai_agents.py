@@ -169,8 +169,8 @@ async def test_commands_report_outputs_and_outcomes(workspace: OhWorkspace) -> N
         ("out\nerr\n", 7),
         ("", 0),
     ]
-    late = await run(workspace, "echo begun; sleep 1000", "echo never", timeout_ms=500)
-    assert [(each.stdout, each.status) for each in late.output] == [("begun\n", "timeout")]
+    late = await run(workspace, "echo started; sleep 1000", "echo never", timeout_ms=500)
+    assert [(each.stdout, each.status) for each in late.output] == [("started\n", "timeout")]
     with pytest.raises(ValueError, match="timeout_ms"):
         await run(workspace, "true", timeout_ms=0)
     with pytest.raises(ValueError, match="positive"):

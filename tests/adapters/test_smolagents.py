@@ -35,7 +35,7 @@ class Scripted(Model):  # type: ignore[misc]
 
     def generate(self, messages: Any, **options: Any) -> ChatMessage:
         self.seen.append(str(messages[-1].content))
-        return ChatMessage("assistant", f"Thought: go on\n<code>\n{next(self.cells)}\n</code>")
+        return ChatMessage("assistant", f"Thought: next cell\n<code>\n{next(self.cells)}\n</code>")
 
 
 @tool
@@ -117,15 +117,15 @@ def test_a_time_limit_interrupts_the_cell(server: LiveServer, client: RuntimeCli
 def test_an_interrupt_of_the_program_interrupts_the_cell(
     executor: OhExecutor, tmp_path: Path
 ) -> None:
-    begun = tmp_path / "begun"
+    started = tmp_path / "started"
 
     def interrupt() -> None:
-        wait_until(begun.exists)
+        wait_until(started.exists)
         signal.pthread_kill(main_thread, signal.SIGINT)
 
     main_thread = threading.get_ident()
     threading.Thread(target=interrupt).start()
-    code = f"stopped = 0\nopen({str(begun)!r}, 'w').close()\n"
+    code = f"stopped = 0\nopen({str(started)!r}, 'w').close()\n"
     with pytest.raises(KeyboardInterrupt):
         executor(f"{code}import time\ntry: time.sleep(1000)\nfinally: stopped = 1")
     assert executor("stopped").output == "1"

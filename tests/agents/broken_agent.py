@@ -1,4 +1,4 @@
-"""Agents that do not behave, each in the way that its first argument names."""
+"""Agents that misbehave; the first argument selects the fault."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ CELL = Attachment("Cell 1 of a.ipynb", "jupyter:a.ipynb%23cell-0", "x = 1")
 FILE = Attachment("data.csv", "file:///w/data.csv")
 
 
-def test_an_agent_reads_what_goes_with_the_prompt(make_guests: Callable[..., Guests]) -> None:
+def test_an_agent_reads_attachments_of_the_prompt(make_guests: Callable[..., Guests]) -> None:
     guests = make_guests()
     turn = guests.prompt("context", attachments=(CELL, FILE))
     assert turn.text.split("\n\n") == [

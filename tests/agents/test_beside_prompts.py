@@ -101,7 +101,7 @@ def files(root: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_rewind_leaves_what_the_person_made(kernel: LiveKernel, seed: int) -> None:
+def test_a_rewind_leaves_the_persons_variables(kernel: LiveKernel, seed: int) -> None:
     root, dice = kernel.directory, random.Random(seed)
     person = Person(root, dice)
     for _ in range(3):

@@ -98,7 +98,7 @@ def test_the_person_declines(guests: Guests) -> None:
     assert turn.result(60).text.strip() == "The answer: decline null."
 
 
-def test_nobody_answers_in_time(make_guests: Callable[..., Guests]) -> None:
+def test_no_answer_in_time(make_guests: Callable[..., Guests]) -> None:
     guests = make_guests(confirmation="never", confirmation_timeout=0.2)
     turn = guests.prompt(f"question {json.dumps(FIELDS)}")
     assert turn.text.strip() == "The answer: cancel null."

@@ -221,14 +221,14 @@ def test_a_call_waits_for_its_approval(tmp_path: Path) -> None:
         live.close()
 
 
-def test_an_interrupt_ends_its_cell_and_it_goes_on(kernel: LiveKernel) -> None:
-    begun = kernel.directory / "begun"
-    loop = f"open({str(begun)!r}, 'w').close()\nwhile True: pass"
+def test_an_interrupt_ends_its_cell_and_it_continues(kernel: LiveKernel) -> None:
+    started = kernel.directory / "started"
+    loop = f"open({str(started)!r}, 'w').close()\nwhile True: pass"
 
     pid = kernel_pid(kernel)
 
     def interrupt() -> None:
-        wait_until(begun.exists, timeout_seconds=120)
+        wait_until(started.exists, timeout_seconds=120)
         os.kill(pid, signal.SIGINT)
 
     interrupting = threading.Thread(target=interrupt)
@@ -378,7 +378,7 @@ def with_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any,
         client.stop_channels()
 
 
-def test_the_server_edits_what_its_tabs_show_and_gives_its_token_to_nobody(with_server) -> None:
+def test_the_server_edits_open_documents_and_discloses_no_token(with_server) -> None:
     server, client, book = with_server
     lines = [
         call("edit_cell", cell=0, source="print(6 * 7)"),

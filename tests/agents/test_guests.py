@@ -47,12 +47,12 @@ def kinds(guests: Guests) -> list[str]:
 
 def wait_for(guests: Guests, condition: Callable[[Any], bool]) -> Any:
     """The first event that meets a condition, when it comes."""
-    found: list[Any] = []
+    events: list[Any] = []
     seen = threading.Event()
 
     def look(event: Any) -> None:
         if condition(event):
-            found.append(event)
+            events.append(event)
             seen.set()
 
     unsubscribe = guests.runtime.events.subscribe(look)
@@ -60,7 +60,7 @@ def wait_for(guests: Guests, condition: Callable[[Any], bool]) -> Any:
         look(event)
     assert seen.wait(60)
     unsubscribe()
-    return found[0]
+    return events[0]
 
 
 # What an agent says and does.
@@ -106,7 +106,7 @@ def test_each_part_of_a_turn_has_its_place_among_the_events(guests: Guests) -> N
     assert turn.first_event <= before[0] < edits[0] <= before[1] < edits[1]
 
 
-def test_a_following_prompt_goes_on_and_a_new_one_begins_afresh(guests: Guests) -> None:
+def test_a_following_prompt_continues_and_a_new_one_starts_afresh(guests: Guests) -> None:
     assert "prompt 1." in guests.prompt("prompts").text
     assert "prompt 2." in guests.prompt("prompts", agent=None).text
     assert "prompt 1." in guests.prompt("prompts", new=True).text
@@ -114,7 +114,7 @@ def test_a_following_prompt_goes_on_and_a_new_one_begins_afresh(guests: Guests) 
 
 
 @pytest.mark.thorough
-def test_the_context_is_told_once(guests: Guests) -> None:
+def test_the_context_is_sent_once(guests: Guests) -> None:
     here = "You are here."
     assert guests.prompt("x", context=lambda: here).text == f"You said: {here}\n\nx"
     assert guests.prompt("y", context=lambda: here).text == "You said: y"
@@ -155,12 +155,12 @@ def test_a_turn_that_is_undone_leaves_the_agents_memory(guests: Guests) -> None:
     undone = guests.prompt("write a.txt: x")
     session_id = guests.agents.at_work["scripted"].resumable_id
     guests.call(turns.rewind(undone.checkpoint, Scope(), preview=False))
-    said = guests.prompt("hello", context=lambda: "Introduction.").text
+    text = guests.prompt("hello", context=lambda: "Introduction.").text
     assert guests.agents.at_work["scripted"].resumable_id != session_id
-    assert said.startswith("You said: Introduction.\n\nNote from oh_jupyter: the user undid turns")
-    assert "User: say remember this\nYou: remember this" in said
-    assert "a.txt" not in said
-    assert said.endswith("hello")
+    assert text.startswith("You said: Introduction.\n\nNote from oh_jupyter: the user undid turns")
+    assert "User: say remember this\nYou: remember this" in text
+    assert "a.txt" not in text
+    assert text.endswith("hello")
     assert "prompt 2." in guests.prompt("prompts").text
     # The new conversation is the one to resume.
     assert guests.call(guests.agents._saved_session("scripted")) != session_id
@@ -199,8 +199,8 @@ def test_a_rewind_returns_to_the_conversation_before_the_turn(forking: Guests) -
     forking.call(turns.rewind(third.checkpoint, Scope(), preview=False))
     assert recalled(forking, "forking") == ["write a.txt: x", "write b.txt: x"]
     forking.call(turns.rewind(first.checkpoint, Scope(), preview=False))
-    said = forking.prompt("hello", "forking", context=lambda: "Introduction.").text
-    assert said == "You said: Introduction.\n\nhello"
+    text = forking.prompt("hello", "forking", context=lambda: "Introduction.").text
+    assert text == "You said: Introduction.\n\nhello"
 
 
 @pytest.mark.thorough
@@ -220,16 +220,16 @@ def test_an_interrupted_turn_is_forgotten_like_others(forking: Guests) -> None:
 
 
 @pytest.mark.thorough
-def test_without_its_fork_a_conversation_starts_with_what_was_said(
+def test_without_its_fork_a_conversation_starts_with_the_transcript(
     make_guests: MakeGuests,
 ) -> None:
     guests = make_guests(agents={"broken": command(BROKEN, "cannot-fork")}, confirmation="never")
     guests.prompt("remember this", "broken")
     undone = guests.prompt("forget that", "broken")
     guests.call(guests.runtime.executor.turns.rewind(undone.checkpoint, Scope(), preview=False))
-    said = guests.prompt("hello", "broken").text
-    assert "User: remember this\nYou: You said: remember this" in said
-    assert "forget" not in said
+    text = guests.prompt("hello", "broken").text
+    assert "User: remember this\nYou: You said: remember this" in text
+    assert "forget" not in text
 
 
 @pytest.mark.thorough
@@ -257,7 +257,7 @@ def test_without_turns_before_it_a_conversation_starts_empty(guests: Guests) -> 
 
 
 @pytest.mark.thorough
-def test_an_agent_with_one_session_is_told_which_turn_was_undone_and_restored(
+def test_an_agent_with_one_session_is_notified_of_undone_and_restored_turns(
     make_guests: MakeGuests,
 ) -> None:
     guests = make_guests(
@@ -270,10 +270,10 @@ def test_an_agent_with_one_session_is_told_which_turn_was_undone_and_restored(
     assert "Note from" not in guests.prompt("anything").text
     guests.call(turns.rewind(first.checkpoint, Scope(), preview=False))
     wait_until(lambda: shown[-2:] == [("write a.txt: x", True), ("anything", True)])
-    said = guests.prompt("hello").text
-    assert f"undid your turn 'write a.txt: x' ({guests.folder / 'a.txt'})" in said
-    assert "undid your turn 'anything'" in said
-    assert said.endswith("hello")
+    text = guests.prompt("hello").text
+    assert f"undid your turn 'write a.txt: x' ({guests.folder / 'a.txt'})" in text
+    assert "undid your turn 'anything'" in text
+    assert text.endswith("hello")
     assert "Note from" not in guests.prompt("once only").text
     rewind = next(each for each in turns.checkpoints.entries() if each.kind == "rewind")
     guests.call(turns.rewind(rewind.id, Scope(), preview=False))
@@ -298,7 +298,7 @@ def test_a_turn_names_the_files_that_run(guests: Guests) -> None:
 
 
 @pytest.mark.thorough
-def test_what_a_command_changed_is_in_the_turns_diff(guests: Guests) -> None:
+def test_changes_of_a_command_are_in_the_turns_diff(guests: Guests) -> None:
     (guests.folder / "kept.txt").write_text("kept\n")
     (guests.folder / "old.txt").write_text("old\n")
     turn = guests.prompt(
@@ -318,9 +318,9 @@ def test_what_a_command_changed_is_in_the_turns_diff(guests: Guests) -> None:
 @pytest.mark.parametrize("path", ["/etc/passwd", "../elsewhere.txt", "link/x.txt"])
 def test_a_path_outside_of_the_workspace_is_refused(guests: Guests, path: str) -> None:
     (guests.folder / "link").symlink_to("/tmp")
-    turn = guests.prompt(f"read {path}\nwrite {path}: x\nsay going on")
+    turn = guests.prompt(f"read {path}\nwrite {path}: x\nsay continuing")
     assert turn.text.count("is outside of the workspace") == 2
-    assert "going on" in turn.text
+    assert "continuing" in turn.text
     assert "FileReadAction" not in kinds(guests)
 
 
@@ -336,7 +336,7 @@ def test_a_command_runs_and_is_in_the_log(guests: Guests) -> None:
 
 
 @pytest.mark.thorough
-def test_a_command_is_not_told_what_the_operator_keeps_secret(guests: Guests, monkeypatch) -> None:
+def test_a_command_does_not_get_the_operators_secrets(guests: Guests, monkeypatch) -> None:
     monkeypatch.setenv("OH_JUPYTER_KERNEL_TOKEN", "very-secret")
     monkeypatch.setenv("MODEL_KEY", "the agent's own affair")
     turn = guests.prompt("run env", new=True)
@@ -373,7 +373,7 @@ def test_a_permission_is_asked_although_a_box_exists(make_guests: MakeGuests) ->
 
 
 @pytest.mark.thorough
-def test_what_a_policy_without_questions_allows(guests: Guests) -> None:
+def test_a_policy_without_questions(guests: Guests) -> None:
     turn = guests.prompt("ask run echo yes\nask write a.txt: b")
     assert turn.text.count("The answer was once.") == 2
     assert (turn.steps[0].output, (guests.folder / "a.txt").read_text()) == ("yes\n", "b\n")
@@ -381,7 +381,7 @@ def test_what_a_policy_without_questions_allows(guests: Guests) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("policy", ["risky", "always"])
-def test_a_permission_is_one_question_and_what_is_approved_is_done(
+def test_a_permission_is_one_question_and_its_approval_applies(
     make_guests: MakeGuests, policy: str
 ) -> None:
     guests = make_guests(confirmation=policy)
@@ -401,14 +401,14 @@ async def resolve(confirmations: Any, id: int, approved: bool) -> None:
 
 
 @pytest.mark.thorough
-def test_what_is_rejected_is_not_done(make_guests: MakeGuests) -> None:
+def test_a_rejected_command_does_not_run(make_guests: MakeGuests) -> None:
     guests = make_guests(confirmation="risky")
-    future = guests.start("ask run touch done.txt\nsay going on")
+    future = guests.start("ask run touch done.txt\nsay continuing")
     event = wait_for(guests, lambda event: isinstance(event, CmdRunAction))
     guests.call(resolve(guests.runtime.executor.confirmations, event.id, False))
     turn = future.result(60)
     assert turn.text.startswith("The answer was no.")
-    assert "going on" in turn.text
+    assert "continuing" in turn.text
     assert not (guests.folder / "done.txt").exists()
     assert any(isinstance(event, UserRejectObservation) for event in guests.log())
     with pytest.raises(ConfirmationError):
@@ -427,7 +427,7 @@ def test_an_agent_that_does_not_ask_is_asked_about_all_the_same(make_guests: Mak
     assert not (guests.folder / "a.txt").exists()
 
 
-def test_an_approval_is_for_what_was_shown(make_guests: MakeGuests) -> None:
+def test_an_approval_is_for_the_displayed_command(make_guests: MakeGuests) -> None:
     guests = make_guests(confirmation="always")
     future = guests.start("ask write a.txt: b\nwrite other.txt: c")
     for approved in (True, False):
@@ -450,7 +450,7 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("unhurried")
-def test_an_interrupt_ends_what_runs_and_the_conversation_goes_on(guests: Guests) -> None:
+def test_an_interrupt_ends_the_turn_and_the_conversation_continues(guests: Guests) -> None:
     future = guests.start("run sleep 1000; echo never\nsay never")
     wait_for(guests, lambda event: isinstance(event, CmdRunAction))
     future.cancel()
@@ -494,7 +494,7 @@ def test_an_agent_that_does_not_obey_is_ended_with_all_of_its_processes(
     future.cancel()
     assert not psutil.wait_procs([agent, below], timeout=60)[1]
     assert guests.agents.at_work == {}
-    assert guests.prompt("say the runtime goes on").text == "the runtime goes on "
+    assert guests.prompt("say the runtime works").text == "the runtime works "
 
 
 @pytest.mark.parametrize(
@@ -507,7 +507,7 @@ def test_an_agent_that_does_not_obey_is_ended_with_all_of_its_processes(
         ("is-silent", "broken has been silent for"),
     ],
 )
-def test_what_holds_an_agent_up_is_shown_while_it_does_and_stays_after_an_interrupt(
+def test_a_delay_of_an_agent_is_shown_and_stays_after_an_interrupt(
     make_guests: MakeGuests, monkeypatch: pytest.MonkeyPatch, how: str, expected: str
 ) -> None:
     monkeypatch.setattr("oh_jupyter.agents.session.SILENCE_SECONDS", 0.2)
@@ -529,7 +529,7 @@ def test_what_holds_an_agent_up_is_shown_while_it_does_and_stays_after_an_interr
     assert turns[0].status.startswith(expected)
 
 
-def test_what_an_agents_error_says_and_what_to_do_is_told(make_guests: MakeGuests) -> None:
+def test_an_agents_error_is_reported_with_a_remedy(make_guests: MakeGuests) -> None:
     guests = make_guests(agents={"broken": command(BROKEN, "fails")})
     with pytest.raises(AgentError) as caught:
         guests.prompt("x", "broken")
@@ -616,14 +616,14 @@ def test_stopping_and_closing_leave_nothing(make_guests: MakeGuests) -> None:
         ("chats", "it wrote more than 1000 lines that are not messages"),
     ],
 )
-def test_what_an_agent_does_wrong_is_one_clear_error(
+def test_an_agents_fault_is_one_clear_error(
     make_guests: MakeGuests, how: str, message: str, capfd
 ) -> None:
     guests = make_guests(agents={"broken": command(BROKEN, how)})
-    with pytest.raises(AgentError) as problem:
+    with pytest.raises(AgentError) as error:
         guests.prompt("x", "broken")
-    assert message in str(problem.value)
-    assert guests.prompt("say the runtime goes on").text == "the runtime goes on "
+    assert message in str(error.value)
+    assert guests.prompt("say the runtime works").text == "the runtime works "
     assert "Traceback" not in capfd.readouterr().err
 
 
@@ -644,7 +644,7 @@ def test_an_agent_without_our_version_of_the_protocol(
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_an_agent_that_does_not_begin_is_given_up(make_guests: MakeGuests) -> None:
+def test_an_agent_that_does_not_start_times_out(make_guests: MakeGuests) -> None:
     guests = make_guests(
         agents={"broken": command(BROKEN, "hangs-at-once")}, agent_start_timeout=1.0
     )
@@ -664,14 +664,14 @@ def test_a_flood_is_bounded_and_leaves_the_runtime_to_others(make_guests: MakeGu
     assert (len(turn.text), turn.truncated) == (200_000, True)
 
 
-def test_what_is_no_message_is_passed_over(make_guests: MakeGuests, capfd) -> None:
+def test_invalid_messages_are_skipped(make_guests: MakeGuests, capfd) -> None:
     guests = make_guests(agents={"broken": command(BROKEN, "confuses")})
     assert guests.prompt("x", "broken").text == "still here"
     assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.thorough
-def test_a_dead_agent_is_replaced_and_that_is_said(guests: Guests) -> None:
+def test_a_dead_agent_is_replaced_and_reported(guests: Guests) -> None:
     guests.prompt("say hello")
     session = guests.agents.at_work["scripted"]
     psutil.Process(session.pid).kill()
@@ -697,9 +697,9 @@ def test_an_agent_that_is_not_installed(guests: Guests, monkeypatch) -> None:
         ("claude", "npm install -g @agentclientprotocol/claude-agent-acp"),
         ("goose", "Install it: "),
     ):
-        with pytest.raises(AgentNotFoundError) as problem:
+        with pytest.raises(AgentNotFoundError) as error:
             guests.prompt("x", name)
-        assert how in str(problem.value)
+        assert how in str(error.value)
 
 
 def test_codex_waits_for_a_person() -> None:
@@ -712,7 +712,9 @@ def test_codex_waits_for_a_person() -> None:
     assert options["tool_timeout_sec"] >= 3600
 
 
-def test_without_the_library_it_is_said_how_to_get_it(guests: Guests, monkeypatch) -> None:
+def test_a_missing_library_is_reported_with_install_instructions(
+    guests: Guests, monkeypatch
+) -> None:
     for name in ("acp", "oh_jupyter.agents.session"):
         monkeypatch.delitem(__import__("sys").modules, name, raising=False)
     monkeypatch.setitem(__import__("sys").modules, "acp", None)
@@ -726,7 +728,7 @@ def test_a_command_line_that_cannot_be_used(make_guests: MakeGuests, line: str) 
         make_guests(agents={"mine": line}).prompt("x", "mine")
 
 
-def test_nobody_is_asked(guests: Guests) -> None:
+def test_no_questions(guests: Guests) -> None:
     with pytest.raises(AgentError, match="Say which agent"):
         guests.prompt("x", None)
     with pytest.raises(AgentError, match="Write a prompt: %oh_agent scripted"):

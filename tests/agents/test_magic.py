@@ -96,10 +96,10 @@ def test_from_python(kernel: LiveKernel) -> None:
 
 
 @pytest.mark.thorough
-def test_the_agent_is_told_where_it_is_once(kernel: LiveKernel) -> None:
+def test_the_agent_gets_its_context_once(kernel: LiveKernel) -> None:
     kernel.execute("temperatures = [1, 2]")
-    said = kernel.execute("print(oh.agent('x', 'scripted', new=True).text)")
-    assert "temperatures" in said
+    text = kernel.execute("print(oh.agent('x', 'scripted', new=True).text)")
+    assert "temperatures" in text
     assert "You said" in kernel.execute("%oh_agent --new scripted x")
     assert "temperatures" not in kernel.execute("print(oh.agent('x').text)")
 
@@ -118,8 +118,8 @@ def test_options_of_the_agent(kernel: LiveKernel) -> None:
     assert "low" in kernel.execute("%oh_agent --effort low options").split("reasoning")[1][:8]
     kernel.execute("%oh_agent --effort high options")
     assert "default, large, high" in kernel.execute("%oh_agent list")
-    found = kernel.client.complete("%oh_agent --mode pl", reply=True, timeout=60)
-    assert found["content"]["matches"] == ["plan"]
+    reply = kernel.client.complete("%oh_agent --mode pl", reply=True, timeout=60)
+    assert reply["content"]["matches"] == ["plan"]
     assert "say which agent" not in kernel.execute("%oh_agent sessions optional")
     assert "OPTION=VALUE" in kernel.execute("%oh_agent --set web optional hello")
     assert "has no mode 'plam'. Choose one of: default, plan" in kernel.execute(
@@ -136,9 +136,9 @@ def test_options_of_the_agent(kernel: LiveKernel) -> None:
 def test_fix_is_about_the_cell_that_failed(kernel: LiveKernel) -> None:
     kernel.execute("%oh_agent --new scripted say hello")
     kernel.execute("kelvins = missing_name + 1")
-    said = kernel.execute("%oh_agent fix scripted")
-    assert "kelvins = missing_name + 1" in said
-    assert "NameError" in said
+    output = kernel.execute("%oh_agent fix scripted")
+    assert "kelvins = missing_name + 1" in output
+    assert "NameError" in output
 
 
 def test_list_use_and_stop(kernel: LiveKernel) -> None:
@@ -156,7 +156,7 @@ def test_list_use_and_stop(kernel: LiveKernel) -> None:
     assert "broken has ended" in kernel.execute("%oh_agent x")
 
 
-def test_what_is_asked_wrongly(kernel: LiveKernel) -> None:
+def test_invalid_requests(kernel: LiveKernel) -> None:
     assert "There is no agent 'clod'" in kernel.execute('%oh_agent clod "hello"')
     assert "Unknown option --now" in kernel.execute("%oh_agent --now x")
     assert "Write a prompt: %oh_agent scripted" in kernel.execute("%oh_agent scripted")
@@ -164,7 +164,7 @@ def test_what_is_asked_wrongly(kernel: LiveKernel) -> None:
 
 
 @pytest.mark.thorough
-def test_a_name_with_a_slip_is_not_sent_to_the_agent_in_use(kernel: LiveKernel) -> None:
+def test_a_misspelled_name_is_not_sent_to_the_current_agent(kernel: LiveKernel) -> None:
     kernel.execute("%oh_agent --new scripted prompts")
     refused = kernel.execute("%oh_agent cluade fix it")
     assert "There is no agent 'cluade'. Did you mean claude?" in refused
@@ -185,12 +185,12 @@ def test_a_name_with_a_slip_is_not_sent_to_the_agent_in_use(kernel: LiveKernel) 
 
 
 @pytest.mark.parametrize("turn", ["'x'", "True", "1.5"])
-def test_what_is_no_turn_cannot_be_undone(kernel: LiveKernel, turn: str) -> None:
+def test_an_unknown_turn_cannot_be_undone(kernel: LiveKernel, turn: str) -> None:
     shown = kernel.execute(f"oh.rewind({turn})")
     assert shown.startswith("CheckpointError: oh.rewind takes the id of a checkpoint, or a turn")
 
 
-def test_an_interrupt_ends_the_turn_and_keeps_what_was_shown(kernel: LiveKernel) -> None:
+def test_an_interrupt_ends_the_turn_and_keeps_its_output(kernel: LiveKernel) -> None:
     # An agent that obeys is not ended because a busy machine lets it obey late.
     kernel.execute("from oh_jupyter.agents import session; session.CANCEL_TIMEOUT_SECONDS = 60")
     msg_id = kernel.client.execute("%%oh_agent scripted\nsay beginning\nrun sleep 1000")
@@ -220,9 +220,9 @@ def ask(kernel: LiveKernel, name: str, answer: Callable[[], str | None]) -> str:
     prompt = kernel.client.get_stdin_msg(timeout=120)["content"]["prompt"]
     assert f"Write {name}" in prompt or name in prompt
     assert "May Scripted do that?" in prompt
-    given = answer()
-    if given is not None:
-        kernel.client.input(given)
+    reply = answer()
+    if reply is not None:
+        kernel.client.input(reply)
     return str(kernel.finish(msg_id)["status"])
 
 
@@ -244,7 +244,7 @@ def test_always_in_the_cell_covers_later_questions(asking: LiveKernel) -> None:
     asking.execute("%oh_confirm --forget")
 
 
-def test_a_question_that_the_panel_answers_is_taken_back(asking: LiveKernel) -> None:
+def test_a_question_answered_by_the_panel_is_withdrawn(asking: LiveKernel) -> None:
     def in_the_panel() -> None:
         _, (waiting,) = asking.ask("confirmations")
         assert asking.ask("confirm", id=waiting["id"], approve=True)[0]["status"] == "ok"
@@ -313,7 +313,7 @@ def wait_for_command(kernel: LiveKernel, command: str) -> None:
             return
 
 
-def test_in_the_background_the_cell_returns_and_its_display_goes_on(kernel: LiveKernel) -> None:
+def test_in_the_background_the_cell_returns_and_its_display_updates(kernel: LiveKernel) -> None:
     gate = kernel.directory / "gate"
     os.mkfifo(gate)
     msg_id = kernel.client.execute(f"%%oh_agent scripted &\nrun cat {gate}\nsay it is over")
@@ -327,7 +327,7 @@ def test_in_the_background_the_cell_returns_and_its_display_goes_on(kernel: Live
 
 
 @pytest.mark.thorough
-def test_what_is_in_the_background_is_stopped(kernel: LiveKernel) -> None:
+def test_a_background_turn_is_stopped(kernel: LiveKernel) -> None:
     msg_id = kernel.client.execute('%oh_agent scripted "run sleep 1000" &')
     assert kernel.finish(msg_id)["status"] == "ok"
     wait_for_command(kernel, "sleep 1000")
@@ -389,13 +389,13 @@ def test_the_panel_and_the_magic_have_one_conversation(kernel: LiveKernel) -> No
         message = kernel.client.get_iopub_msg(timeout=120)
         if message["msg_type"] == "oh_jupyter_turn":
             sent = message["content"]["turn"]
-    said, step = turn["parts"]
-    assert said.strip() == "That was prompt 2."
+    text, step = turn["parts"]
+    assert text.strip() == "That was prompt 2."
     assert (step["title"], step["status"], step["output"].strip()) == ("echo hi", "completed", "hi")
-    _, found = kernel.ask("agents")
-    assert found["current"] == "scripted"
-    assert [each["prompt"] for each in found["turns"][-2:]] == ["prompts", "prompts\nrun echo hi"]
-    states = {each["name"]: each["state"] for each in found["agents"]}
+    _, listing = kernel.ask("agents")
+    assert listing["current"] == "scripted"
+    assert [each["prompt"] for each in listing["turns"][-2:]] == ["prompts", "prompts\nrun echo hi"]
+    states = {each["name"]: each["state"] for each in listing["agents"]}
     assert (states["scripted"], "claude" in states) == ("ready", True)
 
 

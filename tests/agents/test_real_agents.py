@@ -118,11 +118,11 @@ class Notebook:
         thread.start()
         return thread
 
-    def interrupt_when(self, begun: Path) -> threading.Thread:
+    def interrupt_when(self, started: Path) -> threading.Thread:
         """Interrupt the cell as soon as there is a file."""
 
         def look() -> None:
-            wait_until(begun.exists, timeout_seconds=200)
+            wait_until(started.exists, timeout_seconds=200)
             kernel = f"{self.server.url}/api/kernels/{self.kernel_id}"
             self.http.post(f"{kernel}/interrupt", timeout=60).raise_for_status()
 
@@ -239,9 +239,7 @@ def test_each_tool_is_called(notebook: Notebook, agent: str) -> None:
         assert expected in received, name
 
 
-def test_an_undone_turn_is_absent_from_what_its_model_receives(
-    notebook: Notebook, agent: str
-) -> None:
+def test_an_undone_turn_is_absent_from_the_models_input(notebook: Notebook, agent: str) -> None:
     """Claude Code returns to its fork of the conversation; Codex starts with what was said."""
     model, name = notebook.model, f"undone_by_{agent}"
 
@@ -327,10 +325,10 @@ def test_a_late_approval_starts_the_action(notebook: Notebook, agent: str) -> No
     assert "rejected by the user" not in notebook.received_text()
 
 
-def test_an_interrupt_ends_what_it_runs(notebook: Notebook, agent: str) -> None:
-    begun = notebook.work / f"{agent}-runs"
-    notebook.model.steps += [("mcp__oh__run", {"command": f"touch {begun}; sleep 1000"}), "never"]
-    interrupting = notebook.interrupt_when(begun)
+def test_an_interrupt_ends_the_running_tool(notebook: Notebook, agent: str) -> None:
+    started = notebook.work / f"{agent}-runs"
+    notebook.model.steps += [("mcp__oh__run", {"command": f"touch {started}; sleep 1000"}), "never"]
+    interrupting = notebook.interrupt_when(started)
     assert "KeyboardInterrupt" in notebook.execute(f"%oh_agent --new {agent} wait")
     interrupting.join()
     notebook.model.steps.clear()
@@ -339,7 +337,7 @@ def test_an_interrupt_ends_what_it_runs(notebook: Notebook, agent: str) -> None:
     assert notebook._ask("status")["running"] == []
 
 
-def test_an_interrupt_before_its_cell_has_begun_ends_the_cell(
+def test_an_interrupt_before_the_start_of_its_cell_ends_the_cell(
     notebook: Notebook, agent: str
 ) -> None:
     code = "import time; time.sleep(200)"
@@ -357,22 +355,22 @@ def test_an_interrupt_before_its_cell_has_begun_ends_the_cell(
     wait_until(lambda: not notebook._ask("status")["running"], timeout_seconds=60)
 
 
-def test_an_interrupt_of_its_cell_is_told_to_it(notebook: Notebook, agent: str) -> None:
-    begun = notebook.work / f"{agent}-cell"
+def test_an_interrupt_of_its_cell_is_reported_to_it(notebook: Notebook, agent: str) -> None:
+    started = notebook.work / f"{agent}-cell"
     code = (
-        f"import pathlib, time\npathlib.Path({str(begun)!r}).touch()\nwhile True: time.sleep(0.1)"
+        f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\nwhile True: time.sleep(0.1)"
     )
     notebook.model.steps += [("mcp__oh__run_ipython", {"code": code}), "It was interrupted."]
-    interrupting = notebook.interrupt_when(begun)
+    interrupting = notebook.interrupt_when(started)
     assert "It was interrupted." in notebook.execute(f"%oh_agent --new {agent} wait")
     text = notebook.received_text()
-    assert begun.exists(), text[-3000:]
+    assert started.exists(), text[-3000:]
     assert "KeyboardInterrupt" in text, text[-3000:]
     interrupting.join()
 
 
 class Person:
-    """Who sits before a client, and allows all that it asks."""
+    """Stand-in for a client's user who approves every request."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -389,7 +387,7 @@ class Person:
 
 
 async def prompted(program: str, notebook: Notebook, environment: dict[str, str]) -> list[str]:
-    """What a client asks its person, while it uses the tool that the model wants."""
+    """Return the client's questions to its user during a tool call of the model."""
     person = Person()
     child = spawn(
         [shutil.which(program)],

@@ -1,4 +1,4 @@
-"""What a browser step costs, as ratios to raw Playwright in the same run, and how fresh it is.
+"""Cost of a browser step, as ratios to raw Playwright in the same run, and its freshness.
 
 Run it with ``python tests/benchmarks/bench_browser.py``. The baseline does the action, then
 fetches screenshot, DOM snapshot, accessibility tree and text at the same time, and waits for
@@ -120,7 +120,7 @@ def steps(site: str) -> list[tuple[str, str, Callable[[Page], Awaitable[Any]], s
 
 
 async def look(page: Page, session: Any) -> None:
-    """What the baseline fetches after each action."""
+    """Fetch what the baseline reads after each action."""
     await asyncio.gather(
         page.screenshot(),
         session.send("DOMSnapshot.captureSnapshot", {"computedStyles": []}),
@@ -203,8 +203,8 @@ async def compared(site: str) -> tuple[dict[str, float], dict[str, float], dict[
 
 def bid_of(seen: dict[str, Any], role: str) -> str:
     nodes = seen["axtree_object"]["nodes"]
-    found = [n for n in nodes if n["role"]["value"] == role and "browsergym_id" in n]
-    return str(found[0]["browsergym_id"]) if found else ""
+    matches = [n for n in nodes if n["role"]["value"] == role and "browsergym_id" in n]
+    return str(matches[0]["browsergym_id"]) if matches else ""
 
 
 def fresh(site: str, step: Callable[[str], dict[str, Any]]) -> dict[str, tuple[bool, float]]:

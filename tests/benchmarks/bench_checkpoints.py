@@ -1,4 +1,4 @@
-"""What a checkpoint costs: ``python tests/benchmarks/bench_checkpoints.py [files]``.
+"""Cost of a checkpoint: ``python tests/benchmarks/bench_checkpoints.py [files]``.
 
 The baseline is ``git status`` with an index that is up to date: what any look at all files costs.
 """

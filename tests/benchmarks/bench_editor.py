@@ -1,4 +1,4 @@
-"""What the editor costs, as ratios to bare Python in the same run.
+"""Cost of the editor, as ratios to bare Python in the same run.
 
 Run it with ``python tests/benchmarks/bench_editor.py``. The baseline of an edit reads
 the file, replaces the text, writes a temporary file, flushes it and renames it; the
@@ -28,7 +28,7 @@ MANY = 1000
 
 
 def seconds(call: Callable[[int], object], number: int) -> float:
-    """How long a call takes."""
+    """Return the duration of a call."""
     start = time.perf_counter()
     call(number)
     return time.perf_counter() - start
@@ -153,7 +153,7 @@ def bench_import() -> None:
 
 
 def diff_cases() -> dict[str, tuple[list[str], list[str]]]:
-    """What is worst for a line diff: lines that repeat, and changes everywhere."""
+    """Measure the worst cases of a line diff: repeated lines, and changes everywhere."""
     count = 180_000  # lines, 9 MB
     draw = random.Random(1)
     sentence = "the quick brown fox jumps over the lazy"

@@ -38,8 +38,8 @@ def press_something(seen: dict[str, Any]) -> str:
     fields = re.findall(r"\[(\w+)\] textbox", tree)
     calls = [f'fill("{bid}", "{text}")' for bid, text in zip(fields, quoted, strict=False)]
     named = [re.search(rf"\[(\w+)\] \w+ '{re.escape(text)}'", tree) for text in quoted]
-    found = next(filter(None, named), None) or re.search(r"\[(\w+)\] button", tree)
-    return "\n".join([*calls, f'click("{found[1]}")' if found else "noop(0)"])
+    match = next(filter(None, named), None) or re.search(r"\[(\w+)\] button", tree)
+    return "\n".join([*calls, f'click("{match[1]}")' if match else "noop(0)"])
 
 
 def main(seeds: int, workers: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""What the panel costs JupyterLab with thousands of actions: cards in the page, frames a second.
+"""Cost of the panel with thousands of actions: cards in the page, frames a second.
 
 Run it with ``python tests/benchmarks/bench_lab.py``. It opens a notebook in a real JupyterLab and
 Chromium, records the actions in its kernel, waits until the panel counts them, and scrolls from one
@@ -25,15 +25,15 @@ SECONDS = 3
 
 FRAMES = """async milliseconds => {
     const list = document.querySelector('#oh-jupyter-log .oh-List');
-    const begun = performance.now();
-    let frames = 0, worst = 0, last = begun;
+    const started = performance.now();
+    let frames = 0, worst = 0, last = started;
     for (;;) {
         const now = await new Promise(requestAnimationFrame);
         frames += 1;
         worst = Math.max(worst, now - last);
         last = now;
-        const part = (now - begun) / milliseconds;
-        if (part >= 1) return [frames / (now - begun) * 1000, worst];
+        const part = (now - started) / milliseconds;
+        if (part >= 1) return [frames / (now - started) * 1000, worst];
         if (list) list.scrollTop = list.scrollHeight * Math.abs(1 - 2 * part);
     }
 }"""

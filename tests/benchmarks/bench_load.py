@@ -1,4 +1,4 @@
-"""What oh_jupyter costs a kernel, beside what the kernel costs itself.
+"""Cost of oh_jupyter in a kernel, beside the kernel's own cost.
 
 Run it with ``python tests/benchmarks/bench_load.py``. Each round starts two fresh kernels, one
 without and one with ``--ext oh_jupyter``, and asks both for ``1 + 1``; in the one without,
@@ -42,20 +42,20 @@ class Cost(NamedTuple):
 
 
 def output(client: BlockingKernelClient, code: str) -> str:
-    """What a cell prints or returns."""
-    found: list[str] = []
+    """Return the output or result of a cell."""
+    texts: list[str] = []
 
     def collect(message: dict[str, dict[str, dict[str, str]]]) -> None:
         content = message["content"]
-        found.append(str(content.get("text") or content.get("data", {}).get("text/plain", "")))
+        texts.append(str(content.get("text") or content.get("data", {}).get("text/plain", "")))
 
     client.execute_interactive(code, output_hook=collect, timeout=60)
-    return "".join(found)
+    return "".join(texts)
 
 
 def kernel_costs(*arguments: str) -> tuple[Cost, Cost | None]:
     """From start to the first answer; and of loading, in a kernel that was started without."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     manager = KernelManager(kernel_name="python3")
     manager.start_kernel(extra_arguments=list(arguments))
     client = manager.client()
@@ -63,7 +63,7 @@ def kernel_costs(*arguments: str) -> tuple[Cost, Cost | None]:
     try:
         client.wait_for_ready(timeout=60)
         assert output(client, "1 + 1") == "2"
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - started
         memory_bytes = psutil.Process(manager.provisioner.pid).memory_info().rss
         load = None if arguments else Cost(*json.loads(output(client, LOAD)))
         return Cost(seconds, memory_bytes), load

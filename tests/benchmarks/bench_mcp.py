@@ -1,4 +1,4 @@
-"""How soon a Jupyter server that has just started answers an agent: ``initialize`` over MCP.
+"""Time until a new Jupyter server answers an agent: ``initialize`` over MCP.
 
 Run it with ``python tests/benchmarks/bench_mcp.py [ROUNDS]``. Each server gets its request as soon
 as it listens, one server ``/api``, the next ``initialize``; a later ``initialize``

@@ -1,4 +1,4 @@
-"""What an Action costs through REST, over what the server's HTTP costs by itself.
+"""Cost of an Action through REST, over the cost of the server's HTTP.
 
 Run it with ``python tests/benchmarks/bench_rest.py``. The floors are ``GET alive`` of the same
 server; for a megabyte, an address of the same server that has a kernel send back what it gets;

@@ -33,28 +33,28 @@ def processes(server: LiveServer) -> tuple[psutil.Process, list[psutil.Process]]
     return own, own.children(recursive=True)
 
 
-def private_mib(found: list[psutil.Process]) -> float:
+def private_mib(listed: list[psutil.Process]) -> float:
     """Memory that the processes do not share, in MiB."""
-    return sum(process.memory_full_info().uss for process in found) / 2**20
+    return sum(process.memory_full_info().uss for process in listed) / 2**20
 
 
-def cpu_seconds(found: list[psutil.Process]) -> float:
+def cpu_seconds(listed: list[psutil.Process]) -> float:
     """CPU time that the processes have used."""
-    return sum(sum(process.cpu_times()[:2]) for process in found)
+    return sum(sum(process.cpu_times()[:2]) for process in listed)
 
 
 async def latencies_ms(runtimes: list[AsyncRuntimeClient]) -> list[float]:
-    """How long each of their actions took, all of them at once."""
-    found: list[float] = []
+    """Return the duration of each action, with all clients at once."""
+    durations: list[float] = []
 
     async def work(runtime: AsyncRuntimeClient) -> None:
         for _ in range(ACTIONS_PER_CLIENT):
-            begun = time.perf_counter()
+            started = time.perf_counter()
             await runtime.read("/etc/hostname")
-            found.append(1000 * (time.perf_counter() - begun))
+            durations.append(1000 * (time.perf_counter() - started))
 
     await asyncio.gather(*(work(runtime) for runtime in runtimes))
-    return found
+    return durations
 
 
 def stored_bytes(server: LiveServer) -> tuple[int, int]:
@@ -67,10 +67,10 @@ async def measure(server: LiveServer, kernels_wanted: int, clients: int) -> dict
     """All figures of one server."""
     own, _ = processes(server)
     bare_mib = private_mib([own])
-    begun = time.perf_counter()
+    started = time.perf_counter()
     async with Fleet(server.url, server.token, kernels_wanted) as kernels:
         ids = kernels.kernel_ids
-        start_seconds = time.perf_counter() - begun
+        start_seconds = time.perf_counter() - started
         own, children = processes(server)
         memory = private_mib(children) / kernels_wanted
         before = cpu_seconds([own]), cpu_seconds(children)
@@ -87,18 +87,18 @@ async def measure(server: LiveServer, kernels_wanted: int, clients: int) -> dict
             for number in sorted({1, 10, 50, clients}):
                 events = stored_bytes(server)
                 cpu = cpu_seconds([own]), cpu_seconds(children)
-                begun = time.perf_counter()
-                found = await latencies_ms(runtimes[:number])
-                rate = len(found) / (time.perf_counter() - begun)
+                started = time.perf_counter()
+                durations = await latencies_ms(runtimes[:number])
+                rate = len(durations) / (time.perf_counter() - started)
                 used = cpu_seconds([own]) - cpu[0], cpu_seconds(children) - cpu[1]
-                rows[number] = found, rate, used
+                rows[number] = durations, rate, used
         written = await settled(server, events)
         print(f"{kernels_wanted} kernels started in {start_seconds:.0f} s")
         print("| clients | median ms | 95 % ms | actions a second |\n| --- | --- | --- | --- |")
-        for number, (found, rate, _) in rows.items():
-            high = statistics.quantiles(found, n=20)[-1]
-            print(f"| {number} | {statistics.median(found):.0f} | {high:.0f} | {rate:.0f} |")
-        found, rate, cpu = rows[clients]
+        for number, (durations, rate, _) in rows.items():
+            high = statistics.quantiles(durations, n=20)[-1]
+            print(f"| {number} | {statistics.median(durations):.0f} | {high:.0f} | {rate:.0f} |")
+        durations, rate, cpu = rows[clients]
         return {
             "kernels": kernels_wanted,
             "clients": clients,
@@ -112,8 +112,8 @@ async def measure(server: LiveServer, kernels_wanted: int, clients: int) -> dict
                 100 * (after[1] - before[1]) / IDLE_SECONDS / kernels_wanted, 3
             ),
             "actions_per_second": round(rate),
-            "server_cpu_ms_per_action": round(1000 * cpu[0] / len(found), 2),
-            "kernel_cpu_ms_per_action": round(1000 * cpu[1] / len(found), 2),
+            "server_cpu_ms_per_action": round(1000 * cpu[0] / len(durations), 2),
+            "kernel_cpu_ms_per_action": round(1000 * cpu[1] / len(durations), 2),
             "bytes_per_event": round(written),
         }
 
@@ -130,12 +130,12 @@ async def settled(server: LiveServer, before: tuple[int, int]) -> float:
 def main(kernels: int, clients: int) -> None:
     options = ("--OhJupyter.enable_browser=False", "--OhJupyter.max_queued_actions=1000")
     with (
-        tempfile.TemporaryDirectory() as place,
-        run_server(Path(place), *options) as server,
+        tempfile.TemporaryDirectory() as directory,
+        run_server(Path(directory), *options) as server,
     ):
         print(json.dumps(asyncio.run(measure(server, kernels, clients)), indent=2))
 
 
 if __name__ == "__main__":
-    given = [int(value) for value in sys.argv[1:]]
-    main(*given, *(KERNELS, CLIENTS)[len(given) :])
+    numbers = [int(value) for value in sys.argv[1:]]
+    main(*numbers, *(KERNELS, CLIENTS)[len(numbers) :])

@@ -1,4 +1,4 @@
-"""How much the shell session costs, as ratios to baselines that are measured in the same run.
+"""Cost of the shell session, as ratios to baselines of the same run.
 
 Run it with ``python tests/benchmarks/bench_shell.py``.
 """

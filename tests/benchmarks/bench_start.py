@@ -1,4 +1,4 @@
-"""What oh_jupyter adds to the start of a kernel and of a Jupyter server: time and memory.
+"""Time and memory that oh_jupyter adds to the start of a kernel and of a server.
 
 Run it with ``python tests/benchmarks/bench_start.py [ROUNDS]``. With and without take turns, so
 that both see the same machine; time is that of the processor as well as that of the clock, since
@@ -44,7 +44,7 @@ def _used(pid: int) -> tuple[float, float]:
 
 def kernel_start(first_lines: str) -> Start:
     """Start a kernel and have it answer one cell."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     manager = KernelManager(kernel_name="python3")
     with tempfile.TemporaryDirectory() as directory:
         environment = {**os.environ, "FILE_STORE_PATH": f"{directory}/store", "HOME": directory}
@@ -54,7 +54,7 @@ def kernel_start(first_lines: str) -> Start:
         try:
             client.wait_for_ready(timeout=60)
             reply = client.execute(f"{first_lines}1 + 1", reply=True, timeout=60)
-            wall = time.perf_counter() - begun
+            wall = time.perf_counter() - started
             assert reply["content"]["status"] == "ok", reply["content"]
             assert manager.provisioner is not None
             pid = manager.provisioner.pid  # type: ignore[attr-defined]
@@ -94,15 +94,15 @@ def server_process(directory: str, enabled: bool) -> Iterator[subprocess.Popen[s
 def server_start(enabled: bool) -> Start:
     """Start a Jupyter server and wait for the line that has its address."""
     with tempfile.TemporaryDirectory() as directory:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         with server_process(directory, enabled) as server:
             assert server.stderr is not None
-            said = []
+            output = []
             for line in server.stderr:
-                said.append(line)
+                output.append(line)
                 if _ADDRESS.search(line):
-                    return Start(time.perf_counter() - begun, *_used(server.pid))
-            raise RuntimeError(f"the server did not start: {''.join(said)}")
+                    return Start(time.perf_counter() - started, *_used(server.pid))
+            raise RuntimeError(f"the server did not start: {''.join(output)}")
 
 
 def compare(what: str, rounds: int, bare: Callable[[], Start], ours: Callable[[], Start]) -> None:

@@ -1,4 +1,4 @@
-"""What storing costs, each figure as a ratio to a baseline measured in the same run.
+"""Cost of storing, each figure as a ratio to a baseline of the same run.
 
 Run it by ``python tests/benchmarks/bench_storage.py``. Baseline and store take turns, so that
 a disk or a machine that is busy for a while is as busy for both. The S3 server is rclone's.
@@ -54,12 +54,12 @@ def turns(*works, files=FILES, rounds=ROUNDS, pick=statistics.median):
     """Time calls of each ``work(n)`` in turn: in microseconds, medians unless told otherwise."""
     times = [[] for _ in works]
     for _ in range(rounds):
-        for work, found in zip(works, times, strict=True):
+        for work, samples in zip(works, times, strict=True):
             started = time.perf_counter()
             for n in range(files):
                 work(n)
-            found.append((time.perf_counter() - started) / files * 1e6)
-    return [pick(found) for found in times]
+            samples.append((time.perf_counter() - started) / files * 1e6)
+    return [pick(samples) for samples in times]
 
 
 def report(name, ours, baseline, against):
@@ -170,7 +170,7 @@ def bench_webhooks(directory):
 
 
 def bench_delivery(directory):
-    """How fast what waits goes out, beside the same requests by hand."""
+    """Compare the delivery of pending changes with the same requests by hand."""
     import httpx
     import requests
 
@@ -285,11 +285,11 @@ def _bench_s3(endpoint):
         assert len(loop.run_until_complete(concurrently(calls))) == 1000
 
     async def keys(folder):
-        found = []
+        keys = []
         pages = client.get_paginator("list_objects_v2")
         async for page in pages.paginate(Bucket="bucket", Prefix=f"ours/{folder}/", Delimiter="/"):
-            found += [entry["Key"] for entry in page.get("Contents", ())]
-        return found
+            keys += [entry["Key"] for entry in page.get("Contents", ())]
+        return keys
 
     names = [f"d/{n:05}" for n in range(1000)]
     ours, raw = turns(

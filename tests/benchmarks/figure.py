@@ -20,7 +20,7 @@ IDLE_LOAD = 0.5
 
 
 class Cost(NamedTuple):
-    """What a call takes: median of its time, and mean of all processes' processor time."""
+    """Cost of a call: median of its time, and mean of all processes' processor time."""
 
     time_ms: float
     cpu_ms: float

@@ -1,4 +1,4 @@
-"""What 10, 1,000 and 100,000 users or episodes need: a simulation with measured parameters.
+"""Needs of 10, 1,000 and 100,000 users or episodes: a simulation with measured parameters.
 
 ``python tests/benchmarks/model_scale.py [PARAMETERS.json]`` prints the table of
 ``docs/explanation/scale.md``. Each resource is a queue with as many servers as there are of it:
@@ -27,7 +27,7 @@ SIMULATED_ACTIONS = 50_000
 
 @dataclass(frozen=True)
 class Parameters:
-    """What one of each costs.
+    """Costs of one of each.
 
     Attributes:
         seconds_between_actions: How long an agent thinks; the only one that is assumed.
@@ -59,30 +59,34 @@ def waits_ms(rate: float, service_ms: float, servers: int) -> float:
 
 
 def servers_needed(rate: float, service_ms: float) -> int:
-    """How many are needed so that none is busier than allowed."""
+    """Return the number of servers at which none is busier than allowed."""
     return max(1, math.ceil(rate * service_ms / 1000 / MAX_UTILIZATION))
 
 
-def row(users: int, given: Parameters) -> list[str]:
-    """What so many users at work need at once."""
-    actions = users / given.seconds_between_actions
+def row(users: int, parameters: Parameters) -> list[str]:
+    """Return the needs of so many active users."""
+    actions = users / parameters.seconds_between_actions
     events = 2 * actions
-    per_action = given.server_cpu_ms_per_action + given.kernel_cpu_ms_per_action
+    per_action = parameters.server_cpu_ms_per_action + parameters.kernel_cpu_ms_per_action
     cores = servers_needed(actions, per_action)
-    browsing = servers_needed(actions * given.browser_share, given.browser_cpu_ms_per_step)
-    receivers = servers_needed(events, given.webhook_ms)
-    memory_mib = users * (given.server_mib_without_kernels + given.kernel_mib + given.browser_mib)
-    one_process = actions * given.server_cpu_ms_per_action / 1000
+    browsing = servers_needed(
+        actions * parameters.browser_share, parameters.browser_cpu_ms_per_step
+    )
+    receivers = servers_needed(events, parameters.webhook_ms)
+    memory_mib = users * (
+        parameters.server_mib_without_kernels + parameters.kernel_mib + parameters.browser_mib
+    )
+    one_process = actions * parameters.server_cpu_ms_per_action / 1000
     wait = waits_ms(actions, per_action, cores)
     return [
         f"{users:,}", f"{actions:,.0f}", f"{events:,.0f}",
-        f"{events * given.bytes_per_event * 86_400 / 1e9:,.1f}",
+        f"{events * parameters.bytes_per_event * 86_400 / 1e9:,.1f}",
         f"{cores:,} + {browsing:,}", f"{memory_mib / 1024:,.0f}", f"{100 * one_process:,.0f} %",
         f"{receivers:,}", f"{wait:.0f}",
     ]  # fmt: skip
 
 
-def main(given: Parameters) -> None:
+def main(parameters: Parameters) -> None:
     names = (
         "at work at once", "actions/s", "events and deliveries/s", "GB of events a day",
         "cores for kernels + browsers", "GiB of memory", "of one server process",
@@ -90,7 +94,7 @@ def main(given: Parameters) -> None:
     )  # fmt: skip
     print(f"| {' | '.join(names)} |\n|{' --- |' * len(names)}")
     for users in USERS:
-        print(f"| {' | '.join(row(users, given))} |")
+        print(f"| {' | '.join(row(users, parameters))} |")
 
 
 if __name__ == "__main__":

@@ -35,26 +35,26 @@ def edit(runtime: RuntimeClient, name: str, files: list[Path], edits: int) -> tu
 
 
 def main(edits: int) -> None:
-    with tempfile.TemporaryDirectory() as place, run_server(Path(place)) as server:
-        files = [Path(place, f"shared {number}.txt") for number in range(FILES)]
+    with tempfile.TemporaryDirectory() as directory, run_server(Path(directory)) as server:
+        files = [Path(directory, f"shared {number}.txt") for number in range(FILES)]
         for file in files:
             file.write_text("begin\nend\n")
         for name in "ab":
-            Path(place, "root", name).mkdir()
+            Path(directory, "root", name).mkdir()
         with (
             Fleet(server.url, server.token, 1, path="a") as first,
             Fleet(server.url, server.token, 1, path="b") as second,
             ThreadPoolExecutor() as threads,
         ):
-            begun = time.monotonic()
-            found = [
+            started = time.monotonic()
+            futures = [
                 threads.submit(
                     kernels.map, lambda runtime, name: edit(runtime, name, files, edits), [name]
                 )
                 for name, kernels in (("a", first), ("b", second))
             ]
-            results = [future.result()[0] for future in found]
-            seconds = time.monotonic() - begun
+            results = [future.result()[0] for future in futures]
+            seconds = time.monotonic() - started
         for result in results:
             if result.error is not None:
                 raise result.error

@@ -67,8 +67,8 @@ class ActionSet(highlevel.HighLevelActionSet):
         try:
             calls = parse_actions(action)
         except BrowserActionError as error:
-            kind, _, said = in_their_words(str(error)).partition(": ")
-            raise getattr(builtins, kind)(said) from None
+            kind, _, message = in_their_words(str(error)).partition(": ")
+            raise getattr(builtins, kind)(message) from None
         for call in calls:
             if call.name not in self.action_set:
                 raise NameError(f"Invalid action type '{call.name}'.")
@@ -88,8 +88,8 @@ class AdaptedTask:
         return goal or []
 
     def validate(self, page: object, messages: list[dict[str, Any]]) -> Verdict:
-        said = [*messages, *self.outer.chat.messages]
-        reward, done, message, _ = self.outer.task.validate(self.outer.page, said)
+        chat = [*messages, *self.outer.chat.messages]
+        reward, done, message, _ = self.outer.task.validate(self.outer.page, chat)
         return Verdict(reward, done, message)
 
 
@@ -117,10 +117,10 @@ class AdaptedEnv(environment.BrowserEnv):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         self.close()
         self.task = self.task_entrypoint(seed=seed, **self.task_kwargs)
-        said: list[dict[str, Any]] = []
+        messages: list[dict[str, Any]] = []
         self.chat = SimpleNamespace(
-            messages=said,
-            add_message=lambda role, msg: said.append({"role": role, "message": msg}),
+            messages=messages,
+            add_message=lambda role, msg: messages.append({"role": role, "message": msg}),
         )
         self._folder = Path(self._resources.enter_context(tempfile.TemporaryDirectory()))
         wrapper = self._folder / "chromium"

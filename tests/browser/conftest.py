@@ -244,8 +244,8 @@ def bid() -> Callable[..., str]:
 
     def bid(observation: dict[str, Any], text: str) -> str:
         lines = [line for line in tree_of(observation).splitlines() if text in line]
-        found = [match[1] for line in lines if (match := re.match(r"\t*\[(\w+)\]", line))]
-        assert len(found) >= 1, f"{text!r} not in\n{tree_of(observation)}"
-        return found[0]
+        matches = [match[1] for line in lines if (match := re.match(r"\t*\[(\w+)\]", line))]
+        assert len(matches) >= 1, f"{text!r} not in\n{tree_of(observation)}"
+        return matches[0]
 
     return bid

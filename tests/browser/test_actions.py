@@ -263,7 +263,7 @@ SLOW = "for (const t = performance.now(); performance.now() - t < 900;);"
         ),
     ],
 )
-def test_what_was_performed_is_done_however_long_its_handlers_take(
+def test_a_performed_action_is_done_despite_slow_handlers(
     env: BrowserEnv, show, body: str, action: str
 ):
     seen = show(body + LOG)
@@ -300,15 +300,15 @@ def test_files_are_for_upload(env: BrowserEnv, show, bid, tmp_path: Path):
 
 
 @pytest.mark.thorough
-def test_what_takes_no_file_says_so(env: BrowserEnv, show, bid, tmp_path: Path):
+def test_uploads_to_other_elements_are_errors(env: BrowserEnv, show, bid, tmp_path: Path):
     (tmp_path / "a.txt").write_text("a")
     seen = show("<input aria-label=words><button>b</button>")
-    for name, said in (
+    for name, message in (
         ("'words'", "ValueError: the element is a field of type text and accepts no file. Use"),
         ("'b'", "TimeoutError: the click opened no file chooser. Use"),
     ):
         seen = env.step(f'upload_file("{bid(seen, name)}", "{tmp_path}/a.txt")')
-        assert seen["last_action_error"].startswith(said)
+        assert seen["last_action_error"].startswith(message)
 
 
 def test_bids_of_a_page_that_was_not_shown_are_unknown(env: BrowserEnv, site, show, bid):
@@ -380,7 +380,7 @@ def test_a_dialog_is_answered_as_prepared(env: BrowserEnv, show, bid):
     assert env.step(confirm)["text_content"].rstrip().endswith("false")
 
 
-def test_a_page_with_a_draft_is_left_only_if_it_is_said(env: BrowserEnv, site, show, bid):
+def test_a_page_with_a_draft_is_left_only_on_request(env: BrowserEnv, site, show, bid):
     other = site.put("/other", "<p>other page")
     draft = f"""<input aria-label=draft><a href="{other}">away</a>
       <script>onbeforeunload = (event) => event.preventDefault()</script>"""
@@ -492,7 +492,7 @@ def test_a_rejected_date_reaches_no_script_of_the_page(env: BrowserEnv, show):
         ("<button>b</button>", "it accepts no text"),
     ],
 )
-def test_what_to_call_instead_of_fill_is_named(env: BrowserEnv, show, element, advice):
+def test_the_alternative_to_fill_is_named(env: BrowserEnv, show, element, advice):
     seen = show(element)
     bid = list(seen["extra_element_properties"])[4]
     error = env.step(f"fill({bid!r}, 'text')")["last_action_error"]

@@ -30,15 +30,15 @@ def test_six_pages_read_the_same(site, env: BrowserEnv, pages: dict[str, str]):
         return [line for line in lines if not re.match(ROLES_BY_ARIA, line)]
 
     def properties(seen: dict[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = seen["extra_element_properties"]
-        return found
+        result: dict[str, Any] = seen["extra_element_properties"]
+        return result
 
-    said = {"with_visible": True, "with_clickable": True, "with_som": True}
+    annotations = {"with_visible": True, "with_clickable": True, "with_som": True}
     with BrowserEnv("browsergym/openended") as peer:
         for name, body in pages.items():
             address = site.put(f"/{name}", f"<!doctype html>{body}")
             theirs, ours = (each.step(f'goto("{address}")') for each in (peer, env))
-            for options in (said, {"filter_visible_only": True}, {"filter_som_only": True}):
+            for options in (annotations, {"filter_visible_only": True}, {"filter_som_only": True}):
                 assert tree(ours, **options) == tree(theirs, **options), (name, options)
                 mine, other = (
                     flatten_dom_to_str(seen["dom_object"], properties(seen), **options)

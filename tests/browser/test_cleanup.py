@@ -122,7 +122,7 @@ async def _together(*work: Any) -> None:
 
 
 @pytest.mark.thorough
-def test_what_the_inspector_keeps(driven: Driven, site):
+def test_bounded_records_of_the_inspector(driven: Driven, site):
     site.put("/tiny", "<p>tiny")
     page = site.put("/two", "<iframe src=/tiny></iframe>" * 2)
     inspector = driven.run(driven.session.inspector())
@@ -154,9 +154,9 @@ def test_the_driver_remembers_less(driven: Driven, site):
         await Promise.all(Array.from({length: 20}, (_, i) => fetch("/requests?" + (done + i))));
     }"""
     driven.run(driven.session.page.evaluate(script, LIMIT + 200))
-    kept = driven.kept()
-    assert LIMIT // 2 < kept["Request"] <= LIMIT
-    assert kept["Response"] <= LIMIT
+    counts = driven.kept()
+    assert LIMIT // 2 < counts["Request"] <= LIMIT
+    assert counts["Response"] <= LIMIT
     seen = driven.step("noop(0)")
     assert "before" in seen["text_content"]
     driven.step(f'goto("{page}")')
@@ -194,8 +194,8 @@ def test_a_stalled_download_is_waited_for_by_its_own_step(driven: Driven, site, 
     page = site.put("/page", "<a href=/stalled style='font-size:99px'>get</a>")
     driven.step(f'goto("{page}")')
     seen = driven.step("mouse_click(50, 50)")
-    said = "/stalled is still running; a later step will report it when it finishes"
-    assert said in seen["notices"][0]
+    notice = "/stalled is still running; a later step will report it when it finishes"
+    assert notice in seen["notices"][0]
     # Later steps must not wait for it at all.
     monkeypatch.setattr(operations, "DOWNLOAD_TIMEOUT_SECONDS", 600)
     assert driven.step("noop(0)")["notices"] == []

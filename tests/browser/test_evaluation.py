@@ -147,8 +147,8 @@ class Portrait:
     def validate(self, page, messages):
         assert page.url == self.url
         assert "Who" in page.text
-        said = [item["message"] for item in messages]
-        return Verdict(0.5, True, "Thank you.") if "Ada" in said else (0, False)
+        texts = [item["message"] for item in messages]
+        return Verdict(0.5, True, "Thank you.") if "Ada" in texts else (0, False)
 
 
 @pytest.mark.thorough
@@ -253,9 +253,9 @@ def test_a_task_of_browsergym(gym_task: str, tree: Callable[..., str]):
 @pytest.mark.slow
 def test_trials_of_a_task_of_browsergym(gym_task: str, tree: Callable[..., str]):
     def press(seen: dict[str, Any]) -> str:
-        found = re.search(r"\[(\w+)\] button", tree(seen))
-        assert found
-        return f'click("{found[1]}")'
+        match = re.search(r"\[(\w+)\] button", tree(seen))
+        assert match
+        return f'click("{match[1]}")'
 
     trials = list(run_trials([gym_task], press, steps=3))
     assert [(trial.reward, trial.steps) for trial in trials] == [(1.0, 1)]

@@ -1,4 +1,4 @@
-"""Where the browser is looked for, and what is said when there is none."""
+"""Search for the browser, and the message without one."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def killed(part: str) -> bool:
 
 
 def is_dead(process: psutil.Process) -> bool:
-    """Whether a process has ended, though it may wait for the one above to be told of it."""
+    """Whether a process has ended, even if its parent has not yet reaped it."""
     with contextlib.suppress(psutil.NoSuchProcess):
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     return True
@@ -144,7 +144,7 @@ def test_each_part_of_the_chain_is_killed_during_a_step(env: BrowserEnv, site, p
 
 
 @pytest.mark.thorough
-def test_what_is_lost_is_said_truly(site, tmp_path: Path):
+def test_lost_state_is_reported_correctly(site, tmp_path: Path):
     page = site.put("/fine", "<p>fine")
     profile = tmp_path / "profile"
     with BrowserEnv(user_data_dir=profile) as env:
@@ -152,7 +152,7 @@ def test_what_is_lost_is_said_truly(site, tmp_path: Path):
         env.evaluate("document.cookie = 'kept=1; max-age=99999'")
         env.evaluate("localStorage.kept = 2")
         state = env.storage_state()
-    for settings, said in (
+    for settings, notice in (
         ({"user_data_dir": profile}, "the profile keeps cookies and local storage"),
         ({"storage_state": state}, "cookies and local storage are reset to the storage state"),
     ):
@@ -161,13 +161,13 @@ def test_what_is_lost_is_said_truly(site, tmp_path: Path):
             browser_process().kill()
             wait_until(lambda env=env: not env.check_alive(5))
             seen = env.step(f'goto("{page}")')
-            assert said in seen["notices"][0]
+            assert notice in seen["notices"][0]
             assert "lost; " in seen["notices"][0]
             assert env.evaluate("document.cookie + localStorage.kept") == "kept=12"
 
 
 @SLOW
-def test_a_task_goes_on_after_a_crash(site):
+def test_a_task_continues_after_a_crash(site):
     with BrowserEnv("oh_jupyter/click-button", seed=4) as env:
         before = env.step("noop(0)")
         worker_process().kill()
@@ -256,7 +256,7 @@ def test_an_interrupt_while_a_request_is_written(
 
 
 @pytest.mark.thorough
-def test_a_step_is_given_up_from_another_thread(env: BrowserEnv, site):
+def test_a_step_is_aborted_from_another_thread(env: BrowserEnv, site):
     page = site.put("/fine", "<p>fine")
     env.step(f'goto("{page}")')
     browser = browser_process()

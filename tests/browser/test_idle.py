@@ -32,6 +32,6 @@ def test_an_idle_browser_is_closed_and_opens_its_tabs_again(site) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["x", -1, math.nan, math.inf])
-def test_what_is_no_number_of_seconds_is_refused(seconds: Any) -> None:
+def test_an_invalid_number_of_seconds_is_refused(seconds: Any) -> None:
     with pytest.raises(BrowserError, match=f"must be .* of seconds, .* not {seconds!r}"):
         BrowserEnv(idle_seconds=seconds)

@@ -106,7 +106,7 @@ def test_refusals_name_the_piece(text: str, reason: str):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "calls"),
     [
         ("```python\nclick('12')\n```", ["click"]),
         # As OpenHands' BrowsingAgent leaves it.
@@ -119,8 +119,8 @@ def test_refusals_name_the_piece(text: str, reason: str):
         ("Thought: it's there\nfill('1', \"\"\"a ' b\nclick('9')\"\"\")", ["fill"]),
     ],
 )
-def test_calls_are_found_in_prose(text: str, found: list[str]):
-    assert [call.name for call in parse_actions(text)] == found
+def test_calls_are_found_in_prose(text: str, calls: list[str]):
+    assert [call.name for call in parse_actions(text)] == calls
 
 
 @pytest.mark.parametrize(

@@ -47,12 +47,12 @@ def trees() -> dict[str, tuple[list[Any], list[Any]]]:
             browser = await playwright.chromium.launch(executable_path=find_executable())
             page = await browser.new_page()
             session = await page.context.new_cdp_session(page)
-            found = {}
+            trees = {}
             for name, html in PAGES.items():
                 await page.set_content(html)
-                found[name] = await both(session)
+                trees[name] = await both(session)
             await browser.close()
-        return found
+        return trees
 
     return asyncio.run(fetch())
 
@@ -82,8 +82,8 @@ def outline(nodes: list[dict[str, Any]]) -> Any:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_tree_is_the_one_of_chromium(trees: dict[str, tuple[list[Any], list[Any]]], name: str):
-    whole, found = trees[name]
-    assert found == whole
+    whole, partial = trees[name]
+    assert partial == whole
 
 
 def texts_of(observation: dict[str, Any]) -> list[dict[str, Any]]:

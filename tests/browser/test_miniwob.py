@@ -139,9 +139,9 @@ def test_names_are_listed_and_near_ones_named():
 
 @pytest.mark.thorough
 def test_the_pages_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    found = miniwob_url()
-    assert found is not None
-    assert Path(found.removeprefix("file://"), "click-test.html").is_file()
+    url = miniwob_url()
+    assert url is not None
+    assert Path(url.removeprefix("file://"), "click-test.html").is_file()
     monkeypatch.setenv("MINIWOB_URL", f"{tmp_path.as_uri()}/none")
     assert miniwob_url() == f"{tmp_path.as_uri()}/none/"
     with (

@@ -29,14 +29,14 @@ new MutationObserver((_, me) => { me.disconnect(); document.title = 'changed'; }
 
 
 def dom_bids(seen):
-    strings, found = seen["dom_object"]["strings"], {}
+    strings, elements = seen["dom_object"]["strings"], {}
     for document in seen["dom_object"]["documents"]:
         nodes = document["nodes"]
         for index, row in enumerate(nodes["attributes"]):
             pairs = {strings[row[i]]: strings[row[i + 1]] for i in range(0, len(row), 2)}
             if "bid" in pairs:
-                found[pairs["bid"]] = (strings[nodes["nodeName"][index]], pairs)
-    return found
+                elements[pairs["bid"]] = (strings[nodes["nodeName"][index]], pairs)
+    return elements
 
 
 @pytest.mark.thorough
@@ -67,22 +67,22 @@ def test_values_in_the_dom_are_those_that_the_person_sees(env: BrowserEnv, show,
         f'select_option("{boxes["combobox"]}", "one")'
     )
     assert seen["last_action_error"] == ""
-    found = dom_bids(seen)
-    assert "checked" not in found[boxes["checkbox"]][1]
-    assert found[boxes["textbox"]][1]["value"] == "after"
-    assert found[boxes["combobox"]][1]["value"] == "1"
-    options = [pairs for name, pairs in found.values() if name == "OPTION"]
+    elements = dom_bids(seen)
+    assert "checked" not in elements[boxes["checkbox"]][1]
+    assert elements[boxes["textbox"]][1]["value"] == "after"
+    assert elements[boxes["combobox"]][1]["value"] == "1"
+    options = [pairs for name, pairs in elements.values() if name == "OPTION"]
     assert ["selected" in pairs for pairs in options] == [True, False]
 
 
-def test_marks_are_not_given_for_what_only_looks_clickable(env: BrowserEnv, show):
+def test_elements_that_only_look_clickable_get_no_marks(env: BrowserEnv, show):
     seen = show(
         "<label for=i>name</label><input id=i><details><summary>more</summary></details>"
         "<div onclick='x=1'>own</div>"
     )
-    found = dom_bids(seen)
+    elements = dom_bids(seen)
     properties = seen["extra_element_properties"]
-    marked = {found[bid][0] for bid, each in properties.items() if each["set_of_marks"]}
+    marked = {elements[bid][0] for bid, each in properties.items() if each["set_of_marks"]}
     assert marked == {"INPUT", "DIV"}
 
 
@@ -291,9 +291,9 @@ def test_pages_without_requests_are_parsed_when_they_are_looked_at(env: BrowserE
     parts = ["axtree_object", "extra_element_properties", "text_content"]
     seen = env.step(f'goto("data:text/html,{buttons}<h1>end")', include=parts)
     # The tree belongs to the same moment as the measures.
-    found = [n for n in seen["axtree_object"]["nodes"] if n["role"]["value"] == "button"]
-    assert len(found) == 20_000
-    assert {n["browsergym_id"] for n in found} <= set(seen["extra_element_properties"])
+    buttons = [n for n in seen["axtree_object"]["nodes"] if n["role"]["value"] == "button"]
+    assert len(buttons) == 20_000
+    assert {n["browsergym_id"] for n in buttons} <= set(seen["extra_element_properties"])
     assert "# end" in seen["text_content"]
 
 

@@ -1,4 +1,4 @@
-"""What a browser is started with: state, profile, device, origins, another browser; and records."""
+"""Options of a browser: state, profile, device, origins, another browser; and records."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def test_log_in_once(site, tmp_path: Path):
     page = site.put(
         "/login", "<script>document.cookie = 'who=ada'; localStorage.you = 'ada'</script>"
     )
-    kept = tmp_path / "state.json"
+    path = tmp_path / "state.json"
     with BrowserEnv() as env:
         env.step(f'goto("{page}")', include=[])
-        state = env.storage_state(kept)
-    assert kept.stat().st_mode & 0o777 == 0o600
-    assert json.loads(kept.read_text()) == state
+        state = env.storage_state(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert json.loads(path.read_text()) == state
     ask = "document.cookie + localStorage.you"
-    for given in (kept, state):
-        with BrowserEnv(storage_state=given) as env:
+    for source in (path, state):
+        with BrowserEnv(storage_state=source) as env:
             env.step(f'goto("{site.put("/in", "in")}")', include=[])
             assert env.evaluate(ask) == "who=adaada"
     with pytest.raises(BrowserError, match=r"cannot be read.*BrowserEnv\.storage_state"):
@@ -161,7 +161,7 @@ def test_a_browser_that_runs_already(site, running: str):
         assert page not in env.step("noop(0)")["open_pages_urls"]
 
 
-def test_nobody_at_the_devtools_address():
+def test_an_unused_devtools_address():
     with (
         BrowserEnv(cdp_url="http://127.0.0.1:9") as env,
         pytest.raises(BrowserError, match="No browser responds at"),
@@ -228,7 +228,7 @@ def test_origins(url: str, allowed: bool):
         "http://",
     ],
 )
-def test_what_is_no_origin_is_refused(text: str):
+def test_an_invalid_origin_is_refused(text: str):
     with pytest.raises(BrowserError, match="is not an origin"):
         BrowserEnv(allowed_origins=[text])
 
@@ -251,9 +251,9 @@ def test_console_and_requests_are_recorded_where_they_are_asked_for(site):
     )
     with BrowserEnv() as env:
         seen = env.step(f'goto("{page}")', include=["console_messages", "network_requests"])
-        said = {item["type"]: item["text"] for item in seen["console_messages"]}
-        assert said["warning"] == "careful 1"
-        assert "boom" in said["exception"]
+        messages = {item["type"]: item["text"] for item in seen["console_messages"]}
+        assert messages["warning"] == "careful 1"
+        assert "boom" in messages["exception"]
         asked = {item["url"].removeprefix(site.url("")): item for item in seen["network_requests"]}
         assert asked["/data"]["status"] == 200
         assert asked["/data"]["type"] == "fetch"
@@ -263,7 +263,7 @@ def test_console_and_requests_are_recorded_where_they_are_asked_for(site):
 
 
 @pytest.mark.thorough
-def test_what_the_console_says_is_on_the_line_of_its_script(site):
+def test_console_messages_have_the_line_of_their_script(site):
     site.put("/s.js", "\nconsole.info('second')\n\nthrow new Error('fourth')")
     page = site.put(
         "/lines",
@@ -273,8 +273,8 @@ def test_what_the_console_says_is_on_the_line_of_its_script(site):
     with BrowserEnv() as env:
         seen = env.step(f'goto("{page}")', include=["console_messages"])["console_messages"]
     script = site.url("/s.js")
-    found = {(item["type"], item["url"], item["line"]) for item in seen}
-    assert found >= {
+    locations = {(item["type"], item["url"], item["line"]) for item in seen}
+    assert locations >= {
         ("log", page, 1),
         ("info", script, 2),
         ("exception", script, 4),
@@ -389,7 +389,7 @@ def test_without_pandas_the_extra_is_named(env: BrowserEnv, monkeypatch: pytest.
         read_tables(env)
 
 
-def test_uploads_begin_where_they_are_said_to(env: BrowserEnv, show, bid, tmp_path: Path):
+def test_uploads_start_in_the_given_folder(env: BrowserEnv, show, bid, tmp_path: Path):
     (tmp_path / "note.txt").write_text("x")
     seen = show("<input type=file aria-label=file>")
     calls = f'upload_file("{bid(seen, "file")}", "note.txt")'

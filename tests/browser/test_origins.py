@@ -1,4 +1,4 @@
-"""What may not be reached is not reached, whoever asks for it: a real browser, two servers."""
+"""Blocked origins are unreachable for every kind of request: a real browser, two servers."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_nothing_gets_through(site, forbidden: Forbidden, hop: str, which: int |
 
 @pytest.mark.thorough
 def test_a_way_that_leads_back_is_not_taken(site, forbidden: Forbidden, hop: str):
-    """A click that is answered by a redirect, and a page that goes on by itself."""
+    """A click answered by a redirect, and a page that navigates by itself."""
     page = site.put("/click", f"<a href='{hop}-click' style='font-size:99px'>there</a>")
     jump = site.put("/jump", f"<meta http-equiv=refresh content='0;url={forbidden.origin}/meta'>")
     with BrowserEnv(**lists(site, forbidden)[0]) as env:
@@ -238,7 +238,7 @@ def test_in_a_browser_that_runs_already_the_page_is_emptied(
         assert "home" in env.step(f'goto("{site.url("/home")}")')["text_content"]
 
 
-def test_the_lists_as_chromium_says_them():
+def test_the_lists_in_chromiums_syntax():
     origins = OriginFilter(
         ["https://*.example.org", "localhost:8888", "http://[::1]:80"], ["https://a.example.org"]
     )
@@ -253,6 +253,6 @@ def test_the_lists_as_chromium_says_them():
 
 
 @pytest.mark.parametrize("text", ["https://me@example.org", "exa?ple.org", "example.org#x"])
-def test_what_would_be_read_as_another_origin_is_refused(text: str):
+def test_an_ambiguous_origin_is_refused(text: str):
     with pytest.raises(BrowserError, match="is not an origin"):
         BrowserEnv(blocked_origins=[text])

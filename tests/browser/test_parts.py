@@ -24,7 +24,7 @@ def test_frame_letters():
     assert len(set(names)) == len(names)
 
 
-def test_a_new_document_counts_anew():
+def test_a_new_document_restarts_the_count():
     frame = FrameBids("a", None, None, None, "F")
     frame.renew(("F", 1))
     assert [frame.assign(7, False), frame.assign(9, True), frame.assign(7, False)] == [
@@ -125,7 +125,7 @@ def test_frames_on_a_pipe():
     os.close(reading)
 
 
-def test_what_is_written_fast_reads_the_same():
+def test_the_fast_writer_has_the_same_output():
     reading, writing = os.pipe()
     messages = [
         {"id": 1, "result": {"text": "é 😀", "box": [0.5, None], "nested": {"true": True}}},
@@ -181,7 +181,7 @@ def test_a_bid_stands_beside_its_element_where_there_is_room():
     assert marked_dots(image, (62, 0, 90, 20)) > 40
 
 
-def test_marks_fit_the_density_of_the_picture_and_what_can_be_acted_on():
+def test_marks_fit_the_pixel_density_and_the_actionable_elements():
     boxes = {"12": [100.0, 50.0, 60.0, 20.0], "13": [20.0, 90.0, 60.0, 20.0]}
     image = marked((600, 400), boxes, viewport_width=300, inactive={"13"})
     assert marked_dots(image, (200, 60, 320, 98)) > 300

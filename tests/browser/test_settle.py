@@ -1,4 +1,4 @@
-"""What an action sets off is in its observation; what goes on for ever does not hold it up."""
+"""Effects of an action are in its observation; endless activity does not delay it."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_callbacks_have_their_own_stack(env: BrowserEnv, show):
     assert "2 lines" in seen["text_content"]
 
 
-def test_effects_are_observed_in_a_document_that_was_opened_anew(env: BrowserEnv, show, bid):
+def test_effects_are_observed_in_a_reopened_document(env: BrowserEnv, show, bid):
     seen = show(
         "<script>document.open(); document.write(`"
         + button("setTimeout(done, 300)").replace("</script>", "<\\/script>")

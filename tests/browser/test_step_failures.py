@@ -1,4 +1,4 @@
-"""What goes wrong in a step is an observation, and the browser goes on."""
+"""Failures of a step are observations, and the browser keeps working."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_pages_that_never_answer(env: BrowserEnv, site):
         pytest.param("<script>location.reload()</script>", marks=pytest.mark.slow),
     ],
 )
-def test_a_page_that_goes_on_for_ever(env: BrowserEnv, site, script: str):
+def test_an_endless_page(env: BrowserEnv, site, script: str):
     fine = site.put("/fine", "<p>fine")
     page = site.put("/again", f"<p>again{script}")
     seen = env.step(f'goto("{page}")')
@@ -79,13 +79,13 @@ def test_renderer_crash(env: BrowserEnv, site):
 
 
 @pytest.mark.slow
-def test_a_download_that_goes_on_is_no_error(env: BrowserEnv, site):
+def test_a_long_download_is_no_error(env: BrowserEnv, site):
     seen = env.step(f'goto("{site.url("/stalled")}")')
     assert seen["last_action_error"] == ""
     assert "is still running; a later step will report it" in seen["notices"][0]
 
 
-def test_a_certificate_that_nobody_knows(env: BrowserEnv, tmp_path):
+def test_an_unknown_certificate(env: BrowserEnv, tmp_path):
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
     names = ["-keyout", "key.pem", "-out", "cert.pem"]
     subprocess.run([*made, *names], cwd=tmp_path, check=True, capture_output=True)
@@ -117,7 +117,7 @@ def test_timeout_leaves_nothing_for_the_next_step(env: BrowserEnv, site, stalled
 
 
 @pytest.mark.thorough
-def test_an_action_that_takes_too_long_is_given_up(env: BrowserEnv):
+def test_a_slow_action_times_out(env: BrowserEnv):
     env.start()
     # The observation may take as long again.
     seen = env.step("noop(600000)", timeout=5, include=[])

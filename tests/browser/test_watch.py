@@ -95,7 +95,7 @@ class RefusingCDP:
         pass
 
 
-def test_pictures_go_on_when_a_new_page_comes_while_they_are_restarted() -> None:
+def test_pictures_continue_when_a_new_page_appears_during_their_restart() -> None:
     cdp = RefusingCDP()
 
     async def attach(_page: object) -> RefusingCDP:

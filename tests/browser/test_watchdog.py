@@ -80,11 +80,11 @@ def test_a_page_that_computes_with_little_processor_time_does_not_hang(monkeypat
     monkeypatch.setattr(watchdog, "HUNG_IDLE_SECONDS", 1.0)
 
     async def question(page: Page, dog: Watchdog) -> bool:
-        begun = asyncio.Event()
-        page.on("console", lambda message: begun.set())
+        started = asyncio.Event()
+        page.on("console", lambda message: started.set())
         with little_processor_time():
             computing = asyncio.ensure_future(page.evaluate(COMPUTE))
-            await begun.wait()  # the request itself may wait for a processor for a second
+            await started.wait()  # the request itself may wait for a processor for a second
             return await dog.responds(computing)
 
     assert ask(question)

@@ -50,7 +50,7 @@ class TestRemoteKernel(CellRunnerContract):
 
 
 @pytest.mark.parametrize("silent", [False, True])
-def test_a_cell_has_begun_when_it_can_be_interrupted(silent: bool) -> None:
+def test_a_cell_has_started_when_it_can_be_interrupted(silent: bool) -> None:
     """Before it tells its input, a kernel ignores interrupts; silent cells tell none."""
     request = CellRequest("id", silent)
     request.handle("status", {"execution_state": "busy"})
@@ -59,7 +59,7 @@ def test_a_cell_has_begun_when_it_can_be_interrupted(silent: bool) -> None:
     assert request.started.is_set()
 
 
-async def test_what_another_has_signed_is_not_of_the_kernel() -> None:
+async def test_messages_signed_by_others_are_ignored() -> None:
     client = KernelClient({"ip": "127.0.0.1", "key": "ours"})
     with zmq.asyncio.Context() as context:
         kernel, reader = context.socket(zmq.PAIR), context.socket(zmq.PAIR)
@@ -67,10 +67,10 @@ async def test_what_another_has_signed_is_not_of_the_kernel() -> None:
         reader.connect("inproc://kernel")
         request = client._pending["id"] = CellRequest("id")
         client._readers = [asyncio.create_task(client._read(reader))]
-        told = {"execute_reply": {"status": "ok"}, "status": {"execution_state": "idle"}}
+        replies = {"execute_reply": {"status": "ok"}, "status": {"execution_state": "idle"}}
         for key, text in ((b"another's", "forged"), (b"ours", "genuine")):
             session = Session(key=key)
-            contents = {"stream": {"text": text}, **(told if text == "genuine" else {})}
+            contents = {"stream": {"text": text}, **(replies if text == "genuine" else {})}
             for msg_type, content in contents.items():
                 message = session.msg(msg_type, content, parent={"msg_id": "id"})
                 await kernel.send_multipart(session.serialize(message))

@@ -43,7 +43,7 @@ def test_a_picture_in_two_formats_is_one_picture() -> None:
     assert outputs.result().image_urls == ["data:image/png;base64,cG5n"]
 
 
-def test_updates_stay_in_place_and_clear_output_waits_if_told_to() -> None:
+def test_updates_stay_in_place_and_clear_output_can_wait() -> None:
     def display(text: str) -> dict:
         return {**shown(text_plain=text), "transient": {"display_id": "d"}}
 
@@ -155,14 +155,14 @@ def test_of_very_much_text_both_ends_are_kept() -> None:
     outputs = OutputCollector()
     for number in range(100_000):
         outputs.add_stream(f"line {number:06} {'x' * 88}\n", ("stdout", "stderr")[number % 2])
-    found = outputs.result()
-    assert found.text.startswith("line 000000 ")
-    assert found.text.endswith(f"line 099999 {'x' * 88}\n")
-    kept = len(found.text.replace(truncation_notice(found.omitted_chars), ""))
-    assert kept + found.omitted_chars == 100_000 * 101
-    assert kept < 3 * MAX_HEAD_CHARS
-    stored = "".join(output["text"] for output in found.notebook_outputs)
-    assert stored == found.text
+    result = outputs.result()
+    assert result.text.startswith("line 000000 ")
+    assert result.text.endswith(f"line 099999 {'x' * 88}\n")
+    remaining = len(result.text.replace(truncation_notice(result.omitted_chars), ""))
+    assert remaining + result.omitted_chars == 100_000 * 101
+    assert remaining < 3 * MAX_HEAD_CHARS
+    stored = "".join(output["text"] for output in result.notebook_outputs)
+    assert stored == result.text
 
 
 def test_a_text_in_one_piece_is_cut_too() -> None:
@@ -174,10 +174,10 @@ def test_a_text_in_one_piece_is_cut_too() -> None:
             {"ename": "E", "evalue": "v" * many, "traceback": ["t" * many]},
         ),
     )
-    found = outputs.result()
-    assert found.text[0] == "a"
-    assert found.omitted_chars > 2 * MAX_HEAD_CHARS
-    error = found.notebook_outputs[-1]
+    result = outputs.result()
+    assert result.text[0] == "a"
+    assert result.omitted_chars > 2 * MAX_HEAD_CHARS
+    error = result.notebook_outputs[-1]
     assert max(len(error["evalue"]), len(error["traceback"][0])) < MAX_HEAD_CHARS
 
 
@@ -194,9 +194,9 @@ def test_pictures_are_kept_while_there_is_room() -> None:
     for number in range(20):
         picture = {"image/png": str(number % 10) * 1024**2, "text/plain": f"<Figure {number}>"}
         outputs.add_display(picture, "d")
-    found = outputs.result()
-    assert len(found.image_urls) == 15
-    assert "<Figure 14>\n<Figure 15>\n[image/png omitted: 1048587 characters" in found.text
+    result = outputs.result()
+    assert len(result.image_urls) == 15
+    assert "<Figure 14>\n<Figure 15>\n[image/png omitted: 1048587 characters" in result.text
     outputs.update_display({"text/plain": "gone"}, "d")
     outputs.add_display(picture)
     assert len(outputs.result().image_urls) == 1
@@ -205,7 +205,7 @@ def test_pictures_are_kept_while_there_is_room() -> None:
     assert outputs.result().text.startswith("[application/json omitted")
 
 
-def test_a_shortened_text_says_how_much_it_lacks() -> None:
+def test_a_truncated_text_reports_the_omitted_length() -> None:
     assert truncate_middle("x" * 100, 100) == "x" * 100
     once = truncate_middle("a" * 500 + "b" * 500, 100)
     assert once == "a" * 50 + truncation_notice(900) + "b" * 50

@@ -1,4 +1,4 @@
-"""Cells that are given up before they have begun: they end, and nobody else's does."""
+"""Cells abandoned before they start: only these end."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ async def test_an_interrupt_that_is_on_its_way_meets_no_other_cell() -> None:
 
 
 @pytest.mark.thorough
-async def test_who_waits_is_told_when_the_connection_ends(
+async def test_waiters_are_notified_when_the_connection_ends(
     plain_server: LiveServer,
 ) -> None:
     async with two_clients_of_one_kernel(plain_server) as (person, _):
@@ -140,6 +140,6 @@ async def test_who_waits_is_told_when_the_connection_ends(
         await asyncio.sleep(0)
         await person.close()
         async with asyncio.timeout(60):
-            said = await asyncio.gather(*cells, return_exceptions=True)
-    assert [type(each) for each in said] == [PluginError] * 2
-    assert "was lost" in str(said[1])
+            results = await asyncio.gather(*cells, return_exceptions=True)
+    assert [type(each) for each in results] == [PluginError] * 2
+    assert "was lost" in str(results[1])

@@ -49,10 +49,10 @@ def test_cells_run_there_and_the_kernel_ends_with_the_runtime(url: str, runtime:
 
 @pytest.mark.thorough
 def test_a_time_limit_interrupts_the_cell(runtime: Runtime) -> None:
-    late = IPythonRunCellAction("print('begun')\nimport time; time.sleep(600)")
+    late = IPythonRunCellAction("print('started')\nimport time; time.sleep(600)")
     late.timeout = 2
     content = runtime.submit_action(late).result(60).content
-    assert content.startswith("begun\n")
+    assert content.startswith("started\n")
     assert "[Execution timed out (2.0 seconds).]" in content
     assert runtime.submit_action(IPythonRunCellAction("'on'")).result(60).content.startswith("'on'")
 

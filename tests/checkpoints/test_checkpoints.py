@@ -141,7 +141,7 @@ def test_many_files_at_once(root, checkpoints):
     assert len(list(objects.rglob("*.pack"))) == 1
 
 
-def test_what_others_changed_since_stays(root, checkpoints):
+def test_later_changes_by_others_stay(root, checkpoints):
     (root / "ours.txt").write_text("".join(f"line {i}\n" for i in range(30)))
     (root / "both.txt").write_text("one\n")
     turn = checkpoints.begin("turn")
@@ -185,7 +185,7 @@ def test_permissions_of_all_files_come_back(root, checkpoints):
     assert {(root / name).stat().st_mode & 0o777 for name in "abc"} == {0o644}
 
 
-def test_what_a_person_made_private_stays_private(root, checkpoints):
+def test_a_file_made_private_stays_private(root, checkpoints):
     for name in "abc":
         (root / name).write_text(name)
         (root / name).chmod(0o644)
@@ -242,7 +242,7 @@ def test_neither_attributes_nor_an_own_repository_matter(root, checkpoints):
     assert sorted(str(p) for p in (root / ".git").rglob("*")) == own
 
 
-def test_what_is_ignored_or_too_large_is_left_alone(root, tmp_path):
+def test_ignored_and_too_large_files_are_left_alone(root, tmp_path):
     checkpoints = Checkpoints(root, tmp_path / "kept", limits=Limits(file_bytes=1000))
     (root / ".gitignore").write_text("data/\n")
     (root / "data").mkdir()
@@ -275,7 +275,7 @@ def test_of_a_home_directory_the_hidden_part_is_left_alone(root, checkpoints, mo
     assert str(checkpoints.preview(turn.id, everything=True)) == f"restore     {env}"
 
 
-def test_nobody_else_can_read_what_is_kept(root, checkpoints):
+def test_checkpoints_are_readable_only_by_their_owner(root, checkpoints):
     secret = root / "secret"
     secret.write_text("key")
     secret.chmod(0o600)
@@ -313,7 +313,7 @@ def test_processes_share_the_checkpoints_of_a_workspace(root, checkpoints):
     assert {entry.label for entry in entries} == {f"{name} {i}" for name in "ab" for i in range(5)}
 
 
-def test_what_an_interrupted_git_left_does_no_harm(root, checkpoints):
+def test_leftovers_of_an_interrupted_git_do_no_harm(root, checkpoints):
     checkpoints.begin("one")
     (checkpoints.directory / "files.git" / "index.lock").touch()
     with open(checkpoints.directory / "checkpoints.jsonl", "a") as journal:
@@ -368,7 +368,7 @@ def test_the_journal_of_a_turn_with_many_pauses_stays_short(root, checkpoints):
     assert len(again.rewind(turn.id).changes) == 40
 
 
-def test_originals_of_turns_that_go_on(root, checkpoints):
+def test_originals_of_turns_in_progress(root, checkpoints):
     (root / "agents").write_text("before")
     turn = checkpoints.begin("one")
     (root / "agents").write_text("1")

@@ -1,4 +1,4 @@
-"""What belongs to a person is neither overwritten nor removed by a rewind."""
+"""A rewind neither overwrites nor removes a person's files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def checkpoints(root: Path, tmp_path: Path) -> Checkpoints:
 LARGE = "x" * 2000
 
 
-def test_what_is_in_the_way_is_kept_and_listed(root: Path, checkpoints: Checkpoints) -> None:
+def test_conflicting_files_are_kept_and_listed(root: Path, checkpoints: Checkpoints) -> None:
     for path in (".env", "conf/c", "out/x"):
         (root / path).parent.mkdir(exist_ok=True)
         (root / path).write_text("old\n")
@@ -62,7 +62,7 @@ def test_what_is_in_the_way_is_kept_and_listed(root: Path, checkpoints: Checkpoi
 
 
 @pytest.mark.parametrize("noted", [True, False])
-def test_a_turn_whose_process_died_has_only_what_is_proven(
+def test_a_turn_whose_process_died_has_only_proven_changes(
     root: Path, checkpoints: Checkpoints, noted: bool
 ) -> None:
     for name in ("a", "b"):
@@ -91,7 +91,7 @@ def test_a_turn_whose_process_died_has_only_what_is_proven(
     assert (root / "a").read_text() == ("old\n" if noted else "agent\n")
 
 
-def test_a_preview_names_what_comes_back_only_in_part(root: Path, checkpoints: Checkpoints) -> None:
+def test_a_preview_names_partly_restored_files(root: Path, checkpoints: Checkpoints) -> None:
     (root / "out").write_text("the person's\n")
     turn = checkpoints.begin("clean up")
     (root / "out").unlink()
@@ -110,7 +110,7 @@ def test_a_preview_names_what_comes_back_only_in_part(root: Path, checkpoints: C
     assert (root / "out").read_text() == "the person's\n"
 
 
-def test_what_was_ignored_or_large_at_the_begin_is_not_the_turns(
+def test_files_ignored_or_large_at_the_start_are_not_the_turns(
     root: Path, checkpoints: Checkpoints
 ) -> None:
     (root / ".gitignore").write_text("secret\n")
@@ -161,7 +161,7 @@ def test_a_persons_link_and_mode_stay(root: Path, checkpoints: Checkpoints) -> N
 
 @pytest.mark.parametrize("saved", [False, True])
 @pytest.mark.parametrize("is_open", [False, True])
-def test_what_a_person_moves_in_jupyter_during_a_turn_stays_there(
+def test_a_move_in_jupyter_during_a_turn_stays(
     root: Path, checkpoints: Checkpoints, saved: bool, is_open: bool
 ) -> None:
     (root / "data").mkdir()
@@ -187,9 +187,7 @@ def test_what_a_person_moves_in_jupyter_during_a_turn_stays_there(
 
 
 @pytest.mark.parametrize("watched", [False, True])
-def test_what_a_person_saves_in_jupyter_during_a_step_stays(
-    root: Path, tmp_path: Path, watched: bool
-) -> None:
+def test_a_save_in_jupyter_during_a_step_stays(root: Path, tmp_path: Path, watched: bool) -> None:
     """The watch names the process of these writes, but that is the one that does the step."""
     checkpoints = Checkpoints(root, tmp_path / "kept", is_watched=watched)
     for name in ("thesis", "gone", "reported", "its"):
@@ -220,7 +218,7 @@ def test_what_a_person_saves_in_jupyter_during_a_step_stays(
     assert contents(root) == {**before, "reported": old, "its": old}
 
 
-def test_what_a_person_wrote_stays_though_the_agent_changed_its_mode(
+def test_a_persons_content_stays_after_the_agent_changed_its_mode(
     root: Path, checkpoints: Checkpoints
 ) -> None:
     turn = checkpoints.begin("turn", in_steps=True)
@@ -253,7 +251,7 @@ def test_the_products_own_state_is_not_the_workspaces(
     assert not (root / "a").exists()
 
 
-def test_of_a_repository_inside_only_what_is_small_and_not_ignored_is_copied(
+def test_small_and_not_ignored_files_of_an_inner_repository_are_copied(
     root: Path, checkpoints: Checkpoints
 ) -> None:
     subprocess.run(["git", "init", "-q", root / "inner"], check=True)
@@ -321,7 +319,7 @@ def test_a_damaged_index_is_rebuilt(root: Path, checkpoints: Checkpoints) -> Non
     assert contents(root) == {"a": ("file", 0o644, b"1\n")}
 
 
-def test_a_workspace_that_takes_too_long_is_given_up(
+def test_a_slow_workspace_times_out(
     root: Path, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("oh_jupyter.checkpoints.snapshot.LIST_SECONDS", 0.0)
@@ -343,7 +341,7 @@ def test_the_oldest_records_are_dropped(tmp_path: Path, monkeypatch: pytest.Monk
     assert 5 < len(known) < 50
 
 
-def test_what_a_killed_rewind_had_not_done_is_not_its_work(
+def test_a_killed_rewind_claims_no_unfinished_work(
     root: Path, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A person who does the same later has made that change."""

@@ -57,7 +57,7 @@ def test_a_process_whose_parent_has_ended_is_still_a_descendant(log: ProcessLog)
         os.kill(daemon, 9)
 
 
-def test_what_is_lost_is_said(log: ProcessLog) -> None:
+def test_losses_are_reported(log: ProcessLog) -> None:
     """More than the buffers hold, read too late."""
     records = module._BUFFER_BYTES // module._RECORD_BYTES * len(log.fds)
     script = f"i=0; while [ $i -lt {records} ]; do (:); i=$((i + 1)); done; echo $$"

@@ -75,7 +75,7 @@ def test_random_steps_are_undone_to_the_byte(
 @pytest.mark.parametrize(
     "seed", [*range(5), *(pytest.param(i, marks=pytest.mark.slow) for i in range(5, 300))]
 )
-def test_what_changes_between_steps_stays(root: Path, checkpoints: Checkpoints, seed: int) -> None:
+def test_changes_between_steps_stay(root: Path, checkpoints: Checkpoints, seed: int) -> None:
     """The agent and the person work in folders of their own, without a pause."""
     dice = random.Random(seed)
     for name in ("agent", "person"):
@@ -230,7 +230,7 @@ def test_a_rewind_of_some_turns_leaves_the_others(root: Path, checkpoints: Check
     assert sorted(contents(root)) == ["b"]
 
 
-def test_what_the_agents_own_process_writes_is_the_turns(
+def test_writes_of_the_agents_process_belong_to_the_turn(
     root: Path, checkpoints: Checkpoints, source: str
 ) -> None:
     turn = checkpoints.begin("prompt", in_steps=True, process=os.getpid()).id

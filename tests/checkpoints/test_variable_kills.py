@@ -74,7 +74,9 @@ def kill_at_random(processes: Any, folder: Path, seed: int) -> Log:
     "seed",
     [*range(50), *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(50, 500))],
 )
-def test_what_returns_after_a_kill_is_as_it_was(processes: Any, tmp_path: Path, seed: int) -> None:
+def test_restored_variables_are_unchanged_after_a_kill(
+    processes: Any, tmp_path: Path, seed: int
+) -> None:
     log = kill_at_random(processes, tmp_path, seed)
     fresh = Notebook(tmp_path, max(log.before))
     fresh.person(TOOLS + f"del {', '.join(NAMES)}")

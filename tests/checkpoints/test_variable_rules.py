@@ -129,7 +129,7 @@ def test_names_that_code_uses() -> None:
         assert cell_reach(code) == EVERYTHING, code
 
 
-def test_what_the_person_did_since_stays(notebook: Notebook) -> None:
+def test_later_changes_by_the_person_stay(notebook: Notebook) -> None:
     notebook.person("a, b, c, d = [1], [1], [1], [1]")
     turn = notebook.agent("a.append(2); b = 2; c = [2]; d.append(2); e = [1]; f = 1")
     notebook.person("b = 'mine'; c.append('mine'); d.append('mine'); e.append('mine'); del f")
@@ -152,7 +152,7 @@ def test_what_the_person_did_since_stays(notebook: Notebook) -> None:
     assert notebook.value("b, c, d") == ("mine", [2, "mine"], [1, 2, "mine"])
 
 
-def test_what_the_person_did_between_turns_stays(notebook: Notebook) -> None:
+def test_changes_by_the_person_between_turns_stay(notebook: Notebook) -> None:
     notebook.person("rows = [1]; x = 1")
     first = notebook.agent("rows.append(2); x = 2")
     notebook.person("rows.append('mine'); x = 'mine'")
@@ -314,7 +314,7 @@ def test_an_array_that_changed_its_size_is_rebound(notebook: Notebook) -> None:
     assert notebook.value("x.tolist()") == [0, 1, 2, 0, 0]
 
 
-def test_data_that_only_what_makes_an_object_holds_is_rebound(notebook: Notebook) -> None:
+def test_data_held_only_by_an_objects_constructor_is_rebound(notebook: Notebook) -> None:
     notebook.person("import decimal; x = same = decimal.Context()")
     assert notebook.rewind(notebook.agent("x.prec = 5"))["x"] == ("rebound", "")
     assert notebook.value("x.prec == 28 and x is same")
@@ -381,9 +381,9 @@ def test_the_newest_states_stay_when_disk_space_is_short(notebook: Notebook) -> 
     turns = [notebook.agent("x[0] += 1") for _ in range(40)]
     assert notebook.history.close() is None
     files = sorted((notebook.folder / "variables").iterdir())
-    kept = [json.loads(path.read_bytes().partition(b"\n")[0])["checkpoint"] for path in files]
-    assert kept == turns[-len(kept) :]
-    assert len(kept) >= 5
+    remaining = [json.loads(path.read_bytes().partition(b"\n")[0])["checkpoint"] for path in files]
+    assert remaining == turns[-len(remaining) :]
+    assert len(remaining) >= 5
     assert sum(path.stat().st_size for path in files) <= 10_000
 
 
@@ -408,7 +408,7 @@ def read(data=rows): return data
         assert fresh.value(f"{alias} is rows"), alias
 
 
-def test_what_exists_after_a_restart_stays(notebook: Notebook) -> None:
+def test_variables_after_a_restart_stay(notebook: Notebook) -> None:
     pytest.importorskip("cloudpickle")
     notebook.person("x, y = [1], [1]\ndef total(): return sum(x)")
     turn = notebook.agent("x.append(2); y.append(2); total.note = 1")
@@ -450,23 +450,23 @@ def large(notebook: Notebook) -> Notebook:
 def test_a_cell_does_not_wait_until_much_data_is_compared(
     large: Notebook, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started, go_on = threading.Event(), threading.Event()
+    started, released = threading.Event(), threading.Event()
 
     def wait(*arguments: Any) -> None:
         started.set()
-        assert go_on.wait(60)
+        assert released.wait(60)
         settle(*arguments)
 
     monkeypatch.setattr(history, "settle", wait)
     turn = large.agent(code)
     assert started.wait(60)
-    go_on.set()
+    released.set()
     rows = large.rewind(turn)
     assert large.value("a is same and not a.any()")
     assert ("a" in rows) == (code != "a[0]"), "what did not change is not listed"
 
 
-def test_what_the_person_changes_right_after_a_cell_is_theirs(large: Notebook) -> None:
+def test_a_change_right_after_a_cell_is_the_persons(large: Notebook) -> None:
     turn = large.agent("a[5] = 1")
     large.person("a[6] = 2")
     assert large.rewind(turn)["a"] == ("yours", CHANGED_SINCE)

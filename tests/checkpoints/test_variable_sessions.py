@@ -49,7 +49,7 @@ class Moment(NamedTuple):
 
 
 def content(thing: Any) -> tuple[Any, ...] | None:
-    """What a thing refers to, or None for one that does not change."""
+    """Return an object's references, or None for an immutable one."""
     kind = type(thing)
     if kind in (list, tuple) or kind.__name__ == "deque":
         return tuple(thing)
@@ -222,7 +222,7 @@ def seeds(default: int, slow: int) -> list[object]:
 
 
 @pytest.mark.parametrize("seed", seeds(500, 5000))
-def test_a_rewind_does_what_the_model_says(tmp_path: Path, seed: int) -> None:
+def test_a_rewind_follows_the_model(tmp_path: Path, seed: int) -> None:
     session = Session(tmp_path, seed)
     # Storing is another matter, and would make each session ten times as long.
     session.notebook.history._store = lambda *_: None  # type: ignore[method-assign]

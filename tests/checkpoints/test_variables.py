@@ -10,7 +10,7 @@ from tests.checkpoints.notebook import Notebook
 
 
 class Kind(NamedTuple):
-    """How a person makes ``x``, how an agent changes it in place, and what is compared."""
+    """Code that makes ``x`` and changes it in place, and the value to compare."""
 
     make: str
     change: str
@@ -297,7 +297,7 @@ def test_reading_is_no_change(notebook: Notebook, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.survives])
-def test_what_was_kept_survives_the_kernel(notebook: Notebook, name: str) -> None:
+def test_stored_variables_survive_the_kernel(notebook: Notebook, name: str) -> None:
     pytest.importorskip("cloudpickle")
     kind = prepare(notebook, name)
     looks = repr(notebook.value(kind.look))

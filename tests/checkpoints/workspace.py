@@ -1,4 +1,4 @@
-"""What is in a workspace, byte by byte, and random work in it."""
+"""Contents of a workspace, byte by byte, and random work in it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMES = [
 
 def contents(root: Path) -> Contents:
     """Kind, permission bits and bytes of everything below a directory, by path."""
-    found: Contents = {}
+    result: Contents = {}
     for directory, folders, names in os.walk(root):
         folders[:] = [name for name in folders if name != ".git"]
         for name in [*folders, *names]:
@@ -34,12 +34,12 @@ def contents(root: Path) -> Contents:
             key = str(path.relative_to(root))
             status = path.lstat()
             if path.is_symlink():
-                found[key] = ("link", 0, os.fsencode(os.readlink(path)))
+                result[key] = ("link", 0, os.fsencode(os.readlink(path)))
             elif path.is_dir():
-                found[key] = ("directory", 0, b"")
+                result[key] = ("directory", 0, b"")
             elif stat.S_ISREG(status.st_mode) and name != ".git":
-                found[key] = ("file", stat.S_IMODE(status.st_mode), path.read_bytes())
-    return found
+                result[key] = ("file", stat.S_IMODE(status.st_mode), path.read_bytes())
+    return result
 
 
 def work(root: Path, dice: random.Random) -> None:

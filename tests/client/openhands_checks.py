@@ -1,4 +1,4 @@
-"""What OpenHands 0.62's own client does with a server of ours; run by the Python that has it.
+"""OpenHands 0.62's own client with a server of ours; run by the Python that has it.
 
 Arguments: address of the extension, token, a directory for files, a command that starts an MCP
 server on standard input and output, and where the results are to be written: a JSON object, null or
@@ -72,15 +72,15 @@ def run(command: str, timeout: float | None = None, **args: Any) -> CmdOutputObs
     action = CmdRunAction(command, **args)
     if timeout is not None:
         action.set_hard_timeout(timeout, blocking=args.get("blocking", True))
-    found = client.run_action(action)
-    assert type(found) is CmdOutputObservation, found
-    return found
+    observation = client.run_action(action)
+    assert type(observation) is CmdOutputObservation, observation
+    return observation
 
 
 def edit(command: str, path: Path | str, **args: Any) -> FileEditObservation:
-    found = client.run_action(FileEditAction(str(path), command=command, **args))
-    assert type(found) is FileEditObservation, found
-    return found
+    observation = client.run_action(FileEditAction(str(path), command=command, **args))
+    assert type(observation) is FileEditObservation, observation
+    return observation
 
 
 @check
@@ -99,24 +99,24 @@ def connecting_sets_variables_in_shell_and_kernel() -> None:
 
 @check
 def a_command_has_its_output_and_metadata() -> None:
-    found = run(f"cd {WORK} && echo one && (exit 3)")
-    assert (found.content, found.exit_code, found.success) == ("one", 3, False)
-    assert (found.command, found.error) == (f"cd {WORK} && echo one && (exit 3)", True)
-    metadata = found.metadata
+    observation = run(f"cd {WORK} && echo one && (exit 3)")
+    assert (observation.content, observation.exit_code, observation.success) == ("one", 3, False)
+    assert (observation.command, observation.error) == (f"cd {WORK} && echo one && (exit 3)", True)
+    metadata = observation.metadata
     assert metadata.working_dir == str(WORK)
     assert metadata.username
     assert metadata.hostname
     assert metadata.py_interpreter_path
     assert metadata.suffix == "\n[The command completed with exit code 3.]"
-    assert "[Command finished with exit code 3]" in found.to_agent_observation()
+    assert "[Command finished with exit code 3]" in observation.to_agent_observation()
 
 
 @check
-def a_command_that_lasts_is_gone_on_with() -> None:
-    found = run("read -p 'name? ' name; echo \"hello $name\"", timeout=1)
-    assert found.exit_code == -1
-    assert found.content == "name?"
-    assert "timed out after 1.0 seconds" in found.metadata.suffix
+def a_long_command_is_continued() -> None:
+    observation = run("read -p 'name? ' name; echo \"hello $name\"", timeout=1)
+    assert observation.exit_code == -1
+    assert observation.content == "name?"
+    assert "timed out after 1.0 seconds" in observation.metadata.suffix
     assert "is NOT executed" in run("echo other", timeout=1).metadata.suffix
     assert run("you", is_input=True).content.endswith("hello you")
     assert run("sleep 100", timeout=0.5).exit_code == -1
@@ -128,56 +128,56 @@ def a_command_that_lasts_is_gone_on_with() -> None:
 
 @check
 def commands_are_hidden_static_or_too_many() -> None:
-    found = run("pwd", hidden=True)
-    assert found.hidden
+    observation = run("pwd", hidden=True)
+    assert observation.hidden
     assert run("cd /; pwd", is_static=True, hidden=True, cwd=str(WORK)).content == "/"
     assert run("pwd").content == str(WORK)
     long = run("seq 9000", hidden=True, blocking=True, timeout=30)
     assert len(long.content) == 43_892
-    found = client.run_action(CmdRunAction("echo a\necho b"))
-    assert type(found) is ErrorObservation
-    assert found.content.startswith("ERROR: Cannot execute multiple commands at once.")
+    observation = client.run_action(CmdRunAction("echo a\necho b"))
+    assert type(observation) is ErrorObservation
+    assert observation.content.startswith("ERROR: Cannot execute multiple commands at once.")
 
 
 @check
 def cells_have_text_pictures_and_tracebacks() -> None:
-    found = client.run_action(IPythonRunCellAction("print('one')\n6 * 7"))
-    assert type(found) is IPythonRunCellObservation
-    assert found.content.startswith("one\n42\n[Jupyter current working directory: ")
-    assert found.image_urls is None
+    observation = client.run_action(IPythonRunCellAction("print('one')\n6 * 7"))
+    assert type(observation) is IPythonRunCellObservation
+    assert observation.content.startswith("one\n42\n[Jupyter current working directory: ")
+    assert observation.image_urls is None
     picture = "from PIL import Image\nImage.new('RGB', (2, 2))"
-    found = client.run_action(IPythonRunCellAction(picture, include_extra=False))
-    assert found.image_urls[0].startswith("data:image/png;base64,")
-    assert "Jupyter" not in found.content
-    found = client.run_action(IPythonRunCellAction("1 / 0"))
-    assert "ZeroDivisionError" in found.content
-    assert found.success
+    observation = client.run_action(IPythonRunCellAction(picture, include_extra=False))
+    assert observation.image_urls[0].startswith("data:image/png;base64,")
+    assert "Jupyter" not in observation.content
+    observation = client.run_action(IPythonRunCellAction("1 / 0"))
+    assert "ZeroDivisionError" in observation.content
+    assert observation.success
     action = IPythonRunCellAction("import time; time.sleep(100)")
     action.set_hard_timeout(1)
-    found = client.run_action(action)
-    assert "\n[Execution timed out (1.0 seconds).]\n[Jupyter" in found.content
-    found = client.run_action(IPythonRunCellAction("print(file_editor('view', '/no/file'))"))
-    assert "<oh_aci_output_" in found.content, found.content
+    observation = client.run_action(action)
+    assert "\n[Execution timed out (1.0 seconds).]\n[Jupyter" in observation.content
+    observation = client.run_action(IPythonRunCellAction("print(file_editor('view', '/no/file'))"))
+    assert "<oh_aci_output_" in observation.content, observation.content
 
 
 @check
 def files_are_read_and_written() -> None:
     path = WORK / "sub" / "a.txt"
-    found = client.run_action(FileWriteAction(str(path), "one\ntwo"))
-    assert type(found) is FileWriteObservation
-    assert (found.path, found.content) == (str(path), "")
-    found = client.run_action(FileReadAction(str(path)))
-    assert type(found) is FileReadObservation
-    assert (found.content, found.impl_source) == ("one\ntwo\n", FileReadSource.DEFAULT)
-    found = client.run_action(
+    observation = client.run_action(FileWriteAction(str(path), "one\ntwo"))
+    assert type(observation) is FileWriteObservation
+    assert (observation.path, observation.content) == (str(path), "")
+    observation = client.run_action(FileReadAction(str(path)))
+    assert type(observation) is FileReadObservation
+    assert (observation.content, observation.impl_source) == ("one\ntwo\n", FileReadSource.DEFAULT)
+    observation = client.run_action(
         FileReadAction(str(path), impl_source=FileReadSource.OH_ACI, view_range=[2, 2])
     )
-    assert "     2\ttwo" in found.content
-    assert found.impl_source == "oh_aci"
-    found = client.run_action(FileReadAction("/no/such/file"))
-    assert type(found) is ErrorObservation
-    found = client.run_action(FileReadAction(str(WORK)))
-    assert "Path is a directory" in found.content
+    assert "     2\ttwo" in observation.content
+    assert observation.impl_source == "oh_aci"
+    observation = client.run_action(FileReadAction("/no/such/file"))
+    assert type(observation) is ErrorObservation
+    observation = client.run_action(FileReadAction(str(WORK)))
+    assert "Path is a directory" in observation.content
 
 
 @check
@@ -208,21 +208,21 @@ def the_editor_has_all_commands() -> None:
 def pages_are_browsed() -> None:
     page = WORK / "page.html"
     page.write_text("<title>t</title><h1>Hello</h1><button onclick='this.textContent=1'>B</button>")
-    found = client.run_action(BrowseURLAction(page.as_uri()))
-    assert type(found) is BrowserOutputObservation, found
-    assert "Hello" in found.content
-    assert found.url == page.as_uri()
-    assert found.screenshot.startswith("data:image/png;base64,")
-    assert Path(found.screenshot_path).is_file()
-    assert found.trigger_by_action == "browse"
+    observation = client.run_action(BrowseURLAction(page.as_uri()))
+    assert type(observation) is BrowserOutputObservation, observation
+    assert "Hello" in observation.content
+    assert observation.url == page.as_uri()
+    assert observation.screenshot.startswith("data:image/png;base64,")
+    assert Path(observation.screenshot_path).is_file()
+    assert observation.trigger_by_action == "browse"
     action = BrowseInteractiveAction("noop()", return_axtree=True)
-    found = client.run_action(action)
-    assert found.axtree_object["nodes"]
-    assert found.set_of_marks
-    assert found.open_pages_urls == [page.as_uri()]
-    found = client.run_action(BrowseInteractiveAction("click('no-such-bid')"))
-    assert found.error
-    assert found.last_browser_action_error
+    observation = client.run_action(action)
+    assert observation.axtree_object["nodes"]
+    assert observation.set_of_marks
+    assert observation.open_pages_urls == [page.as_uri()]
+    observation = client.run_action(BrowseInteractiveAction("click('no-such-bid')"))
+    assert observation.error
+    assert observation.last_browser_action_error
 
 
 @check
@@ -244,21 +244,21 @@ def mcp_servers_run_behind_the_kernel() -> None:
     ]
     config = client.get_mcp_config()
     assert config.sse_servers[-1].url == f"{URL}/mcp/sse"
-    found = call_tool("echo", {"text": "hello"})
-    assert json.loads(found.content)["content"][0]["text"] == "hello"
-    assert (found.name, found.arguments) == ("echo", {"text": "hello"})
+    observation = call_tool("echo", {"text": "hello"})
+    assert json.loads(observation.content)["content"][0]["text"] == "hello"
+    assert (observation.name, observation.arguments) == ("echo", {"text": "hello"})
     assert json.loads(call_tool("fail", {}).content)["isError"]
     more = [MCPStdioServerConfig(name="second", command=command, args=words)]
     more += [MCPStdioServerConfig(name="broken", command="no-such-program")]
     client.get_mcp_config(more)
-    found = call_tool("second_echo", {"text": "there"})
-    assert json.loads(found.content)["content"][0]["text"] == "there"
+    observation = call_tool("second_echo", {"text": "there"})
+    assert json.loads(observation.content)["content"][0]["text"] == "there"
 
 
 def call_tool(name: str, arguments: dict[str, Any]) -> MCPObservation:
-    found = asyncio.run(client.call_tool_mcp(MCPAction(name, arguments)))
-    assert type(found) is MCPObservation, found
-    return found
+    observation = asyncio.run(client.call_tool_mcp(MCPAction(name, arguments)))
+    assert type(observation) is MCPObservation, observation
+    return observation
 
 
 @check
@@ -288,8 +288,8 @@ def microagents_and_setup_scripts_are_found() -> None:
     (agents / "repo.md").write_text("---\nname: repo\nagent: CodeActAgent\n---\nBe kind.\n")
     (agents / "known.md").write_text("---\nname: known\ntriggers: [kiwi]\n---\nA bird.\n")
     (WORK / ".openhands" / "setup.sh").write_text("export SET_UP=yes\n")
-    found = client.get_microagents_from_selected_repo(None)
-    assert {agent.name for agent in found} == {"repo", "known"}
+    agents = client.get_microagents_from_selected_repo(None)
+    assert {agent.name for agent in agents} == {"repo", "known"}
     client.maybe_run_setup_script()
     assert run("echo $SET_UP").content == "yes"
     client.maybe_setup_git_hooks()
@@ -371,7 +371,7 @@ def a_kernel_of_its_own_is_a_runtime() -> None:
 
 
 class RuntimeApi(BaseHTTPRequestHandler):
-    """What RemoteRuntime asks before it talks to the runtime itself."""
+    """The requests of RemoteRuntime before it contacts the runtime."""
 
     def do_GET(self) -> None:
         answer = {

@@ -154,10 +154,10 @@ def drafts_are_merged_by_its_editor() -> None:
     client = runtime(Client, sid="draft", config=config)
     action = FileEditAction(str(path), content="# ... existing ...\n2\n# ... existing ...",
                             impl_source=FileEditSource.LLM_BASED_EDIT)  # fmt: skip
-    found = client.run_action(action)
+    observation = client.run_action(action)
     server.shutdown()
-    assert type(found) is FileEditObservation, found
-    assert "-two\n+2" in found.content
+    assert type(observation) is FileEditObservation, observation
+    assert "-two\n+2" in observation.content
     assert path.read_text().split() == ["one", "2", "three"]
 
 
@@ -211,9 +211,9 @@ def an_agent_works_in_a_notebooks_kernel() -> None:
     server.shutdown()
     assert state.agent_state == AgentState.FINISHED, state.last_error
     assert not Model.lines
-    told = [m for m in Model.asked[-1]["messages"] if m["role"] == "tool"]
+    messages = [m for m in Model.asked[-1]["messages"] if m["role"] == "tool"]
     seen = ("from the agent", "42", "File created", "has been edited", "two", "Hello")
-    for message, expected in zip(told, (*seen, "from a tool", "thought"), strict=True):
+    for message, expected in zip(messages, (*seen, "from a tool", "thought"), strict=True):
         assert expected in json.dumps(message["content"]), (expected, message)
     assert path.read_text() == "two\n"
     beside = runtime(Client, sid="after")
@@ -240,9 +240,9 @@ def the_person_at_the_notebook_decides() -> None:
     for approve, expected in ((True, CmdOutputObservation), (False, UserRejectObservation)):
         with ThreadPoolExecutor() as pool:
             asked = pool.submit(ask, 60)
-            while not (found := jupyter("GET", waiting)):
+            while not (pending := jupyter("GET", waiting)):
                 assert not asked.done(), asked.result()
-            jupyter("POST", f"{waiting}/{found[0]['id']}", {"approve": approve})
+            jupyter("POST", f"{waiting}/{pending[0]['id']}", {"approve": approve})
             assert type(asked.result()) is expected, asked.result()
     late = ask(1)
     assert type(late) is ErrorObservation
@@ -252,13 +252,13 @@ def the_person_at_the_notebook_decides() -> None:
 
 
 @check
-def a_kernel_that_dies_is_told_of() -> None:
+def a_dying_kernel_is_reported() -> None:
     open_notebook("dies.ipynb")
     plugged = runtime(get_runtime_cls(EXAMPLE), sid="dies")
     asyncio.run(plugged.connect())
-    found = plugged.run_action(IPythonRunCellAction("import os; os._exit(1)"))
-    assert type(found) is ErrorObservation
-    assert "the state of its runtime is lost" in found.content, found.content
+    observation = plugged.run_action(IPythonRunCellAction("import os; os._exit(1)"))
+    assert type(observation) is ErrorObservation
+    assert "the state of its runtime is lost" in observation.content, observation.content
     again = plugged.run_action(CmdRunAction("echo again")).content
     assert again.startswith("[The kernel was restarted since the last action"), again
     assert again.endswith("]\nagain"), again
@@ -267,14 +267,14 @@ def a_kernel_that_dies_is_told_of() -> None:
 
 
 @check
-def a_restart_between_two_actions_is_told_of() -> None:
+def a_restart_between_two_actions_is_reported() -> None:
     kernel = open_notebook("restarts.ipynb")
     plugged = runtime(get_runtime_cls(EXAMPLE), sid="restarts", env_vars={"MINE": "kept"})
     asyncio.run(plugged.connect())
     assert plugged.run_action(CmdRunAction("echo $MINE")).content == "kept"
     jupyter("POST", f"api/kernels/{kernel}/restart")
-    told = plugged.run_action(IPythonRunCellAction("1 + 1")).content
-    assert told.startswith("[The kernel was restarted since the last action"), told
-    assert "2" in told.partition("]")[2]
+    content = plugged.run_action(IPythonRunCellAction("1 + 1")).content
+    assert content.startswith("[The kernel was restarted since the last action"), content
+    assert "2" in content.partition("]")[2]
     assert plugged.run_action(CmdRunAction("echo $MINE")).content == "kept"
     plugged.close()

@@ -1,4 +1,4 @@
-"""What the checks against OpenHands 0.62 have in common: the server, and OpenHands' own client."""
+"""Setup of the checks against OpenHands 0.62: the server, and OpenHands' own client."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ CHECKS: list[Callable[[], None]] = []
 
 
 def refused(act: Callable[[], Any], kind: type[Exception]) -> str:
-    """What somebody is told who does what cannot be done."""
+    """Return the message of the error that a call raises."""
     try:
         act()
-    except kind as problem:
-        return str(problem)
+    except kind as error:
+        return str(error)
     raise AssertionError(f"{kind.__name__} was not raised")
 
 

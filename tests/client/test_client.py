@@ -115,8 +115,8 @@ def test_files_there_and_back(client: RuntimeClient, tmp_path: Path) -> None:
         client.read_into(str(target / "a.bin"), io.BytesIO(), 1000)
     with pytest.raises(TransferNotFoundError):
         client.read_into(str(target / "none"), io.BytesIO())
-    found = client.download(str(target), tmp_path / "back.zip")
-    with zipfile.ZipFile(found) as archive:
+    archive_path = client.download(str(target), tmp_path / "back.zip")
+    with zipfile.ZipFile(archive_path) as archive:
         assert archive.namelist() == ["a.bin", "source/sub/a.bin", "source/sub/empty/"]
 
 
@@ -166,8 +166,8 @@ def test_many_at_once_on_an_event_loop(url: str, tmp_path: Path) -> None:
 def test_a_cancelled_task_takes_its_cell_back(url: str) -> None:
     async def scenario() -> str:
         async with AsyncRuntimeClient(url, TOKEN) as client:
-            await client.run_ipython("import time, threading; begun = threading.Event()")
-            code = "begun.set(); time.sleep(300)"
+            await client.run_ipython("import time, threading; ready = threading.Event()")
+            code = "ready.set(); time.sleep(300)"
             task = asyncio.ensure_future(client.run_ipython(code))
             while not (await client.server_info())["runtime"]["running"]:
                 pass
@@ -235,7 +235,7 @@ print(client.run("echo hello").content)
     assert (done.stdout, done.stderr, done.returncode) == ("hello\n", "", 0)
 
 
-def test_a_closed_client_says_so(url: str) -> None:
+def test_a_closed_client_reports_it(url: str) -> None:
     client = RuntimeClient(url, TOKEN)
     assert client.alive()
     client.close()
@@ -257,7 +257,7 @@ def test_both_clients_have_the_same_face() -> None:
 def test_an_answer_survives_a_broken_connection(url: str, tmp_path: Path) -> None:
     """A proxy of our own cuts the first connection in the middle of the answer's wait."""
     host, port = url.removeprefix("http://").split(":")
-    begun, gate = tmp_path / "begun", tmp_path / "gate"
+    ready, gate = tmp_path / "ready", tmp_path / "gate"
     os.mkfifo(gate)
 
     async def scenario() -> str:
@@ -271,7 +271,7 @@ def test_an_answer_survives_a_broken_connection(url: str, tmp_path: Path) -> Non
                 await asyncio.wait(pipes, return_when=asyncio.FIRST_COMPLETED)
             else:
                 cut.set()
-                await asyncio.to_thread(wait_until, begun.exists, what="the command")
+                await asyncio.to_thread(wait_until, ready.exists, what="the command")
             for pipe in pipes:
                 pipe.cancel()
             for end in (down, writer):
@@ -282,7 +282,7 @@ def test_an_answer_survives_a_broken_connection(url: str, tmp_path: Path) -> Non
         proxy = await asyncio.start_server(relay, "127.0.0.1", 0)
         address = "http://127.0.0.1:%d" % proxy.sockets[0].getsockname()[1]  # noqa: UP031
         async with proxy, AsyncRuntimeClient(address, TOKEN) as client:
-            command = CmdRunAction(f"touch {begun}; cat {gate}", blocking=True)
+            command = CmdRunAction(f"touch {ready}; cat {gate}", blocking=True)
             asked = asyncio.ensure_future(client.execute(command))
             await relayed.wait()
             await asyncio.to_thread(gate.write_text, "kept")

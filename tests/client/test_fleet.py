@@ -28,8 +28,8 @@ HEADERS = {"Authorization": f"token {TOKEN}"}
 
 
 def kernels_of(url: str) -> set[str]:
-    found = requests.get(f"{url}/api/kernels", headers=HEADERS, timeout=60).json()
-    return {kernel["id"] for kernel in found}
+    kernels = requests.get(f"{url}/api/kernels", headers=HEADERS, timeout=60).json()
+    return {kernel["id"] for kernel in kernels}
 
 
 @pytest.mark.thorough
@@ -141,7 +141,7 @@ def test_events_end_with_the_fleet_whatever_a_server_leaves_open(
 
 
 @pytest.mark.thorough
-def test_a_fleet_of_those_who_wait(url: str) -> None:
+def test_a_fleet_of_synchronous_clients(url: str) -> None:
     def work(runtime: RuntimeClient, item: int) -> str:
         return runtime.run_ipython(f"{item} + 1").content.split("\n")[0]
 
@@ -153,7 +153,7 @@ def test_a_fleet_of_those_who_wait(url: str) -> None:
         events.close()
         assert kernels.map(work, []) == []
         sessions = requests.get(f"{url}/api/sessions", headers=HEADERS, timeout=60).json()
-        (path,) = [found["path"] for found in sessions if found["type"] == "fleet"]
+        (path,) = [session["path"] for session in sessions if session["type"] == "fleet"]
         with pytest.raises(KernelNotFoundError, match="is not open") as refused:
             server_at(url, TOKEN, "none.ipynb")
         assert path not in str(refused.value), "it is no notebook"

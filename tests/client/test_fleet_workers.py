@@ -32,14 +32,14 @@ def pool() -> Iterator[ProcessPoolExecutor]:
 
 
 def servers() -> list[psutil.Process]:
-    found = []
+    workers = []
     for process in psutil.Process().children(recursive=True):
         try:
             if "jupyter_server" in process.cmdline():
-                found.append(process)
+                workers.append(process)
         except psutil.Error:
             continue
-    return found
+    return workers
 
 
 def double(runtime: RuntimeClient, item: int) -> int:

@@ -44,21 +44,29 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     variables = {"SESSION_API_KEY": SESSION_KEY, "OH_JUPYTER_CONFIRMATION": None}
-    place = tmp_path_factory.mktemp("openhands")
+    directory = tmp_path_factory.mktemp("openhands")
     option = "--OhJupyter.confirmation_over_rest=True"
-    with run_server(place, option, environment=variables) as server:
+    with run_server(directory, option, environment=variables) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def results(server: LiveServer) -> dict[str, str | None]:
     """A traceback, or None, for each check."""
-    place, url = server.directory / "place", f"{server.url}/oh_jupyter"
-    place.mkdir()
-    written = place.parent / "results.json"
+    directory, url = server.directory / "place", f"{server.url}/oh_jupyter"
+    directory.mkdir()
+    written = directory.parent / "results.json"
     command = json.dumps([sys.executable, str(HERE.parent / "stdio_server.py")])
     subprocess.run(
-        [PYTHON, str(HERE / "openhands_checks.py"), url, TOKEN, str(place), command, str(written)],
+        [
+            PYTHON,
+            str(HERE / "openhands_checks.py"),
+            url,
+            TOKEN,
+            str(directory),
+            command,
+            str(written),
+        ],
         env={
             **os.environ,
             "HOME": str(server.directory),
@@ -67,12 +75,12 @@ def results(server: LiveServer) -> dict[str, str | None]:
             "OH_TOKEN": TOKEN,
             "PYTHONPATH": str(HERE.parents[1] / "examples"),
         },
-        cwd=place,
+        cwd=directory,
         timeout=600,
         check=True,
     )
-    found: dict[str, str | None] = json.loads(written.read_text())
-    return found
+    results: dict[str, str | None] = json.loads(written.read_text())
+    return results
 
 
 @pytest.mark.parametrize("name", CHECKS)

@@ -26,8 +26,12 @@ class Place:
         self.home.mkdir()
         self.project.mkdir()
         unwanted = (*MOVING, "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "OH_URL", "OH_TOKEN")
-        kept = {name: value for name, value in os.environ.items() if name not in unwanted}
-        self.environment = {**kept, "HOME": str(self.home), "XDG_STATE_HOME": str(self.state)}
+        base = {name: value for name, value in os.environ.items() if name not in unwanted}
+        self.environment = {
+            **base,
+            "HOME": str(self.home),
+            "XDG_STATE_HOME": str(self.state),
+        }
 
     def run(self, *arguments: str, **more: str) -> tuple[int, str, str]:
         """Exit status, output and errors of ``oh-jupyter connect``."""

@@ -48,10 +48,10 @@ def test_each_client_has_its_file_and_shape(place: Any, client: str, scope: int)
         assert "has no such file" in place.refused(client, option)
         return
     file = (place.home, place.project)[scope] / name
-    said = place.written(client, option, "--notebook", "a b.ipynb")
-    assert str(file) in said
-    assert "No Jupyter server is running here" in said
-    assert "Next: " in said
+    output = place.written(client, option, "--notebook", "a b.ipynb")
+    assert str(file) in output
+    assert "No Jupyter server is running here" in output
+    assert "Next: " in output
     document = LOADERS[file.suffix](file.read_text())
     entry = json.dumps(document)
     assert '"args": ["mcp", "--notebook", "a b.ipynb"]' in entry
@@ -71,8 +71,8 @@ def test_each_client_has_its_file_and_shape(place: Any, client: str, scope: int)
 @pytest.mark.parametrize("scope", [0, 1])
 def test_a_trusted_server_is_asked_about_in_one_place(place: Any, scope: int) -> None:
     folder, option = (place.home, place.project)[scope], ("--user", "--project")[scope]
-    said = place.written("codex", option, "--trust")
-    assert "JupyterLab does, by the setting confirmation" in said
+    output = place.written("codex", option, "--trust")
+    assert "JupyterLab does, by the setting confirmation" in output
     codex = tomllib.loads((folder / ".codex" / "config.toml").read_text())
     assert codex["mcp_servers"]["oh-jupyter"]["default_tools_approval_mode"] == "approve"
     settings = folder / ".gemini" / "settings.json"
@@ -141,7 +141,7 @@ def test_clients_that_were_moved_are_found(place: Any) -> None:
         assert "oh-jupyter" in (place.home / "moved" / name).read_text()
 
 
-def test_where_servers_are_noted_is_told_if_it_is_unusual(place: Any) -> None:
+def test_an_unusual_runtime_directory_is_written(place: Any) -> None:
     elsewhere = str(place.home / "run")
     for client in CLIENTS:
         assert elsewhere in place.written(client, "--print", JUPYTER_RUNTIME_DIR=elsewhere)
@@ -169,13 +169,13 @@ def test_wrong_input_is_one_line_and_changes_nothing(place: Any) -> None:
 
 
 @pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="needs a file system of the kernel's")
-def test_where_nothing_can_be_written_one_line_says_so(place: Any) -> None:
+def test_an_unwritable_file_is_reported_in_one_line(place: Any) -> None:
     assert "cannot be written" in place.refused("claude", CLAUDE_CONFIG_DIR="/sys/kernel")
     assert "cannot be written" in place.refused("codex", CODEX_HOME="/sys/kernel/new")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_what_may_not_be_written_is_left_alone(place: Any) -> None:
+def test_files_that_may_not_be_written_are_left_alone(place: Any) -> None:
     file = place.home / ".claude.json"
     file.write_text("{}")
     file.chmod(0o400)
@@ -184,12 +184,12 @@ def test_what_may_not_be_written_is_left_alone(place: Any) -> None:
 
 
 def test_an_agent_gets_a_token_of_its_own_with_only_its_scopes(place: Any) -> None:
-    said = place.written("claude", "--scope", "read,edit")
+    output = place.written("claude", "--scope", "read,edit")
     file = place.home / ".claude.json"
     entry = json.loads(file.read_text())["mcpServers"]["oh-jupyter"]
     secret = entry["env"]["OH_TOKEN"]
     assert secret.startswith("ohj_")
-    assert secret not in said
+    assert secret not in output
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     tokens = TokenFile(place.state / "oh_jupyter" / "tokens.json")
     first = tokens.find(secret)

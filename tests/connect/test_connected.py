@@ -25,12 +25,12 @@ SKILL = Path(__file__).parents[2] / "plugins/oh-jupyter/skills/live-notebook/SKI
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: Any) -> Iterator[dict[str, str]]:
     """A server with an open notebook: its address, and where it is noted."""
-    place = tmp_path_factory.mktemp("running")
-    (place / "root").mkdir()
-    nbformat.write(nbformat.v4.new_notebook(), place / "root" / "open.ipynb")
-    with run_server(place, base="/b") as server:
+    directory = tmp_path_factory.mktemp("running")
+    (directory / "root").mkdir()
+    nbformat.write(nbformat.v4.new_notebook(), directory / "root" / "open.ipynb")
+    with run_server(directory, base="/b") as server:
         kernel = open_notebook(server, "open.ipynb")
-        yield {"url": server.url, "runtime": str(place / "run"), "kernel": kernel}
+        yield {"url": server.url, "runtime": str(directory / "run"), "kernel": kernel}
 
 
 def named_in_the_skill() -> set[str]:
@@ -47,11 +47,11 @@ def test_a_variable_is_changed(place: Any, running: dict[str, str], record_prope
     def step(name: str) -> None:
         seconds[name] = time.perf_counter() - began - sum(seconds.values())
 
-    said = place.written(
+    output = place.written(
         *("claude", "--project", "--notebook", "open.ipynb"),
         JUPYTER_RUNTIME_DIR=running["runtime"],
     )
-    assert f"/kernels/{running['kernel']} answers" in said
+    assert f"/kernels/{running['kernel']} answers" in output
     step("connect")
     # From here on as Claude Code does it, which knows this file alone.
     entry = json.loads((place.project / ".mcp.json").read_text())["mcpServers"]["oh-jupyter"]
@@ -71,10 +71,10 @@ def test_a_variable_is_changed(place: Any, running: dict[str, str], record_prope
             return str(answer.content[0].text)
 
     assert asyncio.run(talk()).startswith("42")
-    said = place.written("claude", "--project", JUPYTER_RUNTIME_DIR=running["runtime"])
-    assert "It replaces the entry for open.ipynb" in said
-    assert "It uses the only open notebook, open.ipynb" in said
-    assert f"/kernels/{running['kernel']} answers" in said
+    output = place.written("claude", "--project", JUPYTER_RUNTIME_DIR=running["runtime"])
+    assert "It replaces the entry for open.ipynb" in output
+    assert "It uses the only open notebook, open.ipynb" in output
+    assert f"/kernels/{running['kernel']} answers" in output
     refused = place.refused(
         *("claude", "--notebook", "renamed.ipynb"), JUPYTER_RUNTIME_DIR=running["runtime"]
     )
@@ -89,8 +89,8 @@ def test_an_address_is_written_with_the_token_for_its_owner_alone(
     place: Any, running: dict[str, str]
 ) -> None:
     address = f"{running['url']}/lab?token={TOKEN}"
-    said = place.written("cursor", "--url", address, "--notebook", "open.ipynb")
-    assert "keep the file private" in said
+    output = place.written("cursor", "--url", address, "--notebook", "open.ipynb")
+    assert "keep the file private" in output
     file: Path = place.home / ".cursor" / "mcp.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     entry = json.loads(file.read_text())["mcpServers"]["oh-jupyter"]
@@ -116,9 +116,9 @@ def test_a_server_that_is_of_no_use_is_one_line_and_nothing_is_written(
     noted = {"JUPYTER_RUNTIME_DIR": running["runtime"]}
     assert "is not open in" in place.refused("claude", "--notebook", "other.ipynb", **noted)
     url = ("--url", running["url"])
-    said = place.refused("claude", *url, "--token", "wrong")
-    assert "rejects the token" in said
-    assert "A server with a password has no token: on its machine, omit the address" in said
+    output = place.refused("claude", *url, "--token", "wrong")
+    assert "rejects the token" in output
+    assert "A server with a password has no token: on its machine, omit the address" in output
     gone = f"{running['url']}/oh_jupyter/kernels/00000000-0000-0000-0000-000000000000"
     assert "no kernel" in place.refused("claude", "--url", gone, "--token", TOKEN).lower()
     (note,) = Path(running["runtime"]).glob("jpserver-*.json")
@@ -129,8 +129,8 @@ def test_a_server_that_is_of_no_use_is_one_line_and_nothing_is_written(
     (runtime / "jpserver-1.json").write_text(note.read_text())
     about["url"] = about["url"].replace("127.0.0.1", "localhost")
     (runtime / "jpserver-2.json").write_text(json.dumps(about))
-    said = place.refused("claude", JUPYTER_RUNTIME_DIR=str(runtime))
-    assert "Several Jupyter servers are running" in said
+    output = place.refused("claude", JUPYTER_RUNTIME_DIR=str(runtime))
+    assert "Several Jupyter servers are running" in output
     about["token"] = "old"
     (runtime / "jpserver-1.json").unlink()
     (runtime / "jpserver-2.json").write_text(json.dumps(about))

@@ -70,7 +70,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("place", "text"), TEXTS)
-def test_an_entry_is_added_once_and_taken_away_without_a_trace(
+def test_an_entry_is_added_once_and_removed_without_a_trace(
     place: EntryLocation, text: str
 ) -> None:
     document, _ = place.read(text)
@@ -91,14 +91,14 @@ def test_an_entry_is_added_once_and_taken_away_without_a_trace(
 def test_comments_order_and_layout_stay(place: EntryLocation, text: str) -> None:
     added = set_entry(place, text, ENTRY)
     lines = iter(added.splitlines())
-    assert all(any(line == kept for line in lines) for kept in text.splitlines())
+    assert all(any(line == original for line in lines) for original in text.splitlines())
     assert remove_entry(place, added) == text
     changed = set_entry(place, added, {"url": "http://x/mcp"})
     assert place.entry(place.read(changed)[1]) == {"url": "http://x/mcp"}
     assert remove_entry(place, changed) == text
 
 
-def test_what_a_person_added_to_the_entry_stays() -> None:
+def test_a_persons_additions_to_the_entry_stay() -> None:
     text = '{"mcpServers": {"ours": {"command": "old", "env": {}, "alwaysAllow": ["read"]}}}'
     entry = json.loads(set_entry(JSON, text, ENTRY))["mcpServers"]["ours"]
     assert entry == {**ENTRY, "alwaysAllow": ["read"]}
@@ -134,7 +134,7 @@ def test_what_a_person_added_to_the_entry_stays() -> None:
         (YAML, "extensions: &x\n  a: {}\nb: *y\n"),
     ],
 )
-def test_what_cannot_be_changed_alone_is_refused(place: EntryLocation, text: str) -> None:
+def test_an_entry_that_cannot_be_changed_alone_is_refused(place: EntryLocation, text: str) -> None:
     with pytest.raises(ConfigError) as refused:
         set_entry(place, text, ENTRY)
     assert "\n" not in str(refused.value).strip() or place is YAML

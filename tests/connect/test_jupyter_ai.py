@@ -1,4 +1,4 @@
-"""What ``connect jupyter-ai`` writes, read by Jupyter AI itself."""
+"""The output of ``connect jupyter-ai``, read by Jupyter AI itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes us known to agents: the skill, the plugin, and the registry's description."""
+"""Published descriptions for agents: the skill, the plugin and the registry entry."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_manifests_of_other_clients_are_generated() -> None:
     assert portable.keys() == {"$schema", *about}
 
 
-def test_the_registry_is_told_what_is_released(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_registry_entry_describes_the_release(capsys: pytest.CaptureFixture[str]) -> None:
     server = read(ROOT / "server.json")
     assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", server["name"])
     assert 0 < len(server["description"]) <= 100

@@ -200,7 +200,7 @@ def open_notebook(lab: Lab, page: Page) -> Any:
 def write_notebook(lab: Lab) -> Callable[..., None]:
     """Write a notebook with cells: each is the source of a code cell, or a cell as in the file."""
 
-    def write_notebook(name: str, *given: str | dict[str, Any]) -> None:
+    def write_notebook(name: str, *sources: str | dict[str, Any]) -> None:
         cells = [
             {
                 "cell_type": "code", "id": f"cell-{number}", "metadata": {}, "outputs": [],
@@ -208,7 +208,7 @@ def write_notebook(lab: Lab) -> Callable[..., None]:
             }
             if isinstance(each, str)
             else each
-            for number, each in enumerate(given)
+            for number, each in enumerate(sources)
         ]  # fmt: skip
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
         metadata = {"kernelspec": kernel}
@@ -273,6 +273,6 @@ def answered(lab: Lab, address: str, body: Any = None) -> Any:
     """The JSON of an answer, or the status of one without."""
     try:
         return lab.request(address, body)
-    except HTTPError as problem:
-        with problem:
-            return problem.code
+    except HTTPError as error:
+        with error:
+            return error.code

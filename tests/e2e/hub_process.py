@@ -26,13 +26,13 @@ ADMIN = "token-of-the-service-that-administers"
 
 CONFIG = """
 import json, sys
-given = json.loads({given!r})
-c.JupyterHub.bind_url = given["url"]
-c.JupyterHub.hub_bind_url = given["hub"]
-c.ConfigurableHTTPProxy.api_url = given["api"]
-c.ConfigurableHTTPProxy.command = [given["proxy"], *given["proxy_options"]]
+values = json.loads({values!r})
+c.JupyterHub.bind_url = values["url"]
+c.JupyterHub.hub_bind_url = values["hub"]
+c.ConfigurableHTTPProxy.api_url = values["api"]
+c.ConfigurableHTTPProxy.command = [values["proxy"], *values["proxy_options"]]
 c.JupyterHub.spawner_class = "simple"
-c.SimpleLocalProcessSpawner.home_dir_template = given["home"] + "/{{username}}"
+c.SimpleLocalProcessSpawner.home_dir_template = values["home"] + "/{{username}}"
 c.JupyterHub.authenticator_class = "dummy"
 c.Authenticator.allow_all = True
 c.JupyterHub.allow_named_servers = True
@@ -42,7 +42,7 @@ c.Spawner.args = [
     "--ServerApp.jpserver_extensions={{'oh_jupyter': True}}",
     "--ServerApp.websocket_ping_interval=5",
 ]
-c.Spawner.environment = given["environment"]
+c.Spawner.environment = values["environment"]
 c.Spawner.start_timeout = c.Spawner.http_timeout = 300
 """
 
@@ -95,7 +95,7 @@ def running_hub(
 ) -> Iterator[Hub]:
     """Run a hub below a path with the lines of ``config`` after the common ones."""
     url = f"{free_address()}{path}"
-    given = {
+    values = {
         "url": url,
         "hub": free_address(),
         "api": free_address(),
@@ -104,7 +104,7 @@ def running_hub(
         "home": str(place),
         "environment": {"OH_JUPYTER_CONFIRMATION": "never", **(environment or {})},
     }
-    lines = CONFIG.format(given=json.dumps(given)) + config
+    lines = CONFIG.format(values=json.dumps(values)) + config
     (place / "jupyterhub_config.py").write_text(lines)
     process = subprocess.Popen(
         [sys.executable, "-m", "jupyterhub"],

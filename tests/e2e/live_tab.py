@@ -56,12 +56,12 @@ class Tab:
     def edit(self, **args: Any) -> str:
         """Have the agent edit a cell of the notebook."""
         args = {"path": str(self.file), "command": "notebook_edit", **args}
-        said = self.act("edit", **args)
+        output = self.act("edit", **args)
         # The person may have changed that place since: the editor shows it, and takes a repetition.
-        while said.startswith("ERROR") and "was changed by somebody else since" in said:
-            said = self.act("edit", **args)
-        assert not said.startswith("ERROR"), said
-        return said
+        while output.startswith("ERROR") and "was changed by somebody else since" in output:
+            output = self.act("edit", **args)
+        assert not output.startswith("ERROR"), output
+        return output
 
     def call(self, tool: str, **arguments: Any) -> str:
         """Have the agent call an MCP tool; what it reads."""
@@ -122,8 +122,8 @@ def call_tool(lab: Any, path: str, tool: str, arguments: dict[str, Any]) -> dict
         },
     )
     with urllib.request.urlopen(request, timeout=60) as answer:
-        told = answer.read().decode()
-    lines = [line[5:] for line in told.splitlines() if line.startswith("data:")] or [told]
+        text = answer.read().decode()
+    lines = [line[5:] for line in text.splitlines() if line.startswith("data:")] or [text]
     answers = [json.loads(line) for line in lines]
     results = [each["result"] for each in answers if "result" in each]
     assert results, answers

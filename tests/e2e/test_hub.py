@@ -63,7 +63,7 @@ def token(hub: Hub) -> str:
     return hub.begin("ada")
 
 
-def test_who_gets_in(hub: Hub, token: str) -> None:
+def test_allowed_and_refused_tokens(hub: Hub, token: str) -> None:
     """The person, a service that may use the server, and OpenHands by its key; nobody else."""
     other = hub.begin("bob")
     server = hub.server("ada")
@@ -76,9 +76,9 @@ def test_who_gets_in(hub: Hub, token: str) -> None:
         assert runtime.run("pwd").content != RuntimeClient(server, token).run("pwd").content
     for refused in (other, READER, ADMIN, "made-up", ""):
         with RuntimeClient(server, refused) as runtime:
-            with pytest.raises(ServerError) as problem:
+            with pytest.raises(ServerError) as error:
                 runtime.run("echo let in")
-            assert problem.value.status == 403, refused
+            assert error.value.status == 403, refused
     with (
         RuntimeClient(server, session_api_key="another") as runtime,
         pytest.raises(ServerError, match="Invalid API Key"),
@@ -91,7 +91,7 @@ def test_a_fleet_in_ones_own_server(hub: Hub, token: str) -> None:
         return runtime.run_ipython(f"{item} + 1").content.split("\n")[0]
 
     with Fleet(hub.server("ada"), token, 2) as kernels:
-        assert [found.value for found in kernels.map(work, range(4))] == ["1", "2", "3", "4"]
+        assert [result.value for result in kernels.map(work, range(4))] == ["1", "2", "3", "4"]
 
 
 def test_streams_and_long_actions_outlast_the_proxys_patience(hub: Hub, token: str) -> None:
@@ -106,7 +106,7 @@ def test_streams_and_long_actions_outlast_the_proxys_patience(hub: Hub, token: s
         address = f"ws{kernels.removeprefix('http')}/{kernel}/channels"
         connection = await websocket_connect(HTTPRequest(address, headers=headers))
         with RuntimeClient(server, token, kernel) as runtime:
-            runtime.run("echo begun")
+            runtime.run("echo started")
             lasting = asyncio.create_task(
                 asyncio.to_thread(runtime.run, f"sleep {1.5 * seconds}; echo over", blocking=True)
             )

@@ -45,18 +45,18 @@ pytest.importorskip("jupyterhub")
 
 CALLBACK = "http://127.0.0.1:33418/callback"
 CONFIG = f"""
-c.JupyterHub.public_url = given["url"]
+c.JupyterHub.public_url = values["url"]
 c.JupyterHub.services = [
     {{"name": "admin", "api_token": "{ADMIN}"}},
     *(
         {{
             "name": name,
             "url": url,
-            "command": [given["program"], "hub", "--database", name + ".sqlite"],
+            "command": [values["program"], "hub", "--database", name + ".sqlite"],
             "oauth_no_confirm": True,
             "oauth_client_allowed_scopes": scopes,
         }}
-        for name, url, scopes in given["services"]
+        for name, url, scopes in values["services"]
     ),
 ]
 c.JupyterHub.load_roles = [
@@ -71,7 +71,7 @@ c.JupyterHub.load_roles = [
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    place = tmp_path_factory.mktemp("hub")
+    directory = tmp_path_factory.mktemp("hub")
     scopes = ["access:servers!user", "read:servers!user"]
     more = {
         "program": str(Path(sys.executable).with_name("oh-jupyter")),
@@ -80,7 +80,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
             ("starting", free_address(), [*scopes, "servers!user"]),
         ],
     }
-    with running_hub(place, f"given |= {more!r}\n{CONFIG}") as hub:
+    with running_hub(directory, f"values |= {more!r}\n{CONFIG}") as hub:
         hub.begin("ada")
         yield hub
 
@@ -127,7 +127,7 @@ class Browser:
 
 @dataclass
 class Storage:
-    """What the client stores."""
+    """The client's storage."""
 
     tokens: Any = None
     client: Any = None
@@ -341,8 +341,8 @@ def test_without_a_token_a_client_learns_where_to_authorize(flow: Flow) -> None:
     metadata = requests.get(address[1], timeout=300).json()
     assert metadata["resource"] == f"{flow.base}/mcp"
     (issuer,) = metadata["authorization_servers"]
-    found = requests.get(f"{issuer}/.well-known/openid-configuration", timeout=300).json()
-    assert found["issuer"] == issuer
+    configuration = requests.get(f"{issuer}/.well-known/openid-configuration", timeout=300).json()
+    assert configuration["issuer"] == issuer
     # The first address that clients try is the hub's: it must lead them to the next one.
     root = f"{flow.hub.url}/.well-known/oauth-authorization-server/services/oh-jupyter"
     assert requests.get(root, timeout=300).status_code == 404
@@ -360,7 +360,7 @@ def test_a_wrong_redirect_address_gets_nothing(flow: Flow) -> None:
     assert "not registered here" in browser.pages[-1]
 
 
-def test_a_person_who_denies_and_a_request_that_is_wrong(flow: Flow) -> None:
+def test_a_denial_and_an_invalid_request(flow: Flow) -> None:
     assert flow.authorize("deny")["error"] == "access_denied"
     assert flow.authorize(resource=f"{flow.hub.url}/other")["error"] == "invalid_target"
     assert flow.authorize(code_challenge_method="plain")["error"] == "invalid_request"
@@ -411,8 +411,8 @@ def test_tokens_are_refreshed_expire_and_are_revoked(flow: Flow) -> None:
         assert_rejected(flow.initialize(token["access_token"]), "revoked")
     assert flow.refresh(second["refresh_token"]).json()["error"] == "invalid_grant"
     third = flow.token()
-    (place,) = {Path(each.cwd()) for each in descendants_named("jupyterhub")}
-    with closing(sqlite3.connect(place / "oh-jupyter.sqlite")) as database, database:
+    (directory,) = {Path(each.cwd()) for each in descendants_named("jupyterhub")}
+    with closing(sqlite3.connect(directory / "oh-jupyter.sqlite")) as database, database:
         database.execute("UPDATE tokens SET expires = 0 WHERE kind = 'access'")
     assert_rejected(flow.initialize(third["access_token"]), "expired")
     assert "access_token" in flow.refresh(third["refresh_token"]).json()
@@ -425,7 +425,7 @@ def test_a_token_is_for_its_address_and_those_below(flow: Flow) -> None:
     assert_rejected(flow.initialize(big, "/mcp/bigger"), "for")
 
 
-def test_what_is_revoked_at_the_hub_ends_at_once(flow: Flow) -> None:
+def test_a_revocation_at_the_hub_applies_at_once(flow: Flow) -> None:
     token = flow.token()["access_token"]
     assert flow.initialize(token).ok
     tokens = flow.hub.api("GET", "users/ada/tokens").json()["api_tokens"]

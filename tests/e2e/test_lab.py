@@ -15,7 +15,7 @@ TOUR = "00-tour.ipynb"
 
 
 @pytest.mark.thorough
-def test_the_tour_runs_and_the_panel_shows_whoever_acts(lab, open_notebook) -> None:
+def test_the_tour_runs_and_the_panel_shows_every_actor(lab, open_notebook) -> None:
     page = open_notebook(TOUR)
     page.evaluate("jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
     ran = page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
@@ -74,7 +74,7 @@ CELLS = (
 )
 
 
-def test_an_agent_mends_a_file_and_its_command_waits(
+def test_an_agent_repairs_a_file_and_its_command_waits(
     lab, open_notebook, write_notebook, agents
 ) -> None:
     (lab.root / "tides.csv").write_text(MEASURED)

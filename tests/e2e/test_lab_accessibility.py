@@ -48,8 +48,8 @@ SIZES = {"100 %": (1500, 950, 1), "200 %": (750, 475, 2), "640 pixels": (640, 47
 
 
 def violations(page: Page, view: str) -> list[str]:
-    """What axe-core objects to in any theme, also at a zoom of 200 % and in a narrow window."""
-    found: list[str] = []
+    """Return axe-core's findings in every theme, at a zoom of 200 % and in a narrow window."""
+    findings: list[str] = []
     chromium = page.context.new_cdp_session(page)
     for theme in THEMES:
         page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: '{theme}'}})")
@@ -65,10 +65,10 @@ def violations(page: Page, view: str) -> list[str]:
             page.wait_for_function(STILL)
             shown, wrong = page.evaluate(CHECK, list(OURS))
             assert shown, view
-            found += [f"{view}, {theme}, {size}: {each}" for each in wrong]
+            findings += [f"{view}, {theme}, {size}: {each}" for each in wrong]
     chromium.send("Emulation.clearDeviceMetricsOverride")
     chromium.detach()
-    return found
+    return findings
 
 
 needs_axe = pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed")
@@ -86,7 +86,7 @@ def test_every_view_is_accessible(lab, open_notebook, write_notebook) -> None:
     panel = page.locator("#oh-jupyter-log")
     box = panel.get_by_role("textbox", name="Prompt for the agent")
     expect(panel.get_by_role("list", name="Examples")).to_be_visible()
-    found = violations(page, "first use")
+    findings = violations(page, "first use")
 
     box.fill(
         "plan look; count\nsay hello\nread missing.txt\nwrite new.txt: one\nrun ls /\nrun ls ."
@@ -94,7 +94,7 @@ def test_every_view_is_accessible(lab, open_notebook, write_notebook) -> None:
     box.press("Enter")
     expect(panel.locator(".oh-TurnSum")).to_have_count(1)
     panel.locator(".oh-Card-header, .oh-Fold").last.click()
-    found += violations(page, "conversation")
+    findings += violations(page, "conversation")
 
     box.fill("run sudo -n true")
     box.press("Enter")
@@ -107,9 +107,9 @@ def test_every_view_is_accessible(lab, open_notebook, write_notebook) -> None:
     box.press_sequentially("@x")
     expect(panel.locator(".oh-Offers [role=option]").first).to_be_visible()
     box.press("Tab")
-    found += violations(page, "decision, queue and context")
+    findings += violations(page, "decision, queue and context")
     card.get_by_role("button", name="Reject").click()
-    found += violations(page, "reason of a rejection")
+    findings += violations(page, "reason of a rejection")
     card.get_by_role("button", name="Reject").click()
     expect(panel.locator(".oh-TurnSum")).to_have_count(3)
 
@@ -120,7 +120,7 @@ def test_every_view_is_accessible(lab, open_notebook, write_notebook) -> None:
     )
     page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
     expect(page.locator(".oh-ErrorBar")).to_be_visible()
-    found += violations(page, "error of a cell")
+    findings += violations(page, "error of a cell")
 
     for name, root in (
         ("show-changes", ".oh-Changes"),
@@ -129,12 +129,12 @@ def test_every_view_is_accessible(lab, open_notebook, write_notebook) -> None:
     ):
         page.evaluate(f"jupyterapp.commands.execute('oh-jupyter:{name}')")
         expect(page.locator(root).locator("button").first).to_be_visible()
-        found += violations(page, name)
+        findings += violations(page, name)
     changed = panel.locator(".oh-TurnSum", has_text="1 file changed")
     changed.get_by_role("button", name="Undo turn…").evaluate("node => node.click()")
     expect(page.locator(".oh-RewindDialog-plan")).to_be_visible()
-    found += violations(page, "rewind")
-    assert found == [], "\n".join(found)
+    findings += violations(page, "rewind")
+    assert findings == [], "\n".join(findings)
 
 
 @needs_axe
@@ -147,17 +147,17 @@ def test_reviews_and_views_without_content_are_accessible(open_tab) -> None:
     page.evaluate("jupyterapp.shell.collapseRight()")
     page.evaluate("jupyterapp.commands.execute('oh-jupyter:ask-agent')")
     page.locator(".oh-Installations").evaluate("node => { node.open = true; }")
-    found = violations(page, "installations")
+    findings = violations(page, "installations")
 
     tab.save()
     rewrite(tab, 1, "a = 2")
     expect(page.locator(".oh-ReviewBar:visible")).to_be_visible()
-    found += violations(page, "review")
+    findings += violations(page, "review")
 
     page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-deliveries')")
     expect(page.locator(".oh-Deliveries-empty")).to_be_visible()
-    found += violations(page, "no deliveries")
+    findings += violations(page, "no deliveries")
     page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-store')")
     expect(page.locator("#oh-jupyter-store .jp-DirListing-item").first).to_be_visible()
-    found += violations(page, "store")
-    assert found == [], "\n".join(found)
+    findings += violations(page, "store")
+    assert findings == [], "\n".join(findings)

@@ -1,4 +1,4 @@
-"""What the panel and the cells show while something happens, and of very much."""
+"""The panel and the cells during activity, and with very many items."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Path:
-    """What a command reads from until the test writes to it."""
+    """FIFO that a command reads until the test writes to it."""
     os.mkfifo(tmp_path / "gate")
     return tmp_path / "gate"
 
@@ -72,7 +72,7 @@ for _number in range({}):
 
 
 @pytest.mark.thorough
-def test_only_what_is_in_sight_is_drawn(notebook) -> None:
+def test_only_visible_items_are_drawn(notebook) -> None:
     page, _ = notebook
     run_cell(page, MANY.format(400))
     panel = page.locator("#oh-jupyter-log")

@@ -145,7 +145,9 @@ def test_an_agents_question_is_answered_in_the_log(open_notebook, write_notebook
 
 
 @pytest.mark.thorough
-def test_without_an_agent_the_panel_says_how_to_get_one(open_notebook, write_notebook) -> None:
+def test_without_an_agent_the_panel_shows_install_instructions(
+    open_notebook, write_notebook
+) -> None:
     name = "no-agent.ipynb"
     write_notebook(name, "import os; os.environ['PATH'] = '/nowhere'\n%load_ext oh_jupyter")
     page: Page = open_notebook(name)

@@ -79,7 +79,7 @@ def test_a_person_takes_over_and_hands_back(lab, open_notebook, write_notebook) 
     expect(tabs).to_have_count(2)
 
 
-def test_a_policy_greys_out_what_it_switches_off(open_notebook, write_notebook) -> None:
+def test_a_policy_greys_out_disabled_features(open_notebook, write_notebook) -> None:
     policy = '%env OH_JUPYTER_POLICY={"browser": "off", "shell": "off", "plugins": "jupyter"}'
     write_notebook("no-browser.ipynb", f"{policy}\n%load_ext oh_jupyter")
     page: Page = open_notebook("no-browser.ipynb")

@@ -1,4 +1,4 @@
-"""What changed in a session is compared in a tab, undone and redone there."""
+"""Changes of a session, compared, undone and redone in a tab."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OVERLAPS = """() => {
 
 
 def text_of(path: Path) -> str | None:
-    """What is in a file; git takes it away for a moment when it puts another one there."""
+    """Return a file's text, or None while git replaces the file."""
     try:
         return path.read_text()
     except FileNotFoundError:

@@ -70,7 +70,7 @@ def test_stop_a_loop(open_notebook, write_notebook) -> None:
         expect(panel.locator(".oh-Card.oh-mod-running")).to_have_count(0)
 
 
-def test_find_what_changed_a_variable(open_tab) -> None:
+def test_find_the_change_of_a_variable(open_tab) -> None:
     tab = open_tab("frame = [1]")
     page = tab.page
     run_all_cells(page)

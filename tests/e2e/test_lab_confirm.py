@@ -1,4 +1,4 @@
-"""What an agent may not do unasked waits in JupyterLab until the person has decided."""
+"""Restricted actions of an agent wait in JupyterLab until the person has decided."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def hide_panel(page: Page) -> None:
 
 
 @pytest.mark.thorough
-def test_a_click_approves_or_rejects_what_waits(notebook) -> None:
+def test_a_click_approves_or_rejects_a_pending_action(notebook) -> None:
     page, ask = notebook
     answer = ask()
     card = waiting_cards(page)
@@ -82,7 +82,7 @@ def test_the_agent_reads_why_and_a_kind_is_approved_for_the_session(notebook) ->
     take_pictures(page, "decided-by")
 
 
-def test_an_edit_shows_what_it_would_change(notebook) -> None:
+def test_an_edit_shows_its_diff(notebook) -> None:
     page, ask = notebook
     hosts = Path("/etc/hosts").read_text().splitlines()[0]
     answer = ask("edit", path="/etc/hosts", command="str_replace", old_str=hosts, new_str="mine")
@@ -111,7 +111,7 @@ def test_the_keyboard_reaches_the_buttons(notebook) -> None:
     expect(page.locator("#oh-jupyter-log .oh-Card-header").last).to_be_focused()
 
 
-def test_a_write_that_cannot_say_that_it_waits_is_shown_too(notebook) -> None:
+def test_a_write_whose_client_cannot_report_waiting_is_shown_too(notebook) -> None:
     page, ask = notebook
     answer = ask("write", path="/etc/oh-jupyter-test", content="never written")
     card = waiting_cards(page)
@@ -175,7 +175,7 @@ def test_nothing_is_approved_that_was_not_shown(notebook) -> None:
 
 
 @pytest.mark.thorough
-def test_a_reload_shows_what_waits_and_only_that(lab, notebook) -> None:
+def test_a_reload_shows_exactly_the_pending_actions(lab, notebook) -> None:
     page, ask = notebook
     first = ask()
     waiting_cards(page).wait_for()
@@ -205,7 +205,7 @@ def test_a_reload_shows_what_waits_and_only_that(lab, notebook) -> None:
 
 
 @pytest.mark.thorough
-def test_another_tab_learns_what_was_decided(notebook, context) -> None:
+def test_another_tab_receives_the_decision(notebook, context) -> None:
     page, ask = notebook
     other = context.new_page()
     other.goto(f"{page.url.partition('/lab')[0]}/lab/workspaces/other/tree/{NAME}?token=end-to-end")
@@ -221,7 +221,7 @@ def test_another_tab_learns_what_was_decided(notebook, context) -> None:
     assert answer.result(60)["observation"] == "run"
 
 
-def test_a_lost_decision_is_said_and_can_be_made_again(notebook) -> None:
+def test_a_lost_decision_is_reported_and_can_be_repeated(notebook) -> None:
     page, ask = notebook
     confirmations = "get_ipython()._oh_jupyter.runtime.executor.confirmations"
     breaks = (
@@ -243,7 +243,7 @@ def test_a_lost_decision_is_said_and_can_be_made_again(notebook) -> None:
 
 
 @pytest.mark.thorough
-def test_what_waited_when_the_kernel_restarted_never_began(notebook) -> None:
+def test_pending_actions_at_a_restart_never_start(notebook) -> None:
     page, ask = notebook
     cards = page.locator("#oh-jupyter-log .oh-Card")
     answers = [ask(command="echo restart 0; sleep 600", blocking=True)]

@@ -1,4 +1,4 @@
-"""What an agent does to an open document is in the tab at once, and nobody loses anything."""
+"""An agent's edits of an open document appear in the tab at once, and no text is lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.one_page
 
 
 @pytest.mark.thorough
-def test_an_agents_edits_show_at_once_and_keep_what_is_typed(open_tab) -> None:
+def test_an_agents_edits_show_at_once_and_keep_typed_text(open_tab) -> None:
     tab = open_tab("one = 1", "two = 2", "three = 3")
     tab.edit(cell="cell-0", new_str="one = 11")
     tab.expect(SOURCES, ["one = 11", "two = 2", "three = 3"])
@@ -31,7 +31,7 @@ def test_an_agents_edits_show_at_once_and_keep_what_is_typed(open_tab) -> None:
 
 
 @pytest.mark.thorough
-def test_the_agent_reads_what_is_typed_and_not_saved(open_tab) -> None:
+def test_the_agent_reads_unsaved_text(open_tab) -> None:
     tab = open_tab("one = 1")
     tab.type_and_report(0, " # typed")
     assert "# typed" in tab.act("run", command=f"cat {tab.file}")
@@ -103,7 +103,7 @@ def test_typing_ends_when_an_agent_deletes_its_cell(open_tab) -> None:
 
 
 @pytest.mark.thorough
-def test_both_versions_of_what_both_changed_are_kept(open_tab) -> None:
+def test_both_versions_of_a_conflict_are_kept(open_tab) -> None:
     tab = open_tab("one = 1", "two = 2")
     tab.type(0, " # mine")
     tab.file.write_text(tab.file.read_text().replace("one = 1", "one = 'agent'"))
@@ -166,7 +166,7 @@ def follow_in_a_text_file(tab: Tab, path: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_what_is_written_while_a_save_is_on_its_way_is_kept(open_tab) -> None:
+def test_text_typed_during_a_save_is_kept(open_tab) -> None:
     tab = open_tab("one = 1", "two = 2")
     tab.type(0, " # mine")
     changed = [tab.file.read_text().replace("two = 2", "two = 'agent'")]
@@ -230,7 +230,7 @@ TOASTS = """() => {
 
 
 @pytest.mark.thorough
-def test_another_window_blames_nobody_for_what_the_person_does(lab, open_tab) -> None:
+def test_another_window_reports_no_conflict_for_the_persons_edits(lab, open_tab) -> None:
     first = open_tab("one = 1", "two = 2", "three = 3")
     second = second_window(lab, first)
     second.expect(SOURCES, ["one = 1", "two = 2", "three = 3"])

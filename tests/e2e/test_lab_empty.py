@@ -19,7 +19,7 @@ def empty_lab(lab, page: Page) -> Page:
     return page
 
 
-def test_empty_views_say_what_to_do(empty_lab: Page) -> None:
+def test_empty_views_explain_the_next_step(empty_lab: Page) -> None:
     page = empty_lab
     page.evaluate("jupyterapp.shell.activateById('jp-running-sessions')")
     running = page.locator("#jp-running-sessions")

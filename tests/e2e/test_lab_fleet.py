@@ -40,14 +40,14 @@ def test_all_kernels_of_a_fleet_are_in_the_panel(lab, open_notebook, write_noteb
         refresh(page)
         expect(source.locator("option")).to_have_text(["Current notebook", f"{FLEET} (2 kernels)"])
         source.select_option(FLEET)
-        done = agents.submit(kernels.map, work, [COMMAND, "echo begun; sleep 1000"])
+        done = agents.submit(kernels.map, work, [COMMAND, "echo started; sleep 1000"])
         asks = panel.locator(".oh-Card", has_text=COMMAND)
         sleeps = panel.locator(".oh-Card", has_text="sleep 1000")
         numbers = [card.locator(".oh-Card-kernel") for card in (asks, sleeps)]
         for number in numbers:
             expect(number).to_contain_text("kernel ")
         assert {number.inner_text() for number in numbers} == {"kernel 1", "kernel 2"}
-        expect(sleeps.locator(".oh-Live")).to_contain_text("begun")
+        expect(sleeps.locator(".oh-Live")).to_contain_text("started")
         take_pictures(page, "fleet")
         asks.get_by_role("button", name=f"Approve {COMMAND}").click()
         expect(asks).not_to_contain_text("waits for you")

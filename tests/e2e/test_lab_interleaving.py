@@ -121,7 +121,7 @@ class Actor:
         self.random = random
         self.letter = letter
         self.written: set[str] = set()
-        self.taken_back: set[str] = set()
+        self.reverted: set[str] = set()
         self.done: Counter[str] = Counter()
 
     def token(self, step: int) -> str:
@@ -146,9 +146,9 @@ class Person(Actor):
             page.keyboard.type(f"\n{word}")
             self.written.add(word)
             return
-        found = page.evaluate("oh.do", {"kind": kind, "word": word, "chance": chance})
-        self.taken_back |= set(found["gone"])
-        print(word, "took back", found["gone"])
+        result = page.evaluate("oh.do", {"kind": kind, "word": word, "chance": chance})
+        self.reverted |= set(result["gone"])
+        print(word, "removed", result["gone"])
         if kind in ("insert", "prepend"):
             self.written.add(word)
 
@@ -193,7 +193,7 @@ class Agent(Actor):
                 return
             case "undo":
                 undone = self.edited("undo_edit")
-                self.taken_back |= removed(str(undone["extras"].get("diff", "")) if undone else "")
+                self.reverted |= removed(str(undone["extras"].get("diff", "")) if undone else "")
                 return
             case _:
                 # Not cells in which the person may be: what is typed there would go with them.
@@ -210,8 +210,8 @@ class Agent(Actor):
     def edited(self, command: str, **arguments: Any) -> dict[str, Any] | None:
         """Have the editor edit the notebook; None if it refused."""
         path = str(self.tab.file)
-        found = self.tab.observe("edit", command=command, path=path, **arguments)
-        return None if str(found["content"]).startswith("ERROR") else found
+        observation = self.tab.observe("edit", command=command, path=path, **arguments)
+        return None if str(observation["content"]).startswith("ERROR") else observation
 
 
 def removed(diff: str) -> set[str]:
@@ -245,14 +245,16 @@ def expect_nothing_lost(tab: Tab, *actors: Actor) -> None:
     settle(tab.page)
     tab.save()
     assert in_file(tab) == in_tab(tab)
-    found = tab.page.evaluate("({ ...oh, tokens: oh.tokens() })")
-    assert found["dialogs"] == []
-    counts, told = Counter(found["tokens"]), set(found["told"])
+    state = tab.page.evaluate("({ ...oh, tokens: oh.tokens() })")
+    assert state["dialogs"] == []
+    counts, reported = Counter(state["tokens"]), set(state["told"])
     written = set().union(*(actor.written for actor in actors))
-    taken_back = set().union(*(actor.taken_back for actor in actors))
-    print(f"{len(written)} written, {len(taken_back)} taken back, {found['toasts']} conflicts")
-    assert sorted(written - taken_back - counts.keys()) == []
-    assert sorted(each for each, count in counts.items() if count > 1 and each not in told) == []
+    reverted = set().union(*(actor.reverted for actor in actors))
+    print(f"{len(written)} written, {len(reverted)} reverted, {state['toasts']} conflicts")
+    assert sorted(written - reverted - counts.keys()) == []
+    assert (
+        sorted(each for each, count in counts.items() if count > 1 and each not in reported) == []
+    )
     assert sorted(counts.keys() - written) == []
 
 

@@ -96,7 +96,7 @@ def notebook() -> dict[str, Any]:
 
 
 def computed(page: Page, selector: str, style: str) -> str:
-    """What the browser made of a style, in the first element that is found."""
+    """Return the computed style of the first matching element."""
     return str(page.locator(selector).first.evaluate("(e, s) => getComputedStyle(e)[s]", style))
 
 
@@ -197,7 +197,7 @@ def test_kept_outputs_look_as_they_did(kept, theme: str, trusted: bool) -> None:
 
 
 @pytest.mark.thorough
-def test_the_sanitizer_leaves_what_is_needed_without_the_lab_extension(kept) -> None:
+def test_the_sanitizer_leaves_markup_needed_without_the_lab_extension(kept) -> None:
     page = kept
     before = computed(page, ".oh-Output.oh-mod-error", "borderLeftColor")
     page.evaluate(WITHOUT_OUR_STYLES)

@@ -44,7 +44,7 @@ def ask(panel: Locator, prompt: str) -> None:
     box.press("Enter")
 
 
-def test_the_head_says_what_is_going_on(page: Page, panel: Locator) -> None:
+def test_the_head_shows_the_current_activity(page: Page, panel: Locator) -> None:
     head = panel.locator(".oh-Header")
     expect(head.locator("h3")).to_contain_text(NAME)
     expect(head).to_contain_text("kernel idle")

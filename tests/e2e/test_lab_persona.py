@@ -105,7 +105,7 @@ def test_it_works_in_the_notebooks_kernel_and_is_undone(lab, open_chat) -> None:
     expect(chat.send("prompts")).to_contain_text("That was prompt 1.")
 
 
-def test_a_risky_step_waits_in_the_panel_and_the_chat_says_so(open_chat) -> None:
+def test_a_risky_step_waits_in_the_panel_and_is_reported_in_the_chat(open_chat) -> None:
     chat = open_chat("risky")
     answer = chat.send("run sudo -n true")
     expect(answer).to_contain_text(
@@ -128,7 +128,7 @@ def test_the_stop_button_interrupts_the_agent(lab, open_chat) -> None:
     )
 
 
-def test_without_a_notebook_it_says_what_to_do(lab, open_chat) -> None:
+def test_without_a_notebook_it_explains_the_next_step(lab, open_chat) -> None:
     chat = open_chat("none")
     for session in lab.request("api/sessions"):
         lab.request(f"api/sessions/{session['id']}", method="DELETE")

@@ -185,7 +185,7 @@ def test_a_prompt_that_fails_is_not_lost(open_box: Any) -> None:
 
 
 @pytest.mark.thorough
-def test_a_reload_keeps_what_was_written_and_queued(lab, open_box: Any, context: Any) -> None:
+def test_a_reload_keeps_the_draft_and_the_queue(lab, open_box: Any, context: Any) -> None:
     page, panel, box = open_box("reloaded.ipynb", "total = 42")
     # Until the file exists.
     box.fill("run until [ -e go ]; do sleep 0.1; done")

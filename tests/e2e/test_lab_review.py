@@ -129,7 +129,7 @@ def test_added_deleted_and_moved_cells_are_shown_and_undone(open_tab) -> None:
 
 
 @pytest.mark.thorough
-def test_what_is_typed_in_a_change_stays_when_it_is_undone(open_tab) -> None:
+def test_text_typed_in_a_change_stays_after_its_undo(open_tab) -> None:
     tab = open_tab("one = 1\n\nother = 0", "two = 2")
     review = Review(tab)
     rewrite(tab, 0, "one = 11\n\nother = 0")
@@ -159,7 +159,7 @@ def test_what_is_typed_in_a_change_stays_when_it_is_undone(open_tab) -> None:
 
 
 @pytest.mark.thorough
-def test_a_review_goes_on_after_a_reload(lab, open_tab) -> None:
+def test_a_review_continues_after_a_reload(lab, open_tab) -> None:
     tab = open_tab(LINES, "two = 2", "three = 3")
     review = Review(tab)
     rewrite(tab, 0, CHANGED)
@@ -271,7 +271,7 @@ def test_a_text_file_is_reviewed_in_its_editor(lab, open_tab) -> None:
 
 
 @pytest.mark.thorough
-def test_a_review_of_a_text_file_goes_on_after_a_reload(lab, open_tab) -> None:
+def test_a_review_of_a_text_file_continues_after_a_reload(lab, open_tab) -> None:
     tab = open_tab("one = 1")
     path = lab.root / "reloaded.py"
     path.write_text(LINES)
@@ -302,7 +302,7 @@ def test_a_review_of_a_text_file_goes_on_after_a_reload(lab, open_tab) -> None:
 
 
 @pytest.mark.thorough
-def test_an_agent_learns_what_the_person_kept(open_tab) -> None:
+def test_an_agent_is_notified_of_kept_changes(open_tab) -> None:
     tab = open_tab(LINES, "two = 2")
     review = Review(tab)
     rewrite(tab, 0, CHANGED)
@@ -324,7 +324,7 @@ def test_an_agent_learns_what_the_person_kept(open_tab) -> None:
 
 
 @pytest.mark.thorough
-def test_an_agent_learns_what_the_person_undid(open_tab) -> None:
+def test_an_agent_is_notified_of_undone_changes(open_tab) -> None:
     tab = open_tab(LINES, "two = 2")
     review = Review(tab)
     rewrite(tab, 0, CHANGED)
@@ -343,18 +343,18 @@ def test_an_agent_learns_what_the_person_undid(open_tab) -> None:
     assert undone["extras"]["path"] == str(tab.file)
 
     review.button("Keep this change").click()
-    kept = f"The person kept 1 change of {tab.file.name}."
+    text = f"The person kept 1 change of {tab.file.name}."
 
     def decisions() -> list[dict[str, str]]:
         return list(tab.lab.request(f"{tab.kernel}/decisions")["decisions"])
 
     wait_until(lambda: len(decisions()) == 2, what="the second decision")
-    assert [each["text"] for each in decisions()] == [note, kept]
+    assert [each["text"] for each in decisions()] == [note, text]
     listed = call_tool(tab.lab, f"{tab.kernel}/mcp", "changes", {"command": "decisions"})
     (block,) = listed["content"]
     assert "+line_6 = 6" in block["text"]
     assert block["text"].startswith(note)
-    assert block["text"].endswith(kept)
+    assert block["text"].endswith(text)
 
 
 @pytest.mark.thorough

@@ -1,4 +1,4 @@
-"""What an agent did is taken back in JupyterLab, after a look at what that would do."""
+"""An agent's turns are undone in JupyterLab, after a preview."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ NAME = "running.ipynb"
 
 
 def runtime(page: Page, title: str) -> Locator:
-    """What is listed of a notebook's or kernel's runtime, among those of other tests."""
+    """Return the listed items of a notebook's or kernel's runtime."""
     items = page.locator('#jp-running-sessions [data-context="oh-jupyter-runtime"]')
     return items.filter(has=page.get_by_title(title, exact=True))
 
@@ -35,7 +35,7 @@ def has_runtime(lab: Any, notebook: str) -> bool:
 
 
 def end(item: Locator) -> None:
-    """Press its button, which is seen while the mouse is there and the list is not drawn anew."""
+    """Press its button, which is seen while the mouse is there and the list is not redrawn."""
     item.hover()
     item.locator("> .jp-RunningSessions-itemShutdown").dispatch_event("click")
 
@@ -117,7 +117,7 @@ def test_a_runtime_without_an_open_notebook_is_listed_and_ended(
 
 
 @pytest.mark.thorough
-def test_a_kernel_without_a_runtime_is_looked_at_without_errors(
+def test_a_kernel_without_a_runtime_causes_no_errors(
     lab, page: Page, open_notebook, write_notebook
 ) -> None:
     write_notebook(NAME, "1 + 1")
@@ -221,7 +221,7 @@ def test_restarts_leave_no_error_in_the_console_or_the_log(
     page.locator('.lm-TabBar-tab[data-id="jp-running-sessions"]').click()
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda said: said.type == "error" and errors.append(said.text))
+    page.on("console", lambda message: message.type == "error" and errors.append(message.text))
     before = len(lab.server.log)
     for tab, panel in zip(TABS * 2, ["ask-agent", "show-log"] * len(TABS), strict=True):
         for command in (panel, tab):

@@ -52,7 +52,7 @@ def work(tab: Tab) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
-def test_a_turn_is_seen_and_taken_back(lab, open_notebook, write_notebook) -> None:
+def test_a_turn_is_seen_and_undone(lab, open_notebook, write_notebook) -> None:
     data = lab.root / "data.csv"
     data.write_bytes(DATA)
     write_notebook(NAME, *CELLS)

@@ -17,7 +17,7 @@ NAME = "store.ipynb"
 
 
 class Receiver(ThreadingHTTPServer):
-    """Refuses what it gets, until it is told to accept it."""
+    """A receiver that refuses requests until ``accepts`` is set."""
 
     accepts = False
 

@@ -1,4 +1,4 @@
-"""*Run All* sends all cells at once: whoever waits for an agent's cell must not wait for ever."""
+"""*Run All* sends all cells at once: a wait for an agent's cell must end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "07-agents-over-rest-and-mc
 
 
 def shown_until(client: BlockingKernelClient, cell: str) -> list[Any]:
-    """What the cells have shown until the one of that message was done."""
+    """Return the cells' outputs up to the end of the cell of that message."""
     shown = []
     while True:
         message = client.get_iopub_msg(timeout=120)

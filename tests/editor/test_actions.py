@@ -208,7 +208,7 @@ def test_a_write_can_be_undone_where_the_editor_is_given(edit, editor, workspace
 # edit
 
 
-def test_an_edit_and_what_goes_with_it(edit, write):
+def test_an_edit_and_its_observation(edit, write):
     path = write("a.txt", "1 \n2\n3\n")
     observation = edit(path, "str_replace", old_str="2\n3", new_str="two  \n3")
     assert isinstance(observation, FileEditObservation)
@@ -329,7 +329,7 @@ def size_of(folder):
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def test_a_file_that_is_written_anew_is_stored_once(editor, tmp_path):
+def test_a_rewritten_file_is_stored_once(editor, tmp_path):
     path = tmp_path / "a.txt"
     texts = [f"{n} the quick brown fox\n" * 40_000 for n in range(4)]
     for text in texts:
@@ -343,7 +343,7 @@ def test_a_file_that_is_written_anew_is_stored_once(editor, tmp_path):
         assert path.read_text() == text
 
 
-def test_what_is_larger_than_the_history_is_not_kept_in_it(tmp_path):
+def test_a_file_larger_than_the_history_is_not_stored_in_it(tmp_path):
     path, history = tmp_path / "a.txt", tmp_path / "history"
     editor = FileEditor(tmp_path, history_dir=history, history_mb=1)
     for text in ("small\n", "x" * 70_000_000 + "\n", "small\n"):

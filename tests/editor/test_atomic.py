@@ -140,7 +140,7 @@ def as_nobody(folder, path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
-def test_what_may_not_be_written_is_not_and_what_may_keeps_its_owner(open_folder):
+def test_permissions_and_owners_are_respected(open_folder):
     locked, shared = open_folder / "locked", open_folder / "shared"
     for path in (locked, shared):
         path.write_text("old")

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001
-"""What is not edited stays as it is, byte for byte."""
+"""Text outside of an edit stays byte for byte."""
 
 import codecs
 

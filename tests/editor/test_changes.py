@@ -55,14 +55,14 @@ def test_each_kind_of_change(editor, tree, workspace):
     editor(command="apply_patch", path=workspace, content=patch)
     rename = f"diff --git a/{b.name} b/moved.txt\nrename from {b.name}\nrename to moved.txt\n"
     editor(command="apply_patch", path=workspace, content=rename)
-    found = {change.path.name: change for change in editor.changes(since)}
-    assert {name: change.kind for name, change in found.items()} == {
+    changes = {change.path.name: change for change in editor.changes(since)}
+    assert {name: change.kind for name, change in changes.items()} == {
         "a.txt": "changed",
         "c.txt": "deleted",
         "moved.txt": "moved",
         "new.txt": "created",
     }
-    edited = found["a.txt"]
+    edited = changes["a.txt"]
     assert edited.commands == ("str_replace", "str_replace")
     assert edited.counts == (2, 2)
     assert edited.old_text == "one\n2\nthree\nfour\nfive\nsix\n"
@@ -75,10 +75,10 @@ def test_each_kind_of_change(editor, tree, workspace):
         "@@ -6 +6,0 @@",
         "-six",
     ]
-    assert (found["moved.txt"].moved_from, found["moved.txt"].old) == (b, before)
-    assert (found["new.txt"].old, found["new.txt"].new) == (None, b"hello\n")
-    assert (found["c.txt"].new, found["c.txt"].counts) == (None, (0, 6))
-    assert not any(change.by_others or change.forgotten for change in found.values())
+    assert (changes["moved.txt"].moved_from, changes["moved.txt"].old) == (b, before)
+    assert (changes["new.txt"].old, changes["new.txt"].new) == (None, b"hello\n")
+    assert (changes["c.txt"].new, changes["c.txt"].counts) == (None, (0, 6))
+    assert not any(change.by_others or change.forgotten for change in changes.values())
 
 
 def test_the_position_holds_in_another_process(editor, tree, workspace, tmp_path):
@@ -107,7 +107,7 @@ def test_changes_by_others_are_part_of_the_difference(editor, tree):
     assert change.counts == (3, 3)
 
 
-def test_a_file_that_somebody_deleted(editor, tree):
+def test_a_deleted_file(editor, tree):
     (a, _, _), since = tree
     replace(editor, a, "one", "1")
     a.unlink()
@@ -115,7 +115,7 @@ def test_a_file_that_somebody_deleted(editor, tree):
     assert (change.kind, change.by_others) == ("deleted", True)
 
 
-def test_a_new_file_that_somebody_deleted_is_no_change(editor, tree, workspace):
+def test_a_deleted_new_file_is_no_change(editor, tree, workspace):
     _, since = tree
     new = workspace / "new.txt"
     editor(command="create", path=new, file_text="hello\n")
@@ -155,8 +155,8 @@ def test_notebooks_are_compared_by_cells(editor, write, ids):
     editor.edit_cell(path, 2, mode="delete")
     editor.edit_cell(path, None, "d = 4", mode="insert")
     (change,) = editor.changes(since)
-    told = [(c.kind, c.old_index, c.new_index, c.old_source, c.new_source) for c in change.cells]
-    assert told == [
+    cells = [(c.kind, c.old_index, c.new_index, c.old_source, c.new_source) for c in change.cells]
+    assert cells == [
         ("created", None, 0, "", "d = 4"),
         ("changed", 1, 2, "b = 2", "b = 22"),
         ("deleted", 2, None, "c = 3", ""),

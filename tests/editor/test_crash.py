@@ -53,7 +53,7 @@ def test_kill_9_in_the_middle_of_edits_loses_nothing(
             process.send_signal(signal.SIGKILL)
             rest = process.stdout.read().split()
         number = int(rest[-1]) if rest else number
-        undo(editor, path)  # whoever comes next repairs what was interrupted
+        undo(editor, path)  # the next editor repairs an interrupted edit
         redo(editor, path)
         content = path.read_text()
         assert content[content.index(" ") :] == " " + "x" * 30_000

@@ -132,9 +132,7 @@ def test_an_editor_that_was_there_before_finishes_it(editor, interrupted):
     assert [path.read_text() for path in interrupted] == ["new a", "newer b"]
 
 
-def test_what_somebody_wrote_meanwhile_stays_and_the_rest_is_taken_back(
-    editor, interrupted, workspace
-):
+def test_a_foreign_change_stays_and_the_rest_is_reverted(editor, interrupted, workspace):
     a, b = interrupted
     b.write_text("old b, and theirs")
     assert [step.command for step in editor.history(a)] == []
@@ -142,7 +140,7 @@ def test_what_somebody_wrote_meanwhile_stays_and_the_rest_is_taken_back(
     assert not (workspace / "c").exists()
 
 
-def test_what_somebody_wrote_over_the_new_text_stays_and_the_rest_is_finished(
+def test_a_foreign_change_of_the_new_text_stays_and_the_rest_is_finished(
     editor, interrupted, workspace
 ):
     a, b = interrupted
@@ -152,7 +150,7 @@ def test_what_somebody_wrote_over_the_new_text_stays_and_the_rest_is_finished(
     assert (workspace / "c").read_text() == "new"
 
 
-def test_a_directory_in_the_place_of_a_file_is_left_and_the_rest_taken_back(
+def test_a_directory_that_replaced_a_file_stays_and_the_rest_is_reverted(
     editor, interrupted, workspace
 ):
     a, b = interrupted
@@ -164,7 +162,7 @@ def test_a_directory_in_the_place_of_a_file_is_left_and_the_rest_taken_back(
     assert not (workspace / "c").exists()
 
 
-def test_a_disk_that_is_full_is_told_and_it_is_tried_again(editor, interrupted, monkeypatch):
+def test_a_full_disk_is_reported_and_the_edit_retried(editor, interrupted, monkeypatch):
     a, b = interrupted
 
     def full(*arguments, **more):

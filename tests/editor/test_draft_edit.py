@@ -46,8 +46,8 @@ class _Chat(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.requests.append(body)
         self.server.keys.append(self.headers["Authorization"])
-        found = self.path == "/v1/chat/completions" and bool(self.server.replies)
-        text = self.server.replies.pop(0) if found else ""
+        has_reply = self.path == "/v1/chat/completions" and bool(self.server.replies)
+        text = self.server.replies.pop(0) if has_reply else ""
         answer = {
             "id": "1",
             "object": "chat.completion",
@@ -61,8 +61,8 @@ class _Chat(BaseHTTPRequestHandler):
                 }
             ],
         }
-        data = json.dumps(answer if found else {"error": {"message": "no reply left"}}).encode()
-        self.send_response(200 if found else 404)
+        data = json.dumps(answer if has_reply else {"error": {"message": "no reply left"}}).encode()
+        self.send_response(200 if has_reply else 404)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
@@ -299,7 +299,7 @@ def test_three_answers_without_code_are_enough(draft, code, model):
     assert code.read_text() == CODE
 
 
-def test_what_the_model_breaks_it_repairs(draft, code, model):
+def test_the_model_repairs_its_mistakes(draft, code, model):
     broken = CODE.replace("return 2\n", "return (22\n")
     good = CODE.replace("return 2\n", "return 22\n")
     model.replies = [f"<updated_code>\n{text}</updated_code>" for text in (broken, broken, good)]
@@ -312,7 +312,7 @@ def test_what_the_model_breaks_it_repairs(draft, code, model):
     assert len(model.requests) == 3
 
 
-def test_what_stays_broken_is_not_written_and_the_report_says_so(draft, code, model):
+def test_a_broken_draft_is_not_written_and_reported(draft, code, model):
     broken = CODE.replace("return 2\n", "return (22\n")
     model.replies = [f"<updated_code>\n{broken}</updated_code>"] * 7
     observation = draft(code, DOUBT, model.settings)

@@ -242,7 +242,7 @@ def edits(draw: st.DrawFn) -> tuple[list[str], list[str], str]:
 
 
 def shown(lines: list[str], context: int) -> int:
-    """How many lines have as many among them that are not blank."""
+    """Return the number of lines that contain so many nonblank ones."""
     for number, line in enumerate(lines):
         context -= bool(line.strip())
         if not context:

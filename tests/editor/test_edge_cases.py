@@ -1,4 +1,4 @@
-"""What goes wrong ends in a message that says what to do, and never in more than that."""
+"""Every failure ends in a message that says what to do, and in nothing else."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import pytest
 from oh_jupyter.editor import EditorError, FileChangedError, FileEditor, NoReplacementError
 
 
-def test_an_undo_that_conflicts_says_how_to_go_on(editor, write):
+def test_a_conflict_of_an_undo_is_reported_with_a_remedy(editor, write):
     path = write("a.txt", "one\n")
     editor(command="str_replace", path=path, old_str="one", new_str="two")
     path.write_text("three\n")

@@ -41,7 +41,7 @@ def test_create_stores_the_text_as_it_is(editor, workspace, text):
     assert path.read_bytes() == text.encode()
 
 
-def test_create_makes_parents_and_says_so(editor, workspace):
+def test_create_makes_and_reports_parents(editor, workspace):
     path = workspace / "x" / "y" / "a.txt"
     result = editor(command="create", path=path, file_text="")
     assert result.output == (
@@ -82,7 +82,7 @@ def test_text_that_cannot_be_encoded_is_refused(editor, workspace, write):
 # str_replace
 
 
-def test_a_replacement_and_what_it_says(editor, write):
+def test_a_replacement_and_its_output(editor, write):
     path = write("a.txt", "This is a test file.\nThis file is for testing purposes.")
     result = replace(editor, path, "test file", "sample file")
     assert result.output == (
@@ -178,7 +178,7 @@ def test_equal_strings_are_refused(editor, write, text):
 # insert
 
 
-def test_an_insertion_and_what_it_says(editor, write):
+def test_an_insertion_and_its_output(editor, write):
     path = write("a.txt", "This is a test file.\nThis file is for testing purposes.")
     assert insert(editor, path, 1, "Inserted line").output == (
         f"The file {path} has been edited. Here's the result of running `cat -n` on a snippet of "
@@ -278,7 +278,7 @@ def test_a_broken_notebook_may_be_repaired_step_by_step(editor, write):
     assert path.read_text() == NOTEBOOK
 
 
-def test_linting_reports_what_the_edit_broke(editor, write):
+def test_linting_reports_errors_of_the_edit(editor, write):
     path = write("a.py", "x = 1\ny = (\n")
     clean = write("b.py", "x = 1\n")
     output = replace(editor, clean, "1", "(", enable_linting=True).output

@@ -1,4 +1,4 @@
-"""A disk that is really full leaves the old file, and an editor that goes on working."""
+"""A really full disk leaves the old file and a working editor."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def test_the_closest_place_is_named(old, where, kind):
     assert kind in message
 
 
-def test_what_differs_is_made_visible():
+def test_differences_are_made_visible():
     message = explain_absence("a \n\tb\n", "a\n\tb", "new")
     assert "- old_str: a\n+ file:    a·" in message
 

@@ -27,7 +27,7 @@ def redo(editor, path):
     return editor(command="redo_edit", path=path)
 
 
-def test_undo_and_redo_and_what_they_say(editor, write):
+def test_undo_and_redo_and_their_output(editor, write):
     path = write("a.txt", "one\r\ntwo")
     edit(editor, path, "two", "2")
     result = undo(editor, path)
@@ -187,7 +187,7 @@ def test_the_size_is_bounded_and_nothing_unneeded_stays(tmp_path, write):
 # Someone else
 
 
-def test_undo_keeps_what_somebody_else_changed_elsewhere(editor, write):
+def test_undo_keeps_foreign_changes_elsewhere(editor, write):
     path = write("a.txt", "1\n2\n3\n4\n5\n")
     edit(editor, path, "2", "two")
     edit(editor, path, "4", "four")
@@ -230,7 +230,7 @@ def test_undo_refuses_to_overwrite_a_foreign_change(editor, write):
     assert path.read_text() == "1\n2\n3\n"
 
 
-def test_undo_of_create_refuses_to_remove_what_somebody_else_wrote(editor, workspace):
+def test_undo_of_create_refuses_to_remove_foreign_text(editor, workspace):
     path = workspace / "a.txt"
     editor(command="create", path=path, file_text="x\n")
     path.write_text("x\nprecious\n")
@@ -249,7 +249,7 @@ def test_undo_restores_a_file_that_was_deleted(editor, another_editor, write):
     assert path.read_bytes() == b"x\r\n" * 1000
 
 
-def test_a_deleted_file_may_be_created_anew(editor, workspace):
+def test_a_deleted_file_may_be_created_again(editor, workspace):
     path = workspace / "a.txt"
     editor(command="create", path=path, file_text="first")
     path.unlink()
@@ -270,7 +270,7 @@ def test_redo_after_a_foreign_change_in_the_same_place_is_not_offered(editor, wr
     assert path.read_text() == "1\nother\n3\n"
 
 
-def test_damaged_history_is_said_and_set_aside(editor, write, tmp_path):
+def test_damaged_history_is_reported_and_moved_aside(editor, write, tmp_path):
     path = write("a.txt", "x" * 5000)
     edit(editor, path, "x" * 5000, "y" * 5000)
     for blob in (tmp_path / "history").rglob("blobs/*"):

@@ -1,4 +1,4 @@
-"""The history of a workspace stays within its size, whoever writes it."""
+"""The history of a workspace stays within its size, for every writer."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def test_the_oldest_edits_of_all_files_go_first(bounded, workspace, folder):
         for number, path in enumerate(paths):
             edit(bounded, path, round_ * 12 + number)
             assert size_of(folder) < LIMIT * 1.25
-    kept = [len(bounded.history(path)) for path in paths]
-    assert max(kept) - min(kept) <= 1
-    assert sum(kept) > 6
-    assert [undone(bounded, path) for path in paths] == kept
+    counts = [len(bounded.history(path)) for path in paths]
+    assert max(counts) - min(counts) <= 1
+    assert sum(counts) > 6
+    assert [undone(bounded, path) for path in paths] == counts
 
 
 def test_a_file_whose_history_went_can_be_edited_and_undone_again(bounded, workspace, folder):
@@ -69,7 +69,7 @@ def test_a_file_whose_history_went_can_be_edited_and_undone_again(bounded, works
     assert first.read_text().startswith("0\n")
 
 
-def test_what_earlier_kernels_wrote_counts(workspace, folder):
+def test_steps_of_earlier_kernels_count(workspace, folder):
     for number in range(100):  # each writes less than makes anybody measure again
         editor = FileEditor(workspace, history_dir=folder, history_mb=LIMIT / 1024 / 1024)
         edit(editor, workspace / f"{number % 7}.txt", number)
@@ -110,8 +110,8 @@ def test_several_processes_share_the_size(workspace, folder):
     assert [process.wait() for process in processes] == [0, 0]
     assert size_of(folder) < LIMIT * 1.4
     editor = FileEditor(workspace, history_dir=folder)
-    kept = [undone(editor, workspace / f"{name}{n}.txt") for name in "ab" for n in range(5)]
-    assert 6 < sum(kept) <= LIMIT / 10_000  # a step needs at least one more content
+    counts = [undone(editor, workspace / f"{name}{n}.txt") for name in "ab" for n in range(5)]
+    assert 6 < sum(counts) <= LIMIT / 10_000  # a step needs at least one more content
 
 
 def test_the_number_of_edits_is_settable(workspace, folder, write):
@@ -126,7 +126,7 @@ def test_the_number_of_edits_is_settable(workspace, folder, write):
             FileEditor(workspace, **arguments)
 
 
-def test_who_waits_for_a_lock_that_is_removed_takes_the_new_one(folder, workspace, write):
+def test_a_waiter_for_a_removed_lock_takes_the_new_one(folder, workspace, write):
     path = write("a.txt", "")
     store = EditHistory(folder)
     with store.open(path):

@@ -1,4 +1,4 @@
-"""What other editors are known to get wrong; the number is that of the list of their bugs.
+"""Known bugs of other editors, by their number in a list of these bugs.
 
 | number | what went wrong | elsewhere in these tests |
 |---|---|---|
@@ -118,7 +118,7 @@ def test_06_latin_1_is_shown_as_it_is_meant(editor, write):
 
 
 @pytest.mark.parametrize("text", ["漢字だけの文章。" * 200, "┌──┐│  │└──┘" * 200, "😀🎉" * 500])
-def test_07_what_is_utf8_is_no_binary(editor, write, text):
+def test_07_utf8_is_not_binary(editor, write, text):
     assert text[:100] in shown(editor, write("a.txt", text))
 
 
@@ -183,7 +183,7 @@ def test_15_undo_of_a_creation_removes_the_file(editor, workspace):
     assert not path.exists()
 
 
-def test_16_undo_does_not_overwrite_what_others_wrote(editor, replace, write):
+def test_16_undo_does_not_overwrite_foreign_changes(editor, replace, write):
     path = write("a.txt", "1\n2\n")
     replace(path, "2", "two")
     path.write_text("1\nmine\n")
@@ -253,14 +253,14 @@ def test_21_many_matches_take_linear_time(replace, write, seconds):
     assert many < 60 * max(few, 0.005)  # 20 times as many; squared is 400
 
 
-def test_22_writing_what_was_read_changes_nothing(workspace):
+def test_22_writing_the_same_text_changes_nothing(workspace):
     path = workspace / "a.txt"
     for _ in range(3):
         write_file(FileWriteAction(path=str(path), content="x\n"), cwd="/")
     assert path.read_text() == "x\n"
 
 
-def test_23_what_is_said_to_be_unchanged_is(editor, replace, write):
+def test_23_code_marked_as_unchanged_stays(editor, replace, write):
     path = write("a.py", "def f():\n    return 1\n\n\ndef g():\n    return 2\n")
     action = FileEditAction(
         path=str(path),

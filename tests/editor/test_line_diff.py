@@ -15,7 +15,7 @@ LINES = st.lists(st.sampled_from("abc"), max_size=25)
 
 @given(LINES, LINES)
 @settings(max_examples=500)
-def test_what_is_between_the_changes_is_the_same(old, new):
+def test_lines_between_changes_are_equal(old, new):
     i = j = 0
     for i1, i2, j1, j2 in [*changed_ranges(old, new), (len(old), len(old), len(new), len(new))]:
         assert old[i:i1] == new[j:j1]
@@ -113,7 +113,7 @@ def test_a_key_that_is_everywhere_is_replaced_at_once(editor, write, seconds):
     assert seconds(lambda: editor(command="str_replace", path=path, **arguments).diff) < 2
 
 
-def test_after_somebody_changed_every_second_line_an_edit_is_made_at_once(editor, write, seconds):
+def test_an_edit_after_a_change_of_every_second_line_is_fast(editor, write, seconds):
     lines = ["same line" if n % 2 else f"value = {n % 10}" for n in range(3000)]
     path = write("a.txt", "\n".join([*lines, "here\n"]))
     editor(command="view", path=path)
@@ -127,7 +127,7 @@ def test_after_somebody_changed_every_second_line_an_edit_is_made_at_once(editor
     assert path.read_text().endswith("here\n")
 
 
-def test_many_places_are_compared_once_with_what_was_shown(editor, write, seconds):
+def test_many_places_are_compared_once_with_the_displayed_text(editor, write, seconds):
     path = write("a.txt", "key = 1\n\n" * 2000)
     editor(command="view", path=path)
     path.write_text("new\n" + path.read_text() + "more\n" * 2000)

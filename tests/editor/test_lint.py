@@ -28,7 +28,7 @@ def issues(*lines):
 
 
 def syntax_error(text):
-    """What flake8 calls it, whose message is the interpreter's."""
+    """Return flake8's report of a syntax error, with the interpreter's message."""
     with pytest.raises(SyntaxError) as caught:
         ast.parse(text)
     error = caught.value
@@ -52,12 +52,12 @@ def syntax_error(text):
         "def f():\n\tx = 1\n        y = 2\n",
     ],
 )
-def test_what_the_parser_refuses(lint, text):
+def test_syntax_errors(lint, text):
     assert lint("a.py", "", text) == issues(syntax_error(text))
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "lines"),
     [
         ("print(x)\n", ["- Line 1, Column 7: F821 undefined name 'x'"]),
         ("a = 1\n__all__ = ['b']\n", ["- Line 2, Column 1: F822 undefined name 'b' in __all__"]),
@@ -79,13 +79,13 @@ def test_what_the_parser_refuses(lint, text):
         ("x = '\\d'\n", []),
     ],
 )
-def test_what_a_module_is_searched_for(lint, text, found):
+def test_issues_of_a_module(lint, text, lines):
     report = lint("a.py", "", text)
-    if not found:
+    if not lines:
         assert report == CLEAN
     else:
-        assert report.startswith("\n".join(["Linting issues found in the changes:", *found]))
-        assert report.count("\n- ") == len(found)
+        assert report.startswith("\n".join(["Linting issues found in the changes:", *lines]))
+        assert report.count("\n- ") == len(lines)
 
 
 def test_deep_nesting_is_no_crash(lint):
@@ -94,7 +94,7 @@ def test_deep_nesting_is_no_crash(lint):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "found"),
+    ("old", "new", "expected"),
     [
         # A problem that was there, above, below and in the changed line.
         ("print(a)\nx = 1\n", "print(a)\nx = 2\n", []),
@@ -107,8 +107,8 @@ def test_deep_nesting_is_no_crash(lint):
         ("if a:\nx\n", "y\nif a:\nx\n", []),
     ],
 )
-def test_only_what_the_edit_introduced(lint, old, new, found):
-    assert lint("a.py", old, new) == (issues(*found) if found else CLEAN)
+def test_only_issues_introduced_by_the_edit(lint, old, new, expected):
+    assert lint("a.py", old, new) == (issues(*expected) if expected else CLEAN)
 
 
 def without(monkeypatch, package):
@@ -130,7 +130,7 @@ def test_without_pyflakes_the_syntax_is_still_checked_and_the_package_named(lint
 
 
 @pytest.mark.parametrize(
-    ("name", "good", "bad", "found"),
+    ("name", "good", "bad", "expected"),
     [
         ("a.js", "f();\n", "f(;\n", "- Line 1, Column 3: Missing node"),
         ("a.jsx", "x = <b/>;\n", "x = <b;\n", "Missing node"),
@@ -152,11 +152,11 @@ def test_without_pyflakes_the_syntax_is_still_checked_and_the_package_named(lint
         ("a.json", "{}\n", '{"a" 1}\n', "- Line 1, Column 6: Syntax error: Expecting ':' delim"),
     ],
 )
-def test_other_languages_are_parsed(lint, name, good, bad, found):
+def test_other_languages_are_parsed(lint, name, good, bad, expected):
     assert lint(name, bad, good) == CLEAN
     report = lint(name, good, bad)
     assert report.startswith("Linting issues found in the changes:\n- Line ")
-    assert found in report
+    assert expected in report
 
 
 def test_columns_count_characters(lint):
@@ -208,7 +208,7 @@ def test_cells_are_linted_together_by_the_lines_of_the_view(lint):
     assert "- Line 6, Column 9: E999" in report
 
 
-def test_what_only_notebooks_may_do_is_no_issue(lint):
+def test_syntax_of_notebooks_is_no_issue(lint):
     sources = (
         "%matplotlib inline\nfiles = !ls\nfor f in files:\n    !rm {f}\nlen?\nx = %who_ls",
         "await f\nasync for a in x: display(a)",
@@ -221,7 +221,7 @@ def test_what_only_notebooks_may_do_is_no_issue(lint):
     assert lint("a.ipynb", notebook(), notebook("x <- (", language="R")) == CLEAN
 
 
-def test_a_report_is_part_of_what_the_editor_says(editor, workspace, write):
+def test_a_report_is_part_of_the_editors_output(editor, workspace, write):
     path = write("a.py", "x = 1\n")
     output = editor(
         command="str_replace", path=path, old_str="1", new_str="y", enable_linting=True
@@ -237,7 +237,7 @@ def test_a_report_is_part_of_what_the_editor_says(editor, workspace, write):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "found"),
+    ("old", "new", "expected"),
     [
         # The line is moved as it is, or changed in its place.
         ("a = x\nb = 1\n", "c = 1\na = x\n", []),
@@ -253,6 +253,6 @@ def test_a_report_is_part_of_what_the_editor_says(editor, workspace, write):
     ],
 )
 def test_an_undefined_name_that_is_used_elsewhere_in_the_changed_lines_is_new(
-    lint, old, new, found
+    lint, old, new, expected
 ):
-    assert lint("a.py", old, new) == (issues(*found) if found else CLEAN)
+    assert lint("a.py", old, new) == (issues(*expected) if expected else CLEAN)

@@ -115,7 +115,7 @@ def test_a_range_shows_the_outputs_of_the_cells_that_end_in_it(editor, notebook)
         editor(command="view", path=notebook, view_range=[12, 12])
 
 
-def test_what_outputs_look_like(editor, workspace):
+def test_appearance_of_outputs(editor, workspace):
     path = workspace / "a.ipynb"
     nbformat.write(
         v4.new_notebook(
@@ -161,7 +161,7 @@ def test_an_empty_notebook_and_a_long_one(editor, workspace, write):
         "",
     ],
 )
-def test_what_is_no_notebook_is_shown_and_edited_as_text(editor, write, text):
+def test_an_invalid_notebook_is_shown_and_edited_as_text(editor, write, text):
     path = write("a.ipynb", text)
     shown = editor(command="view", path=path).output
     assert shown.startswith(f"Here's the result of running `cat -n` on {path}:\n     1\t{text[:9]}")
@@ -196,7 +196,7 @@ def test_a_text_is_replaced_in_the_one_cell_that_has_it(editor, notebook):
     assert changed[3].outputs == [STREAM, FAILURE]
 
 
-def test_only_the_edited_cell_is_written_anew(editor, workspace):
+def test_only_the_edited_cell_is_rewritten(editor, workspace):
     path = workspace / "odd.ipynb"
     document = (
         '{\r\n\t"nbformat": 4,\r\n\t"metadata": { "n": 1.50, "s": "\\u00e9\\/" },\r\n'
@@ -431,9 +431,9 @@ def test_create_makes_an_empty_notebook_or_checks_the_given_one(editor, workspac
     nbformat.write(nbformat.read(path, as_version=4), path)
     assert path.read_text() == text
     other = workspace / "b.ipynb"
-    given = json.dumps(sample())
-    editor(command="create", path=other, file_text=given)
-    assert other.read_text() == given
+    text = json.dumps(sample())
+    editor(command="create", path=other, file_text=text)
+    assert other.read_text() == text
     for text, why in (
         ("print(1)", "invalid JSON"),
         ('{"nbformat": 4, "cells": []}', "'metadata' is a required property"),
@@ -461,7 +461,7 @@ def test_running_a_cell_is_no_change_of_the_notebook(editor, edit, notebook):
     assert "NOTE" not in editor(command="insert", path=notebook, insert_line=9, new_str="").output
 
 
-def test_a_cell_that_somebody_else_changed_is_not_overwritten(editor, edit, notebook):
+def test_a_cell_with_a_foreign_change_is_not_overwritten(editor, edit, notebook):
     editor(command="view", path=notebook)
     change(notebook, 3, source="mine")
     before = notebook.read_bytes()
@@ -583,7 +583,7 @@ def unified(old, new, name="nb.ipynb"):
 
 
 def shown(editor, path):
-    """What an agent sees, without numbers and outputs."""
+    """Return an agent's view, without numbers and outputs."""
     view = editor(command="view", path=path).output.split("\n", 1)[1]
     lines = [line.split("\t", 1) for line in view.removesuffix("\n").split("\n")]
     return "".join(f"{text}\n" for number, text in lines if number.strip() != "out")

@@ -100,20 +100,20 @@ def edit_by_two_processes(tmp_path, first, second, count=EDITS):
     for process in processes:
         process.stdin.write("go\n")
         process.stdin.flush()
-    said = "".join(process.communicate()[0] for process in processes)
+    output = "".join(process.communicate()[0] for process in processes)
     assert [process.returncode for process in processes] == [0, 0]
-    assert said.count("\n") == 2 * count
-    return said.splitlines()
+    assert output.count("\n") == 2 * count
+    return output.splitlines()
 
 
-def check(said, path):
+def check(lines, path):
     """Check that what was reported done is in the file, and what was refused is not."""
     text = path.read_text()
-    for line in said:
+    for line in lines:
         outcome, name, *_ = line.split(" ")
         assert (name.upper() in text) == (outcome == "ok"), line
         assert (name in text) == (outcome == "error"), line
-    assert {line.split(" ")[0] for line in said} == {"ok"}
+    assert {line.split(" ")[0] for line in lines} == {"ok"}
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_nor_if_they_know_the_file_by_different_names(tmp_path, lines, workspace
     assert other.read_text() == lines.read_text()
 
 
-def test_what_the_other_did_is_a_foreign_change_to_undo(editor, stranger, write):
+def test_an_edit_of_the_other_is_a_foreign_change_to_undo(editor, stranger, write):
     path = write("a.txt", "one\ntwo\nthree\nfour\n")
     replace(editor, path, "one", "1")
     replace(stranger, path, "three", "3")
@@ -155,7 +155,7 @@ def test_what_the_other_did_is_a_foreign_change_to_undo(editor, stranger, write)
     assert path.read_text() == "1\n2\nthree\nfour\n"
 
 
-def test_an_edit_of_several_files_is_undone_beneath_what_the_other_did(editor, stranger, write):
+def test_an_edit_of_several_files_is_undone_beneath_edits_of_the_other(editor, stranger, write):
     paths = [write(name, f"old {name}\n\nend\n") for name in "ab"]
     replace_in_all(editor, paths, "old", "new")
     replace(stranger, paths[0], "end", "END")
@@ -221,7 +221,7 @@ def read_action(editor, path):
     "come", [view, edit, dry_edit, patch, history, overwrite, read_action], ids=lambda f: f.__name__
 )
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_an_edit_of_several_files_is_finished_by_whoever_comes(
+def test_an_edit_of_several_files_is_finished_by_the_next_editor(
     half_done, stranger, workspace, come, number
 ):
     come(stranger, half_done[number])
@@ -235,7 +235,7 @@ def test_it_can_be_undone_by_the_editor_that_began_it(half_done, stranger, edito
     assert [path.read_text() for path in half_done] == ["old a\n", "old b\n", "old C\n"]
 
 
-def test_it_is_taken_back_where_somebody_wrote_meanwhile(half_done, stranger):
+def test_it_is_reverted_after_a_foreign_change(half_done, stranger):
     half_done[1].write_text("old b, and theirs\n")
     view(stranger, half_done[0])
     texts = [path.read_text() for path in half_done]
@@ -248,7 +248,7 @@ def test_a_history_that_is_gone_is_no_reason_to_stop(half_done, stranger, tmp_pa
     assert half_done[1].read_text() == "newer b\n"
 
 
-def test_what_cannot_be_finished_is_told_and_tried_again(half_done, stranger, monkeypatch):
+def test_an_edit_that_cannot_be_finished_is_reported_and_retried(half_done, stranger, monkeypatch):
     def full(*arguments, **more):
         raise OSError(28, "No space left on device")
 
@@ -261,8 +261,10 @@ def test_what_cannot_be_finished_is_told_and_tried_again(half_done, stranger, mo
     assert [path.read_text() for path in half_done] == ["new a\n", "new b\n", "new c\n"]
 
 
-def test_what_stopped_in_the_middle_is_found_by_others_too(write, editor, stranger, monkeypatch):
-    """The process lives, but could neither go on nor go back."""
+def test_an_edit_that_stopped_midway_is_recovered_by_others_too(
+    write, editor, stranger, monkeypatch
+):
+    """The process lives, but could neither finish nor revert the edit."""
     paths = [write(name, f"old {name}\n") for name in "ab"]
     real = atomic_write.replace
 
@@ -281,7 +283,7 @@ def test_what_stopped_in_the_middle_is_found_by_others_too(write, editor, strang
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("deadly", ["replace", "unlink"])
-def test_death_at_any_call_leaves_all_or_nothing_to_whoever_comes(
+def test_death_at_any_call_leaves_all_or_nothing_to_the_next_editor(
     workspace, write, tmp_path, deadly
 ):
     outcomes = set()
@@ -303,7 +305,7 @@ def test_death_at_any_call_leaves_all_or_nothing_to_whoever_comes(
     assert (-signal.SIGKILL, "old" if deadly == "replace" else "new") in outcomes
 
 
-def test_what_another_program_writes_in_the_last_moment_is_not_lost(editor, write, monkeypatch):
+def test_a_late_write_of_another_program_is_not_lost(editor, write, monkeypatch):
     path = write("a.txt", "one\ntwo\n")
     fsync, texts = os.fsync, ["one\ntwo\nand theirs\n"]
 
@@ -336,7 +338,7 @@ DIES_WHILE_WRITING = """if True:
 
 
 @pytest.mark.parametrize("linked", [False, True])
-def test_an_edit_of_one_file_is_cleared_up_by_whoever_comes(
+def test_an_edit_of_one_file_is_cleaned_up_by_the_next_editor(
     workspace, write, stranger, tmp_path, linked
 ):
     path, other = write("a.txt", "o" * 100_000), workspace / "other"
@@ -355,7 +357,7 @@ def test_an_edit_of_one_file_is_cleared_up_by_whoever_comes(
 
 
 def test_a_process_that_lives_is_not_disturbed(half_done, stranger, editor, monkeypatch):
-    """Who looks while another editor is in the middle of it neither waits nor repairs."""
+    """A view during another editor's edit neither waits nor repairs."""
     view(stranger, half_done[0])
     seen = []
     real = atomic_write.replace
@@ -379,22 +381,22 @@ def places(tmp_path, monkeypatch):
     for root in roots:
         root.mkdir()
     monkeypatch.setattr(edit_lock, "_ROOTS", tuple(map(str, roots)))
-    return [Path(place) for place in edit_lock.lock_folders()]
+    return [Path(folder) for folder in edit_lock.lock_folders()]
 
 
 def held_in(places, editor, path):
     """Make an edit, and list the folders in which there was a lock meanwhile."""
-    found = []
+    folders = []
 
     def compute(old):
-        found.extend(place.parent.name for place in places if any(place.glob("*")))
+        folders.extend(folder.parent.name for folder in places if any(folder.glob("*")))
         return (old or b"") + b"x"
 
     editor.overwrite(path, compute)
-    return found
+    return folders
 
 
-def test_no_lock_is_left_and_nobody_else_may_look(places, editor, write):
+def test_no_lock_is_left_and_the_folder_is_private(places, editor, write):
     assert held_in(places, editor, write("a.txt", "")) == ["first"]
     assert os.listdir(places[0]) == []
     assert places[0].stat().st_mode & 0o777 == 0o700
@@ -412,7 +414,7 @@ def test_a_folder_that_others_can_write_or_a_link_is_not_used(places, editor, wr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
-def test_a_folder_of_somebody_else_is_not_used(places, editor, write):
+def test_a_folder_of_another_user_is_not_used(places, editor, write):
     places[0].mkdir(mode=0o700)
     os.chown(places[0], 65534, 65534)
     assert held_in(places, editor, write("a.txt", "")) == ["second"]
@@ -427,10 +429,10 @@ def test_a_lock_is_no_link_to_something_else(places, editor, write, tmp_path):
     assert (path.read_text(), victim.read_text()) == ("old", "untouched")
 
 
-def test_edits_go_on_where_there_is_no_place_for_locks(places, editor, write, caplog):
-    for place in places:
-        place.parent.rmdir()
-        place.parent.touch()
+def test_edits_work_without_a_folder_for_locks(places, editor, write, caplog):
+    for folder in places:
+        folder.parent.rmdir()
+        folder.parent.touch()
     path = write("a.txt", "")
     for _ in range(2):
         assert held_in(places, editor, path) == []
@@ -438,9 +440,9 @@ def test_edits_go_on_where_there_is_no_place_for_locks(places, editor, write, ca
     assert caplog.text.count("do not wait for each other") == 1
 
 
-def test_the_places_depend_on_no_variable_of_the_environment(tmp_path):
+def test_the_folders_depend_on_no_environment_variable(tmp_path):
     program = "from oh_jupyter import edit_lock; print(edit_lock.lock_folders())"
-    said = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", program],
             env={**os.environ, **dict.fromkeys(names, str(tmp_path))},
@@ -449,5 +451,5 @@ def test_the_places_depend_on_no_variable_of_the_environment(tmp_path):
         ).stdout
         for names in (["HOME"], ["XDG_STATE_HOME", "XDG_RUNTIME_DIR"], ["TMPDIR", "TEMP", "TMP"])
     }
-    assert len(said) == 1
+    assert len(outputs) == 1
     assert Path("/var/tmp").is_dir()

@@ -74,7 +74,7 @@ def test_a_block_without_a_name_is_for_the_file_that_is_given(patch, write):
     assert path.read_text() == "x = 3\n"
 
 
-def test_later_blocks_see_what_earlier_ones_made(patch, write):
+def test_later_blocks_see_changes_of_earlier_ones(patch, write):
     path = write("a.py", "one\n")
     patch(path, block("one\n", "two\n") + block("two\n", "three\n"))
     assert path.read_text() == "three\n"
@@ -121,7 +121,7 @@ def test_markers_that_lost_signs_to_a_prompt(patch, write):
         ("diff --git a/a b/c\ncopy from a\ncopy to c\n", "copies a file"),
     ],
 )
-def test_what_cannot_be_read_is_refused(refusal, write, workspace, text, word):
+def test_an_unreadable_patch_is_refused(refusal, write, workspace, text, word):
     path = write("a", "x\n")
     message = refusal(workspace, text)
     assert word in message
@@ -180,7 +180,7 @@ def test_all_parts_of_an_envelope(patch, write, workspace, editor):
     assert moved.read_text() == "1\n2\n4\n"
 
 
-def test_an_anchor_tells_which_of_several_places(patch, refusal, write, workspace):
+def test_an_anchor_selects_one_of_several_places(patch, refusal, write, workspace):
     path = write("a.py", TEXT)
     lines = ["     def f(self):", "-        return 1", "+        return 9"]
     message = refusal(workspace, envelope("*** Update File: a.py", "@@", *lines))
@@ -254,7 +254,7 @@ def test_wrong_line_numbers_and_counts_do_not_matter(patch, write, workspace):
     assert path.read_text() == "1\n2\n3\nfour\n"
 
 
-def test_a_right_line_number_tells_which_of_several_places(patch, refusal, write, workspace):
+def test_a_correct_line_number_selects_one_of_several_places(patch, refusal, write, workspace):
     path = write("a", "x\n" * 5)
     patch(workspace, "--- a\n+++ a\n@@ -3 +3 @@\n-x\n+y\n")
     assert path.read_text() == "x\nx\ny\nx\nx\n"
@@ -332,7 +332,7 @@ def test_a_file_is_only_deleted_if_it_is_the_one(refusal, write, workspace):
         ("a\u00a0b\nx\n", [" a b", "-x", "+y"], "a\u00a0b\ny\n", "quotes, dashes or spaces"),
     ],
 )
-def test_near_matches_keep_the_lines_that_stay_and_say_so(
+def test_near_matches_keep_unchanged_lines_and_are_reported(
     patch, write, before, patch_lines, after, grade
 ):
     path = write("a", before)
@@ -384,7 +384,7 @@ def test_a_patch_with_crlf_for_a_file_without(patch, write):
     assert path.read_bytes() == b"x\nw\n"
 
 
-def test_what_the_encoding_lacks_is_refused(patch, write):
+def test_characters_outside_the_encoding_are_refused(patch, write):
     from oh_jupyter.editor import EditorParameterInvalidError
 
     path = write("a", "für Übung\nx\n".encode("cp1252"))
@@ -452,7 +452,7 @@ def test_a_missing_file_in_a_patch_that_changes_others(refusal, write, workspace
     assert path.read_text() == "1\n"
 
 
-def test_everything_that_does_not_fit_is_told_at_once(refusal, write, workspace):
+def test_all_mismatches_are_reported_at_once(refusal, write, workspace):
     a, b = write("a.py", TEXT), write("b.txt", "one\n")
     message = refusal(
         workspace,

@@ -114,7 +114,7 @@ def test_an_unknown_command(editor, write):
 
 
 @pytest.mark.parametrize("path", [None, 3, "/a\0b", ""])
-def test_what_is_no_path(editor, path):
+def test_invalid_paths(editor, path):
     with pytest.raises(EditorParameterInvalidError, match="Invalid `path` parameter"):
         editor(command="view", path=path)
 

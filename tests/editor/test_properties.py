@@ -82,7 +82,7 @@ def call(editor, paths, operation):
 
 
 def diff_of(old, new, context=3):
-    """What diff(1) prints, with its remark about missing newlines."""
+    """Return the output of diff(1), with its remark about missing newlines."""
     before, after = (text.split("\n") for text in (old, new))
     ends = [lines.pop() if lines[-1] == "" else None for lines in (before, after)]
     marked = [

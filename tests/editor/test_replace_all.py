@@ -80,7 +80,7 @@ def test_many_occurrences_are_replaced_in_linear_time(editor, write):
         {"command": "apply_patch", "content": "@@\n-one\n+1\n"},
     ],
 )
-def test_a_dry_run_tells_what_would_be_and_writes_nothing(editor, write, tmp_path, arguments):
+def test_a_dry_run_previews_and_writes_nothing(editor, write, tmp_path, arguments):
     path = write("a.txt", "one\r\ntwo\r\n")
     tried = editor(path=path, dry_run=True, **arguments)
     assert tried.dry_run

@@ -29,7 +29,7 @@ def edited(editor: FileEditor, path: Path, command: str, **arguments: Any) -> Fi
     return observation
 
 
-def test_an_excerpt_separates_what_was_done_from_notes(file: Path) -> None:
+def test_an_excerpt_separates_the_change_from_notes(file: Path) -> None:
     editor = FileEditor(file.parent)
     editor(command="view", path=str(file))
     file.write_text(TEXT.replace("line 20", "LINE 20"))

@@ -32,7 +32,7 @@ def contents(paths):
     return [path.read_bytes() if path.exists() else None for path in paths]
 
 
-def test_all_edits_are_made_and_told(editor, two, workspace):
+def test_all_edits_are_made_and_reported(editor, two, workspace):
     a, b = two
     new = workspace / "sub" / "c.txt"
     result = editor.edit_many(
@@ -105,7 +105,7 @@ def test_a_file_cannot_be_created_twice(editor, workspace):
     assert not path.exists()
 
 
-def test_a_write_that_fails_in_the_middle_is_taken_back(editor, two, workspace, monkeypatch):
+def test_a_write_that_fails_midway_is_reverted(editor, two, workspace, monkeypatch):
     folder = workspace / "sub"
     new = folder / "c.txt"
     real = os.replace
@@ -171,7 +171,7 @@ def test_redo_is_refused_where_another_of_the_files_went_on(editor, edited):
     assert contents(edited) == [b"one\r\n", b"3\n"]
 
 
-def test_somebody_elses_change_elsewhere_survives_undo(editor, write):
+def test_a_foreign_change_elsewhere_survives_undo(editor, write):
     a, b = write("a", "1\n" + "x\n" * 9), write("b", "1\n")
     editor.edit_many([replacing(a, "1", "one"), replacing(b, "1", "one")])
     a.write_text(a.read_text() + "theirs\n")
@@ -180,14 +180,14 @@ def test_somebody_elses_change_elsewhere_survives_undo(editor, write):
     assert b.read_text() == "1\n"
 
 
-def test_somebody_elses_change_of_the_same_place_stops_undo(editor, edited):
+def test_a_foreign_change_of_the_same_place_stops_undo(editor, edited):
     edited[1].write_text("theirs\n")
     with pytest.raises(FileChangedError, match="changed by somebody else"):
         editor(command="undo_edit", path=edited[0])
     assert contents(edited) == [b"1\r\n", b"theirs\n"]
 
 
-def test_a_file_deleted_by_somebody_else_stops_undo_until_it_is_back(editor, edited):
+def test_a_foreign_deletion_stops_undo_until_the_file_is_back(editor, edited):
     edited[1].unlink()
     with pytest.raises(FileChangedError, match="was changed since"):
         editor(command="undo_edit", path=edited[0])
@@ -243,9 +243,9 @@ def test_a_dry_run_and_linting(editor, write):
 
 def test_the_with_block(editor, two):
     with editor.transaction() as edit:
-        told = edit(**replacing(two[0], "one", "1"))
-        assert told.dry_run
-        assert told.new_content == "1\n"
+        result = edit(**replacing(two[0], "one", "1"))
+        assert result.dry_run
+        assert result.new_content == "1\n"
         edit(**replacing(two[0], "1", "I"))
         with pytest.raises(NoReplacementError):
             edit(**replacing(two[1], "absent", "x"))

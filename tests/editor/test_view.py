@@ -122,7 +122,7 @@ def test_a_directory_is_listed_two_levels_deep(editor, workspace, write):
     )
 
 
-def test_a_directory_without_hidden_entries_says_nothing_about_them(editor, workspace, write):
+def test_a_directory_without_hidden_entries_has_no_note_about_them(editor, workspace, write):
     write("only.txt", "")
     assert view(editor, workspace).endswith(f"{workspace}/\n{workspace}/only.txt")
 

@@ -38,7 +38,7 @@ def test_pictures_events_and_a_trace_are_kept(tmp_path: Path) -> None:
 
 
 class ArgsOfAgentLab:
-    """What AgentLab calls ``AgentArgs``, and the agent that it makes."""
+    """AgentLab's ``AgentArgs`` and the agent that they make."""
 
     def prepare(self) -> None:
         self.is_prepared = True

@@ -193,8 +193,8 @@ def test_tasks_of_a_harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for name in ("b", "a"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "task.toml").touch()
-    found = match_harness_tasks(f"harbor/{tmp_path}")
-    assert [task.target for task in found] == [str(tmp_path / "a"), str(tmp_path / "b")]
+    tasks = match_harness_tasks(f"harbor/{tmp_path}")
+    assert [task.target for task in tasks] == [str(tmp_path / "a"), str(tmp_path / "b")]
     assert list(match_harness_tasks("harbor/dabstep@1.0")) == [HarnessTask("harbor", "dabstep@1.0")]
     with pytest.raises(EvaluationError, match=r"no task\.toml in"):
         match_harness_tasks(f"harbor/{Path(__file__).parent}")

@@ -150,7 +150,7 @@ def test_each_episode_has_one_result_after_a_kill(tmp_path: Path, engine: tuple[
     assert len(tries(tmp_path, "chess", 0)) == 1
 
 
-def test_what_cannot_be_tried_stops_the_run(games: Any, tmp_path: Path) -> None:
+def test_an_impossible_trial_stops_the_run(games: Any, tmp_path: Path) -> None:
     task = games.Game("chess", tmp_path)
     out = tmp_path / "run.jsonl"
     lock = threading.Lock()
@@ -194,7 +194,7 @@ def test_reading_results_makes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_that_is_given_up_ends_its_children(games: Any, tmp_path: Path) -> None:
+def test_an_abandoned_run_ends_its_children(games: Any, tmp_path: Path) -> None:
     (tmp_path / "gate").touch()
     trials = run_trials([games.Game("chess", tmp_path)], games.even, seeds=2, workers=2)
     assert next(trials).seed == 0

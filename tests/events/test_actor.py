@@ -24,7 +24,7 @@ def test_an_agent_has_a_name_for_people(actor, name) -> None:
     assert Actor.from_json(actor).name == name
 
 
-def test_an_actor_is_what_its_json_says_and_nothing_else() -> None:
+def test_an_actor_equals_its_json() -> None:
     assert not Actor()
     assert Actor(user="ada")
     wire = {"user": "ada", "client": "c", "traceparent": "00-1"}

@@ -138,7 +138,7 @@ def test_an_event_cannot_name_another_file(store, stream):
 
 
 @pytest.mark.skipif(not hasattr(os, "fchmod"), reason="permissions are of POSIX")
-def test_nobody_else_may_read_them(store, stream):
+def test_blobs_are_readable_only_by_their_owner(store, stream):
     stream.add_event(FileWriteAction("a.txt", LONG), "agent")
     stream.flush(30)
     (key,) = store.list("sessions/s1/blobs")
@@ -188,7 +188,7 @@ def test_a_replay_writes_the_same_bytes(tmp_path, store):
     assert hashlib.sha256(written).hexdigest() == digest_of(text)
 
 
-def test_a_replay_skips_what_it_cannot_write_as_it_was(tmp_path, store, stream):
+def test_a_replay_skips_events_that_it_cannot_reproduce(tmp_path, store, stream):
     record_write(stream, LONG)
     store.delete(f"sessions/s1/blobs/{digest_of(LONG)}")
     (step,) = Replayer(Settings(), str(tmp_path)).run(stream, folder=str(tmp_path))

@@ -34,11 +34,11 @@ def test_it_reads_back_as_it_was(value) -> None:
     }
 
 
-def test_keys_that_are_no_strings_and_what_is_no_json_are_written_as_text() -> None:
+def test_other_keys_and_values_are_written_as_text() -> None:
     assert json.loads(encode_json({1: object})) == {"1": str(object)}
 
 
-def test_it_is_encoded_once_whoever_comes_first() -> None:
+def test_an_event_is_encoded_once() -> None:
     event = EncodedEvent({"content": "x" * 100_000})
     with ThreadPoolExecutor(4) as pool:
         first, *others = pool.map(lambda _: event.json(), range(8))

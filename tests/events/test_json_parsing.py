@@ -1,4 +1,4 @@
-"""What is no JSON, or could not be written again, is refused where it comes in."""
+"""Input that is not JSON, or that cannot be written again, is refused on arrival."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused(name: str) -> None:
+def test_invalid_input_is_refused(name: str) -> None:
     data, reason = REFUSED[name]
     with pytest.raises(WireError, match=reason) as refused:
         parse_json(data)
@@ -38,7 +38,7 @@ def test_what_is_refused(name: str) -> None:
     assert refused.value.field == "body"
 
 
-def test_what_is_taken() -> None:
+def test_valid_input_is_accepted() -> None:
     for value in ({"a": [1, -1.5, None, True, "é😀"]}, 2**64 - 1, -(2**63), "\0"):
         assert parse_json(json.dumps(value).encode()) == value
     assert parse_json(b"\xef\xbb\xbf{}") == {}

@@ -30,7 +30,7 @@ def test_there_is_one_of_every_type() -> None:
     assert {wire["observation"] for wire in EVENTS if "observation" in wire} == set(OBSERVATIONS)
 
 
-def test_what_a_runtime_executes_is_what_openhands_has_executed() -> None:
+def test_a_runtime_executes_the_actions_of_openhands() -> None:
     assert {kind for kind, cls in ACTIONS.items() if cls.runnable} == {
         *("run", "run_ipython", "read", "write", "edit", "browse", "browse_interactive"),
         "call_tool_mcp",

@@ -139,7 +139,7 @@ def test_adding_never_waits_for_the_store():
     stream.close()
 
 
-def test_what_is_recorded_is_the_event_as_it_was():
+def test_a_recorded_event_does_not_change_later():
     store = StoppableStore()
     store.gate.clear()
     stream = EventStream(store, "s")
@@ -258,7 +258,7 @@ def test_subscribers(stream, caplog):
     assert caplog.text.count("A subscriber failed") == 3
 
 
-def test_subscribers_to_wires_see_what_is_stored(stream):
+def test_wire_subscribers_get_the_stored_form(stream):
     stream.mask(["hunter2"])
     wires = []
     unsubscribe = stream.subscribe_to_wires(wires.append)
@@ -334,7 +334,7 @@ def test_secrets_are_masked_everywhere(late):
     stream.close()
 
 
-def test_a_secret_cannot_hide_what_an_event_is(stream):
+def test_a_secret_does_not_hide_an_events_type(stream):
     stream.mask(["run", "agent", "command", "0"])
     stream.add_event(CmdRunAction("run 0"), "agent")
     stream.flush()
@@ -372,7 +372,7 @@ def test_the_description_that_a_session_has_stays(store):
 
 
 @pytest.mark.skipif(not hasattr(os, "fchmod"), reason="the system knows no such permissions")
-def test_what_a_session_keeps_is_for_its_owner_only(tmp_path):
+def test_a_session_is_readable_only_by_its_owner(tmp_path):
     before = os.umask(0)
     try:
         store = LocalFileStore(str(tmp_path / "store"))
@@ -419,7 +419,7 @@ def test_closing_may_be_followed_by_more(stream, store):
     assert seen == [0, 1, 2]
 
 
-def test_exit_writes_what_is_left(store):
+def test_exit_writes_pending_events(store):
     program = (
         "import sys\n"
         "from oh_jupyter.events import MessageAction\n"
@@ -434,7 +434,7 @@ def test_exit_writes_what_is_left(store):
     assert len(store.list("sessions/s/events")) == 500
 
 
-def test_what_is_recorded_at_exit_is_written_and_delivered(store):
+def test_events_recorded_at_exit_are_written_and_delivered(store):
     """From Python 3.12 on no thread can be started then."""
     program = (
         "import atexit, sys\n"

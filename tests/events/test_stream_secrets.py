@@ -1,4 +1,4 @@
-"""What the operator keeps secret is in nobody's log."""
+"""The operator's secrets appear in no log."""
 
 from oh_jupyter.config import Settings
 from oh_jupyter.events import CmdRunAction
@@ -18,8 +18,8 @@ def test_secrets_of_the_settings_are_masked(tmp_path, monkeypatch):
             kernel_token="kernel-token-1",
         )
     )
-    said = f"echo {' '.join(secrets)} and nothing else of a short text"
-    runtime.submit_action(CmdRunAction(said), "user").result(60)
+    command = f"echo {' '.join(secrets)} and nothing else of a short text"
+    runtime.submit_action(CmdRunAction(command), "user").result(60)
     runtime.events.flush()
     recorded = [str(vars(event)) for event in runtime.events.search()]
     written = [

@@ -38,12 +38,12 @@ def test_two_processes_lose_nothing_and_leave_no_gaps(tmp_path):
     assert sorted(ids[0] + ids[1]) == list(range(300))
     assert all(mine == sorted(mine) for mine in ids)
     stream = EventStream(store, "s")
-    found = stream.search()
-    assert [event.id for event in found] == list(range(300))
+    events = stream.search()
+    assert [event.id for event in events] == list(range(300))
     for name, mine in zip("ab", ids, strict=True):
-        contents = [event.content for event in found if event.content.startswith(name)]
+        contents = [event.content for event in events if event.content.startswith(name)]
         assert contents == [f"{name} {n}" for n in range(150)]
-        assert [event.id for event in found if event.content.startswith(name)] == mine
+        assert [event.id for event in events if event.content.startswith(name)] == mine
     for id in (0, 150, 299):
         assert json.loads(store.read(f"sessions/s/events/{id}.json"))["id"] == id
     stream.close()
@@ -69,7 +69,7 @@ def test_the_cause_moves_with_its_action():
     theirs.close()
 
 
-def test_a_reader_sees_what_another_process_records(tmp_path):
+def test_a_reader_sees_events_of_another_process(tmp_path):
     store = LocalFileStore(str(tmp_path))
     writer, reader = EventStream(store, "s"), EventStream(store, "s")
     assert reader.search() == []
@@ -82,7 +82,7 @@ def test_a_reader_sees_what_another_process_records(tmp_path):
     reader.close()
 
 
-def test_a_store_that_did_what_it_reports_as_failed():
+def test_a_store_that_reports_a_success_as_failed():
     class Flaky(InMemoryFileStore):
         failures = 1
 
@@ -98,7 +98,7 @@ def test_a_store_that_did_what_it_reports_as_failed():
         stream.flush()
     stream.flush()
     assert event.id == 0
-    assert [found.content for found in stream.search()] == ["once"]
+    assert [event.content for event in stream.search()] == ["once"]
     stream.close()
 
 

@@ -39,7 +39,7 @@ from oh_jupyter.events.title import title
         (MCPAction("search"), "Calling the MCP tool: search"),
     ],
 )
-def test_a_title_is_one_line_about_what_is_done(action: Action, shown: str) -> None:
+def test_a_title_is_one_line_about_the_action(action: Action, shown: str) -> None:
     assert title(action) == shown
 
 

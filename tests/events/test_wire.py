@@ -136,7 +136,7 @@ OURS = {
 }
 
 
-def test_what_openhands_does_not_have_is_where_it_does_not_look() -> None:
+def test_fields_unknown_to_openhands_are_outside_args() -> None:
     own = [f.name for f in dataclasses.fields(FileEditAction) if "extension" in f.metadata]
     assert own == ["actor", *OURS]
     action = FileEditAction("/f", **OURS)
@@ -155,7 +155,7 @@ def test_what_openhands_does_not_have_is_where_it_does_not_look() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "given", "field"),
+    ("action", "extension", "field"),
     [
         ("edit", [], "oh_jupyter"),
         ("edit", {"dryrun": True}, "oh_jupyter.dryrun"),
@@ -164,9 +164,9 @@ def test_what_openhands_does_not_have_is_where_it_does_not_look() -> None:
         ("read", {"dry_run": True}, "oh_jupyter.dry_run"),
     ],
 )
-def test_what_is_not_ours_is_refused_there(action, given, field) -> None:
+def test_unknown_extension_fields_are_refused(action, extension, field) -> None:
     with pytest.raises(WireError) as refused:
-        action_from_wire({"action": action, "args": {"path": "/f"}, "oh_jupyter": given})
+        action_from_wire({"action": action, "args": {"path": "/f"}, "oh_jupyter": extension})
     assert refused.value.field == field
 
 
@@ -184,9 +184,9 @@ def test_observations_have_the_extras_of_the_protocol_and_no_other(kind: str) ->
     assert set(to_wire(OBSERVATIONS[kind]("x"))["extras"]) == set(EXTRAS[kind].split())
 
 
-def test_only_commands_and_cells_say_whether_they_succeeded() -> None:
-    said = {kind for kind, cls in OBSERVATIONS.items() if "success" in to_wire(cls("x"))}
-    assert said == {"run", "run_ipython"}
+def test_only_commands_and_cells_have_a_success_field() -> None:
+    kinds = {kind for kind, cls in OBSERVATIONS.items() if "success" in to_wire(cls("x"))}
+    assert kinds == {"run", "run_ipython"}
     done = CmdOutputObservation("", command="true", metadata=CmdOutputMetadata(exit_code=0))
     assert to_wire(done)["success"] is True
     assert to_wire(done)["message"] == "Command `true` executed with exit code 0."
@@ -277,7 +277,7 @@ def test_the_extras_of_a_command_are_read_leniently() -> None:
         observation_from_wire({"observation": "read", "content": "", "extras": {"future": 1}})
 
 
-def test_a_hard_timeout_turns_blocking_on_unless_told_otherwise() -> None:
+def test_a_hard_timeout_turns_blocking_on_by_default() -> None:
     action = CmdRunAction("sleep 1")
     action.set_hard_timeout(5)
     assert (action.timeout, action.blocking) == (5, True)

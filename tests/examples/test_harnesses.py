@@ -76,7 +76,7 @@ def test_mini_swe_agent_solves_a_task(mini: ModuleType, server: Any, tmp_path: P
     assert server.token not in str(environment.serialize())
 
 
-def test_mini_swe_agent_is_told_what_went_wrong(mini: ModuleType, server: Any) -> None:
+def test_mini_swe_agent_gets_error_messages(mini: ModuleType, server: Any) -> None:
     environment = mini.KernelEnvironment()
     failed = environment.execute({"command": "echo out; exit 3"})
     assert (failed["output"].strip(), failed["returncode"]) == ("out", 3)

@@ -200,7 +200,7 @@ def test_connect_writes_the_address_alone(
 
 
 @pytest.mark.thorough
-def test_connect_refuses_what_such_an_address_cannot_have(base: str, tmp_path: Path) -> None:
+def test_connect_refuses_options_that_do_not_fit_the_address(base: str, tmp_path: Path) -> None:
     for arguments, message in (
         (["--notebook", "a.ipynb"], "omit --notebook"),
         (["--scope", "read"], "--scope makes a token for the servers of this machine"),
@@ -212,7 +212,7 @@ def test_connect_refuses_what_such_an_address_cannot_have(base: str, tmp_path: P
     assert f"says that its address is {base}/mcp; use that one" in done.stderr
 
 
-def test_without_a_hubs_variables_the_program_says_what_to_do(tmp_path: Path) -> None:
+def test_missing_variables_of_a_hub_are_reported_with_a_remedy(tmp_path: Path) -> None:
     done = subprocess.run(
         [PROGRAM, "hub"], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )

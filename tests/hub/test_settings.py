@@ -121,7 +121,7 @@ def test_a_server_that_does_not_run(model: dict[str, Any], name: str, message: s
     assert error.value.server == name
 
 
-def test_what_the_scopes_of_the_service_allow() -> None:
+def test_scopes_of_the_service() -> None:
     with pytest.raises(ServerError, match="read:servers!user"):
         choose_server({"name": "ada"}, "", HUB)
     assert not may_start(user())
@@ -129,7 +129,7 @@ def test_what_the_scopes_of_the_service_allow() -> None:
     assert not may_start({"name": "ada", "scopes": ["servers!user=bob"]})
 
 
-def test_the_question_escapes_what_a_client_says() -> None:
+def test_the_question_escapes_a_clients_text() -> None:
     name = "<script>alert(1)</script>"
     client, _ = ClientRegistry(b"k").register(
         {"client_name": name, "redirect_uris": ["https://evil.example/?a=1&b=2"]}

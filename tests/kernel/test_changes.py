@@ -1,4 +1,4 @@
-"""What the panel of changes asks a kernel."""
+"""Requests of the panel of changes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def notes(kernel):
 
 
 def listed(kernel, path) -> list[dict]:
-    fields, found = kernel.ask("changes")
-    assert (fields["status"], found["workspace"]) == ("ok", str(kernel.directory))
-    return [each for each in found["files"] if each["path"] == str(path)]
+    fields, changes = kernel.ask("changes")
+    assert (fields["status"], changes["workspace"]) == ("ok", str(kernel.directory))
+    return [each for each in changes["files"] if each["path"] == str(path)]
 
 
 def test_a_file_is_compared_undone_and_redone(kernel, notes) -> None:

@@ -112,7 +112,7 @@ def go(kernel) -> Iterator[Path]:
     """The file for which cells and magics wait, in the kernel's directory."""
     kernel.execute(f"%cd -q {kernel.directory}")
     kernel.execute(f"%oh_run cd {kernel.directory}")
-    for name in ("go", "pid", "begun"):
+    for name in ("go", "pid", "started"):
         (kernel.directory / name).unlink(missing_ok=True)
     yield kernel.directory / "go"
     (kernel.directory / "go").touch()
@@ -154,10 +154,10 @@ def test_a_cell_of_the_agent_runs_inside_a_magic_that_waits(kernel, go: Path) ->
 def test_taking_a_cell_back_leaves_the_magic_around_it_alone(kernel, go: Path) -> None:
     cell = kernel.start(WAITING)
     wait_until((kernel.directory / "pid").exists)
-    endless = "from pathlib import Path; Path('begun').touch()\nwhile True: pass"
+    endless = "from pathlib import Path; Path('started').touch()\nwhile True: pass"
     action = {"action": "run_ipython", "args": {"code": endless}}
     asked = kernel.send("execute_action", {"action": action}, key="mine")
-    wait_until((kernel.directory / "begun").exists)
+    wait_until((kernel.directory / "started").exists)
     kernel.send("cancel", key="mine")
     assert kernel.reply(asked)[0]["status"] == "error"
     assert kernel.act("run_ipython", code="'well'")["content"].startswith("'well'")
@@ -181,9 +181,9 @@ def test_an_interrupt_that_arrives_late_spares_the_next_command(kernel) -> None:
 
 @pytest.mark.thorough
 def test_a_cell_is_interrupted_when_its_time_is_over(kernel) -> None:
-    code = "print('begun', flush=True)\nimport time; time.sleep(600)"
+    code = "print('started', flush=True)\nimport time; time.sleep(600)"
     observation = kernel.act("run_ipython", timeout=3, code=code)
-    assert observation["content"].startswith("begun")
+    assert observation["content"].startswith("started")
     assert "[Execution timed out (3.0 seconds).]" in observation["content"]
     assert kernel.act("run_ipython", code="'well'")["content"].startswith("'well'")
 
@@ -254,7 +254,7 @@ while not os.path.exists({str(go)!r}):
     assert kernel.act("run_ipython", code="'well'")["content"].startswith("'well'")
 
 
-def test_what_threads_print_between_two_cells_is_shown_with_the_next(kernel, go: Path) -> None:
+def test_threads_output_between_two_cells_is_shown_with_the_next(kernel, go: Path) -> None:
     code = f"""import threading, time
 from pathlib import Path
 def late():
@@ -273,7 +273,7 @@ threading.Thread(target=late).start()"""
     assert kernel.act("run_ipython", code="1", include_extra=False)["content"] == "1"
 
 
-def test_a_cell_that_ends_the_kernel_says_so(fresh_kernel) -> None:
+def test_a_cell_that_ends_the_kernel_is_reported(fresh_kernel) -> None:
     assert (
         "SystemExit" in fresh_kernel.act("run_ipython", code="import sys; sys.exit(3)")["content"]
     )
@@ -359,7 +359,7 @@ def test_exceptions_images_and_updates_are_seen(kernel) -> None:
     assert [url.partition(";")[0] for url in urls] == ["data:image/png", "data:image/svg+xml"]
 
 
-def test_a_silent_cell_says_so(kernel) -> None:
+def test_a_silent_cell_is_marked(kernel) -> None:
     observation = kernel.act("run_ipython", code="quiet = 1", include_extra=False)
     assert observation["content"] == "[Code executed successfully with no output]"
     assert observation["extras"]["image_urls"] is None
@@ -398,7 +398,7 @@ def test_the_kernel_follows_the_shell(kernel) -> None:
         (None, "WireError", "no body"),
     ],
 )
-def test_what_cannot_be_read_is_refused(kernel, body, error: str, word: str) -> None:
+def test_unreadable_requests_are_refused(kernel, body, error: str, word: str) -> None:
     fields, observation = kernel.ask("execute_action", body)
     assert observation is None
     assert (fields["status"], fields["ename"]) == ("error", error)
@@ -426,8 +426,8 @@ def test_everything_is_in_the_log_whichever_door_it_came_through(fresh_kernel) -
     fresh_kernel.act("run", command="echo agent")
     fresh_kernel.execute("oh.run('echo person');")
     events = fresh_kernel.ask("events", start_id=0)[1]["events"]
-    told = [(e["id"], e["source"], e.get("action") or e.get("observation")) for e in events]
-    assert told == [
+    kinds = [(e["id"], e["source"], e.get("action") or e.get("observation")) for e in events]
+    assert kinds == [
         (0, "agent", "run"),
         (1, "agent", "run"),
         (2, "user", "run"),
@@ -483,8 +483,8 @@ def test_the_panel_decides_on_the_control_channel_and_all_panels_hear_of_it(kern
         message = kernel.client.get_iopub_msg(timeout=60)
         if message["msg_type"] == "oh_jupyter_decision":
             decision = message["content"]
-    told = {"generation": generation, "id": id, "approved": True, "by": "JupyterLab"}
-    assert decision == told
+    expected = {"generation": generation, "id": id, "approved": True, "by": "JupyterLab"}
+    assert decision == expected
     kernel.manager.interrupt_kernel()
     assert kernel.finish(running)["status"] == "error"
     again = kernel.ask("confirm", id=id, approve=True, generation=generation)[0]
@@ -492,11 +492,11 @@ def test_the_panel_decides_on_the_control_channel_and_all_panels_hear_of_it(kern
 
 
 def test_an_agents_cell_inside_a_waiting_magic_is_still_an_agents(kernel, tmp_path) -> None:
-    begun, gate = tmp_path / "begun", tmp_path / "gate"
-    os.mkfifo(begun)
+    started, gate = tmp_path / "started", tmp_path / "gate"
+    os.mkfifo(started)
     os.mkfifo(gate)
-    waiting = kernel.start(f"%oh_run --blocking echo > {begun}; cat {gate}")
-    begun.read_text()
+    waiting = kernel.start(f"%oh_run --blocking echo > {started}; cat {gate}")
+    started.read_text()
     approves = kernel.act("run_ipython", code="oh.confirm(99)")
     asks = kernel.act("run_ipython", code="oh._principal()")
     gate.write_text("open")

@@ -83,7 +83,7 @@ def test_a_line_is_shown_while_something_takes_long_and_goes_away(kernel, watche
     assert saved(f"{first}\n%oh_wait")[1] == [{"text/plain": "mine"}, *[{}] * watched]
 
 
-def test_what_looks_like_a_header_is_a_line_of_the_file() -> None:
+def test_a_line_that_looks_like_a_header_is_a_line_of_the_file() -> None:
     kinds = [kind for kind, _ in diff_lines(SQL)]
     assert kinds == [
         "header", "header", "place", "removed", "added", "context", "context", "place", "added",
@@ -105,7 +105,7 @@ def test_a_line_ends_at_a_newline_only() -> None:
     st.lists(st.sampled_from(["", "- x", "-- x", "--- x", "++ y", "+++ y", "@@ -1 +1 @@", "z"])),
     st.integers(0, 3),
 )
-def test_any_diff_is_told_apart_line_by_line(old: list[str], new: list[str], context: int) -> None:
+def test_any_diff_is_split_line_by_line(old: list[str], new: list[str], context: int) -> None:
     diff = list(difflib.unified_diff(old, new, "a", "b", n=context, lineterm=""))
     kinds = list(diff_lines("\n".join(diff)))
     before = iter(old)
@@ -250,7 +250,7 @@ def test_styles_are_literals_that_a_sanitizer_lets_through(edit: Editing) -> Non
     assert "<style" not in html
 
 
-def test_dollars_are_where_nobody_looks_for_mathematics(edit: Editing) -> None:
+def test_dollars_are_not_rendered_as_mathematics(edit: Editing) -> None:
     html = observation_html(edit("f", "create", file_text="$5 and $6\n"))
     html += observation_html(command("no $x$", "$HOME $PATH", 3))
     html += Table(("a",), (("$1 $2",), ("$3$",)))._repr_html_()

@@ -157,7 +157,7 @@ def test_expressions_that_read(expression: str, value: str) -> None:
         *("await u", "state.__class__.clear(state)", "arr.__setitem__(0, 1)"),
     ],
 )
-def test_what_could_change_something_is_rejected(expression: str) -> None:
+def test_expressions_with_side_effects_are_rejected(expression: str) -> None:
     CALLS.clear()
     variables = names()
     before = {name: id(value) for name, value in variables.items()}

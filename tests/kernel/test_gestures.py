@@ -36,7 +36,7 @@ def approves(code: str, id: int = 12, scope: Scope = "once") -> bool:
         "oh.confirm()",
     ],
 )
-def test_a_cell_that_says_so_approves(code: str) -> None:
+def test_a_cell_that_confirms_approves(code: str) -> None:
     assert approves(code)
 
 
@@ -145,9 +145,7 @@ None
 """
 
 
-def test_what_an_agents_cell_leaves_behind_approves_nothing(
-    fresh_kernel: LiveKernel, asking: int
-) -> None:
+def test_leftovers_of_an_agents_cell_approve_nothing(fresh_kernel: LiveKernel, asking: int) -> None:
     fresh_kernel.act("run_ipython", code=LEFT_BEHIND)
     for cell in ("1 + 1", "%oh_status", "%oh_confirm", f"text = '%oh_confirm {asking}'"):
         fresh_kernel.execute(cell)

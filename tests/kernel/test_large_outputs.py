@@ -28,8 +28,8 @@ def test_a_cell_that_prints_200_mb(fresh_kernel) -> None:
     assert peak(fresh_kernel) - before < 120
     assert fresh_kernel.act("run", command="echo on")["content"] == "on"
     # IPython would keep it all for %notebook, as outputs of the person's next cell.
-    kept = "import json; sum(map(len, get_ipython().history_manager.outputs.values()))"
-    assert fresh_kernel.execute(kept) == "0"
+    code = "import json; sum(map(len, get_ipython().history_manager.outputs.values()))"
+    assert fresh_kernel.execute(code) == "0"
 
 
 @pytest.mark.thorough
@@ -41,7 +41,7 @@ def test_a_text_in_one_piece(kernel) -> None:
     assert kernel.act("run_ipython", code="1 + 1", include_extra=False)["content"] == "2"
 
 
-def test_the_person_gets_all_of_what_a_cell_of_theirs_prints(kernel) -> None:
+def test_a_person_gets_all_output_of_their_cell(kernel) -> None:
     assert len(kernel.execute("print('x' * 3_000_000)")) == 3_000_001
     inside = "len(oh.run_ipython(\"print('x' * 3_000_000)\").content)"
     assert 30_000 < int(kernel.execute(inside)) < 31_000

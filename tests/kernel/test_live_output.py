@@ -16,7 +16,7 @@ import pytest
 
 from oh_jupyter.testing import wait_until
 
-PROGRESS = "for n in 1 2 3 4 5; do printf '\\rstep %s of 5' $n; done; echo; echo begun"
+PROGRESS = "for n in 1 2 3 4 5; do printf '\\rstep %s of 5' $n; done; echo; echo started"
 """A command that prints a progress bar."""
 
 
@@ -84,25 +84,25 @@ def gate(kernel: Any) -> Path:
 def test_a_notebook_shows_the_output_while_it_comes(kernel: Any, gate: Path, before: str) -> None:
     code = f"{before}%oh_run --blocking {PROGRESS}; cat {gate}; seq 30; echo last"
     cell = NotebookCell(kernel, code, allow_stdin=True)
-    cell.read(lambda: "begun" in cell.text)
-    assert cell.text.splitlines() == ["step 5 of 5", "begun"]
+    cell.read(lambda: "started" in cell.text)
+    assert cell.text.splitlines() == ["step 5 of 5", "started"]
     gate.write_text("through\n")
     cell.finish()
     *emptied, final = cell.outputs
     assert emptied == ([{}] if before else [])
     lines = final["text/plain"].splitlines()
-    assert lines == ["step 5 of 5", "begun", "through", *map(str, range(1, 31)), "last"]
+    assert lines == ["step 5 of 5", "started", "through", *map(str, range(1, 31)), "last"]
     assert cell.kinds[-1] == "execute_result"
     assert cell.kinds.count("display_data") == 1
     assert kernel.execute("print(_.exit_code, type(_).__name__)") == "0 CmdOutputObservation\n"
 
 
 def test_an_interrupt_ends_the_command_and_its_output(kernel: Any, gate: Path) -> None:
-    cell = NotebookCell(kernel, f"%oh_run --blocking echo begun; cat {gate}", allow_stdin=True)
-    cell.read(lambda: "begun" in cell.text)
+    cell = NotebookCell(kernel, f"%oh_run --blocking echo started; cat {gate}", allow_stdin=True)
+    cell.read(lambda: "started" in cell.text)
     kernel.manager.interrupt_kernel()
     cell.finish()
-    assert "begun" not in cell.text
+    assert "started" not in cell.text
     assert kernel.execute("print(oh.run('echo well').content)") == "well\n"
 
 
@@ -112,13 +112,13 @@ def test_an_interrupt_ends_the_command_and_its_output(kernel: Any, gate: Path) -
 def test_other_frontends_get_the_outcome_only(
     kernel: Any, gate: Path, allow_stdin: bool, cell_id: str
 ) -> None:
-    code = f"%oh_run --blocking echo begun; cat {gate}"
+    code = f"%oh_run --blocking echo started; cat {gate}"
     cell = NotebookCell(kernel, code, allow_stdin=allow_stdin, cell_id=cell_id)
-    wait_until(lambda: "begun" in str(kernel.ask("peek", id=latest(kernel))[1]["text"]))
+    wait_until(lambda: "started" in str(kernel.ask("peek", id=latest(kernel))[1]["text"]))
     gate.write_text("through\n")
     cell.finish()
     assert cell.kinds == ["execute_result"]
-    assert cell.text == "begun\nthrough"
+    assert cell.text == "started\nthrough"
 
 
 def latest(kernel: Any) -> int:
@@ -127,10 +127,10 @@ def latest(kernel: Any) -> int:
 
 
 def test_a_frontend_that_shows_the_output_itself_sees_it_once(kernel: Any, gate: Path) -> None:
-    code = f"%oh_run --blocking echo begun; cat {gate}"
+    code = f"%oh_run --blocking echo started; cat {gate}"
     cell = NotebookCell(kernel, code, allow_stdin=True)
-    wait_until(lambda: kernel.ask("peek", id=latest(kernel))[1]["text"] == "begun")
-    seen = {"state": "running", "text": "begun"}
+    wait_until(lambda: kernel.ask("peek", id=latest(kernel))[1]["text"] == "started")
+    seen = {"state": "running", "text": "started"}
     kernel.ask("peek", id=latest(kernel), seen=seen, wait=1.5)  # longer than the delay
     gate.write_text("through\n")
     cell.finish()
@@ -151,7 +151,7 @@ def test_a_terminal_shows_the_output_while_it_comes(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path) as run:
         os.close(theirs)
         shown = ""
-        while "begun" not in shown:
+        while "started" not in shown:
             assert select.select([ours], [], [], 120)[0]
             shown += os.read(ours, 4096).decode()
         gate.write_text("through\n")
@@ -167,7 +167,7 @@ def test_a_terminal_shows_the_output_while_it_comes(tmp_path: Path) -> None:
         "5",
         "of",
         "5",
-        "begun",
+        "started",
         "through",
     ]
 

@@ -1,4 +1,4 @@
-"""What ``%load_ext oh_jupyter`` does at once, and what waits until it is needed."""
+"""Immediate and lazy effects of ``%load_ext oh_jupyter``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def modules():
 
 
 def run_python(directory: Path, code: str, **variables: str) -> str:
-    """Load the extension in a shell of its own and go on; what is printed."""
+    """Load the extension in a shell of its own, run the code and return the output."""
     environment = {**os.environ, "HOME": str(directory), "IPYTHONDIR": str(directory), **variables}
     done = subprocess.run(
         [sys.executable, "-c", LOAD + code],
@@ -64,7 +64,7 @@ def test_the_first_use_works_where_the_kernel_was_when_it_was_loaded(tmp_path: P
         ({"OH_JUPYTER_CELL_OUTPUT_LIMIT": "many"}, "OH_JUPYTER_CELL_OUTPUT_LIMIT"),
     ],
 )
-def test_what_is_wrong_with_the_settings_is_told_at_load(
+def test_invalid_settings_are_reported_at_load(
     tmp_path: Path, variables: dict[str, str], error: str
 ) -> None:
     (tmp_path / "a-file").touch()
@@ -73,7 +73,7 @@ def test_what_is_wrong_with_the_settings_is_told_at_load(
     assert shown.rstrip().endswith("False")
 
 
-def test_config_shows_what_is_set_wherever_it_was_given(tmp_path: Path) -> None:
+def test_config_shows_settings_of_every_source(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("[core]\nmax_upload_mb = 12.5\n")
     code = (
         "shell.run_cell('%config OhJupyter')\nshell.run_cell('%config OhJupyter.kernel_url=\"x\"')"
@@ -90,7 +90,7 @@ def test_config_shows_what_is_set_wherever_it_was_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_a_setting_that_cannot_be_used_is_refused_and_what_was_loaded_stays(fresh_kernel) -> None:
+def test_an_unusable_setting_is_refused_and_the_loaded_ones_stay(fresh_kernel) -> None:
     fresh_kernel.execute("%oh_run here=1")
     shown = fresh_kernel.execute('%config OhJupyter.confirmation = "sometimes"')
     assert "expected any of ['never', 'risky', 'always'] or None" in shown
@@ -134,7 +134,7 @@ def test_settings_count_from_the_moment_at_which_they_are_set(fresh_kernel) -> N
     assert "(The user says: no)" in fresh_kernel.reply(asked)[1]["content"]
 
 
-def test_what_a_cell_would_do_is_read_with_the_names_of_the_notebook(fresh_kernel) -> None:
+def test_a_cells_risks_are_read_with_the_names_of_the_notebook(fresh_kernel) -> None:
     fresh_kernel.execute("import shutil as tools, pathlib; home = pathlib.Path.home()")
     code = "tools.rmtree(home / 'no-such-folder')"
     action = {"action": "run_ipython", "args": {"code": code}}
@@ -165,26 +165,26 @@ def test_the_first_cell_of_a_magic_has_its_text_as_typed(fresh_kernel) -> None:
     assert (fresh_kernel.directory / "prompts.txt").read_text() == ">>> one\n... two\n  three\n"
 
 
-def test_observations_are_shown_whoever_made_them_first(fresh_kernel) -> None:
+def test_observations_are_shown_regardless_of_their_first_import(fresh_kernel) -> None:
     code = "from oh_jupyter.events import ErrorObservation\nErrorObservation('made by hand')"
     assert fresh_kernel.execute(code) == "made by hand"
 
 
-def test_a_request_starts_the_runtime_of_the_generation_that_was_told(fresh_kernel) -> None:
+def test_a_request_starts_the_runtime_of_the_announced_generation(fresh_kernel) -> None:
     session, client = fresh_kernel.client.session, fresh_kernel.client
     message = session.msg("kernel_info_request")
     session.send(client.control_channel.socket, message)
-    told, _ = fresh_kernel.reply(message["header"]["msg_id"])
+    reply, _ = fresh_kernel.reply(message["header"]["msg_id"])
     fields, status = fresh_kernel.ask("status")
-    assert fields["generation"] == told["oh_jupyter"]["generation"]
+    assert fields["generation"] == reply["oh_jupyter"]["generation"]
     assert status["generation"] == fields["generation"]
 
 
-def test_the_tables_of_what_is_imported_later_say_what_there_is() -> None:
-    found: dict[str, set[str]] = {}
+def test_the_tables_of_lazy_imports_are_complete() -> None:
+    names_by_module: dict[str, set[str]] = {}
     for kind in OBSERVATIONS.values():
-        found.setdefault(kind.__module__, set()).add(kind.__name__)
-    assert {module: set(names) for module, names in OBSERVATION_TYPES.items()} == found
+        names_by_module.setdefault(kind.__module__, set()).add(kind.__name__)
+    assert {module: set(names) for module, names in OBSERVATION_TYPES.items()} == names_by_module
     for name, (module, class_name, kinds) in MAGICS.items():
         magics = getattr(import_module(f"oh_jupyter.kernel.magics.{module}"), class_name)
         assert {kind for kind in ("line", "cell") if name in magics.magics[kind]} == set(kinds)

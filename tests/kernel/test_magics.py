@@ -59,7 +59,7 @@ def test_a_script_is_run(kernel) -> None:
     assert kernel.execute(script) == "n=1\nn=2\n{n} 2"
 
 
-def test_a_person_is_told_in_words_of_magics_what_became_of_the_shell(kernel) -> None:
+def test_a_person_gets_the_state_of_the_shell_in_words_of_magics(kernel) -> None:
     shown = kernel.execute("%oh_run -t 0.2 cat")
     assert "%oh_run --input TEXT answers it" in shown
     assert "%oh_run --blocking waits" in shown
@@ -109,7 +109,7 @@ def test_options_that_a_command_does_not_have_are_refused(kernel) -> None:
     assert "undo has no option --all. Options: --dry-run" in kernel.execute("%oh_edit undo x --all")
 
 
-def test_a_decision_says_what_it_did(kernel) -> None:
+def test_a_decision_reports_its_effect(kernel) -> None:
     assert kernel.execute("%oh_confirm").strip() == "No actions are waiting."
     assert kernel.execute("%oh_confirm --all").strip() == "No actions are waiting."
 
@@ -137,8 +137,8 @@ def test_a_cell_is_run_as_an_agent_would(kernel) -> None:
 
 
 def test_a_cell_within_a_cell_is_interrupted_when_its_time_is_over(kernel) -> None:
-    shown = kernel.execute("%%oh_run --cell --timeout 0.5\nprint('begun')\nwhile True: pass")
-    assert shown.startswith("begun\n")
+    shown = kernel.execute("%%oh_run --cell --timeout 0.5\nprint('started')\nwhile True: pass")
+    assert shown.startswith("started\n")
     assert "[Execution timed out (0.5 seconds).]" in shown
 
 
@@ -256,7 +256,7 @@ def test_skills_are_listed_and_explained(kernel) -> None:
 
 
 @pytest.mark.thorough
-def test_the_log_shows_who_did_what(fresh_kernel) -> None:
+def test_the_log_shows_actors_and_actions(fresh_kernel) -> None:
     fresh_kernel.act("run", command="echo agent")
     fresh_kernel.execute("%oh_run echo person")
     log = fresh_kernel.execute("%oh_log")
@@ -379,7 +379,7 @@ def test_the_doctor_looks_at_this_environment(kernel) -> None:
 
 
 @pytest.mark.skipif(find_engine().program is None, reason="needs bubblewrap")
-def test_a_command_in_a_sandbox_says_so(kernel) -> None:
+def test_a_command_in_a_sandbox_is_marked(kernel) -> None:
     shown = kernel.execute("%oh_run --sandbox touch /etc/x")
     assert "Read-only file system" in shown
     assert "[sandboxed]" in shown

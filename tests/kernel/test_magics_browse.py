@@ -69,7 +69,7 @@ def test_a_page_is_shown_and_is_a_value(kernel, url: str):
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("''", "the address is empty"),
         ("what's up", "neither an address nor a command"),
@@ -77,9 +77,9 @@ def test_a_page_is_shown_and_is_a_value(kernel, url: str):
         ("fill a5 it's", 'fill("a5", "it\'s")'),
     ],
 )
-def test_what_cannot_be_an_address_is_told_in_one_line(kernel, line: str, told: str):
+def test_an_invalid_address_is_reported_in_one_line(kernel, line: str, message: str):
     output = kernel.execute(f"%oh_browse {line}")
-    assert told in output
+    assert message in output
     assert output.startswith("UsageError")
 
 
@@ -106,7 +106,7 @@ def test_actions_in_the_body_and_in_the_line(kernel, url: str):
     assert 'Could not find element with bid "99"' in failed
 
 
-def test_views_of_what_is_open(kernel, url: str):
+def test_views_of_open_pages(kernel, url: str):
     kernel.execute(f"%oh_browse --no-picture {url}")
     assert "# Harbour" in kernel.execute("%oh_browse text")
     assert "Harbour" in kernel.execute("%oh_browse tabs")
@@ -244,7 +244,7 @@ def test_wrong_input_gets_one_clear_answer(kernel, line: str, word: str):
     assert "Traceback" not in seen
 
 
-def test_files_and_hosts_are_told_apart(kernel, url: str):
+def test_files_and_hosts_are_distinguished(kernel, url: str):
     Path(kernel.directory, "page.html").write_text("<h1>From a file</h1>")
     for name in ("page.html", "./page.html"):
         seen = kernel.execute(f"print(get_ipython().run_line_magic('oh_browse', '{name}').content)")
@@ -267,7 +267,7 @@ def test_an_interrupt_stops_the_step_and_leaves_the_browser(kernel, url: str):
     assert "# Harbour" in kernel.execute("%oh_browse text")
 
 
-def test_an_interrupted_pick_is_told_in_one_line(kernel, url: str):
+def test_an_interrupted_pick_is_reported_in_one_line(kernel, url: str):
     kernel.execute(f"%oh_browse --no-picture {url}")
     cell = kernel.start("%oh_browse pick")
     while kernel.client.get_iopub_msg(timeout=120)["msg_type"] != "stream":

@@ -22,18 +22,18 @@ def path(kernel) -> Path:
 
 
 def complete(kernel, code: str, cursor: int | None = None) -> list[str]:
-    """What the frontend gets for a press of Tab: whole texts that replace what was typed."""
+    """Return the frontend's completions: whole texts that replace the typed one."""
     reply = kernel.client.complete(code, cursor, reply=True, timeout=60)["content"]
     assert reply["status"] == "ok"
     return list(reply["matches"])
 
 
 def bundles(kernel, code: str) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = []
+    data: list[dict[str, str]] = []
     kernel.client.execute_interactive(
-        code, output_hook=lambda m: found.append(m["content"].get("data")), timeout=60
+        code, output_hook=lambda m: data.append(m["content"].get("data")), timeout=60
     )
-    return [bundle for bundle in found if bundle]
+    return [bundle for bundle in data if bundle]
 
 
 def texts(html: str, kind: str) -> list[str]:
@@ -310,7 +310,7 @@ def test_reloading_leaves_one_completion(fresh_kernel) -> None:
 # The wire
 
 
-def test_what_is_not_of_the_protocol_is_on_the_wire_only_where_it_is_set(kernel) -> None:
+def test_extension_fields_are_on_the_wire_only_when_set(kernel) -> None:
     own = {"dry_run", "enable_linting", "replace_all", "cell", "edit_mode", "cell_type", "to"}
     args = kernel.execute(
         "from oh_jupyter.events import FileEditAction\n"

@@ -25,7 +25,7 @@ def test_listing_and_explaining(kernel) -> None:
     assert kernel.execute("%oh_skills docs").startswith("open_file(path: str")
 
 
-def test_who_lists_what_is_the_persons(fresh_kernel) -> None:
+def test_who_lists_the_persons_names(fresh_kernel) -> None:
     fresh_kernel.execute("find_file = 'the own one'")
     assert fresh_kernel.act("run_ipython", code="search_dir")["content"].startswith("<function")
     assert fresh_kernel.execute("%who").split() == ["find_file"]

@@ -109,7 +109,7 @@ def test_a_transfer_of_many_files_is_summarised(kernel) -> None:
         ("%oh_log 99999", "99999"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_line(kernel, line: str, says: str) -> None:
+def test_failures_are_reported_in_one_line(kernel, line: str, says: str) -> None:
     (kernel.directory / "no-folder").touch()
     kernel.execute("oh.store.write('kept', 'x')")
     shown = kernel.execute(line)
@@ -136,7 +136,7 @@ def answered(kernel, code: str, answer: str) -> None:
     )
 
 
-def test_everything_is_deleted_only_by_somebody_who_says_so(kernel) -> None:
+def test_everything_is_deleted_only_on_explicit_request(kernel) -> None:
     kernel.execute("%oh_store use memory://all")
     kernel.execute("%%oh_store put a\nx\n")
     kernel.execute("%%oh_store put b\nx\n")
@@ -149,7 +149,7 @@ def test_everything_is_deleted_only_by_somebody_who_says_so(kernel) -> None:
     kernel.execute("%oh_store use")
 
 
-def test_what_is_long_is_shown_in_part(kernel) -> None:
+def test_long_contents_are_shown_in_part(kernel) -> None:
     kernel.execute("%oh_store use memory://long")
     kernel.execute("%%oh_store put text\n" + "x" * 50_000)
     shown = kernel.execute("%oh_store cat text")
@@ -219,7 +219,7 @@ def test_a_session_is_replayed_and_differences_are_shown(fresh_kernel) -> None:
     difference = kernel.execute("print(replay.diff())")
     assert "-'made by hand'" in difference
     assert "+exit code: 2" in difference
-    # Whoever asks has lost nothing by it.
+    # The question changed nothing.
     assert kernel.execute("%oh_run pwd") == str(work)
 
 

@@ -1,4 +1,4 @@
-"""How Actions go on: queued, running, what they put out so far, who decided, what an edit does."""
+"""Progress of Actions: queued, running, output so far, decisions and diffs of edits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def observed(kernel: Any, id: int) -> dict[str, Any]:
 
 
 def settled(kernel: Any, id: int, *passing: str) -> dict[str, str]:
-    """What is seen of an Action behind states that it only passes through."""
+    """Return an Action's progress after states that it only passes through."""
     seen = look(kernel, id)
     while seen["state"] in passing or seen == {"state": "running", "text": ""}:
         seen = look(kernel, id, **seen)
@@ -52,17 +52,17 @@ def settled(kernel: Any, id: int, *passing: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", ["run", "run_ipython"])
-def test_output_so_far_is_told_as_it_comes(kernel, tmp_path: Path, kind: str) -> None:
+def test_output_is_reported_as_it_comes(kernel, tmp_path: Path, kind: str) -> None:
     gates = [tmp_path / "first", tmp_path / "second"]
     for gate in gates:
         os.mkfifo(gate)
     if kind == "run":
         shell = f"echo one; cat {gates[0]}; echo two; cat {gates[1]}"
-        given: dict[str, Any] = {"command": shell, "blocking": True}
+        args: dict[str, Any] = {"command": shell, "blocking": True}
     else:
         opened = [f"open({str(gate)!r}).read()" for gate in gates]
-        given = {"code": f"print('one'); {opened[0]}; print('two'); {opened[1]}; None"}
-    id = asked(kernel, kind, **given)
+        args = {"code": f"print('one'); {opened[0]}; print('two'); {opened[1]}; None"}
+    id = asked(kernel, kind, **args)
     seen = settled(kernel, id, "queued")
     assert seen == {"state": "running", "text": "one"}
     gates[0].write_text("")
@@ -72,7 +72,7 @@ def test_output_so_far_is_told_as_it_comes(kernel, tmp_path: Path, kind: str) ->
     assert look(kernel, id) == {"state": "ended", "text": ""}
 
 
-def test_who_looks_hears_of_the_end(kernel, tmp_path: Path) -> None:
+def test_a_waiting_peek_returns_at_the_end(kernel, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "gate")
     id = asked(kernel, "run", command=f"echo on; cat {tmp_path}/gate", blocking=True)
     seen = settled(kernel, id, "queued")
@@ -81,7 +81,7 @@ def test_who_looks_hears_of_the_end(kernel, tmp_path: Path) -> None:
     assert kernel.reply(looking)[1]["state"] == "ended"
 
 
-def test_what_the_magic_runs_can_be_seen_too(kernel, tmp_path: Path) -> None:
+def test_actions_of_the_magic_can_be_seen_too(kernel, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "gate")
     id = kernel.ask("status")[1]["events"]
     code = f"print('inside'); open({str(tmp_path / 'gate')!r}).read()"
@@ -92,7 +92,7 @@ def test_what_the_magic_runs_can_be_seen_too(kernel, tmp_path: Path) -> None:
     assert kernel.finish(cell)["status"] == "ok"
 
 
-def test_what_waits_for_the_shell_is_queued(kernel, tmp_path: Path) -> None:
+def test_an_action_that_waits_for_the_shell_is_queued(kernel, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "gate")
     first = asked(kernel, "run", command=f"cat {tmp_path}/gate", blocking=True)
     id = asked(kernel, "run", command="echo mine")
@@ -104,7 +104,7 @@ def test_what_waits_for_the_shell_is_queued(kernel, tmp_path: Path) -> None:
     assert observed(kernel, id)["content"] == "mine"
 
 
-def test_edits_that_wait_show_what_they_would_change(kernel) -> None:
+def test_pending_edits_show_their_diff(kernel) -> None:
     path = "/etc/oh-jupyter-test"
     edit = {"path": path, "command": "create", "file_text": "never\n"}
     ids = [asked(kernel, "edit", **edit), asked(kernel, "write", path=path, content="never")]

@@ -1,4 +1,4 @@
-"""What runs in a runtime is told, and ended by itself."""
+"""Running resources of a runtime are listed and ended individually."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_shell_is_ended_with_its_command_and_comes_again(kernel) -> None:
     assert kernel.act("run", command="echo $$")["content"] != pid
 
 
-def test_what_is_not_there_is_ended_without_a_word(kernel) -> None:
+def test_ending_an_absent_resource_succeeds(kernel) -> None:
     status = kernel.ask("status")[1]
     assert {"browsers", "agents"} <= status.keys()
     assert status["box"] == {"place": "none", "network": ""}

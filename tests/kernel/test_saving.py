@@ -67,7 +67,7 @@ def test_arrays_figures_and_data() -> None:
         (lambda: None, "a.pkl", "It was not saved: "),
     ],
 )
-def test_what_cannot_be_saved(value: object, path: str, reason: str) -> None:
+def test_notebooks_that_cannot_be_saved(value: object, path: str, reason: str) -> None:
     with pytest.raises(InspectionError) as error:
         encoded(value, path)
     assert str(error.value).startswith(reason)

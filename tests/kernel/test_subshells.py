@@ -66,7 +66,7 @@ def test_actions_in_a_subshell_beside_a_running_cell(
     assert "note.txt" in subshell.execute("oh.write('note.txt', 'one')")[-1][1]
     assert "one" in subshell.execute("%oh_edit view note.txt")[-1][1]
     assert len(fresh_kernel.ask("status")[1]["running"]) == 0
-    gate.write_text("go on")
+    gate.write_text("continue")
     assert fresh_kernel.finish(cell)["status"] == "ok"
     subshell.delete()
     assert fresh_kernel.execute("print(oh.run('cat note.txt').content)") == "one\n"

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.thorough
 
 
 def ipython(directory: Path, code: str) -> str:
-    """What ``ipython`` prints for a few lines of input."""
+    """Return the output of ``ipython`` for a few lines of input."""
     done = subprocess.run(
         [sys.executable, "-m", "IPython", "--no-banner", "--simple-prompt", "--colors=nocolor"],
         input=f"%load_ext oh_jupyter\n{code}\n",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 
-def test_the_notebook_says_what_does_not_hold(fresh_kernel: Any, tmp_path: Path) -> None:
+def test_the_notebook_names_ignored_settings(fresh_kernel: Any, tmp_path: Path) -> None:
     fresh_kernel.execute(f"%cd -q {tmp_path}")
     (tmp_path / "config.toml").write_text('[core]\nconfirmation = "never"\nmax_upload_mb = 5\n')
     shown = fresh_kernel.execute("%reload_ext oh_jupyter")
@@ -41,7 +41,7 @@ def test_a_kernel_refuses_a_misspelled_setting(fresh_kernel: Any) -> None:
     assert "Did you mean sandbox? Nothing was reloaded" in shown.replace("?.", "?")
 
 
-def test_the_panel_trusts_what_it_has_shown(fresh_kernel: Any, tmp_path: Path) -> None:
+def test_the_panel_trusts_the_displayed_settings(fresh_kernel: Any, tmp_path: Path) -> None:
     fresh_kernel.execute(f"%cd -q {tmp_path}")
     file = tmp_path / "config.toml"
     file.write_text('[core]\nconfirmation = "never"\n')

@@ -57,7 +57,7 @@ def test_files_and_variables_return_together(kernel: LiveKernel) -> None:
     assert (kernel.directory / "made.txt").exists()
 
 
-def test_the_list_counts_what_a_turn_changed(kernel: LiveKernel) -> None:
+def test_the_list_counts_changes_of_a_turn(kernel: LiveKernel) -> None:
     kernel.execute("counted, untouched = [1], [1]")
     id = agent(kernel, "counted.append(2); made = 1; open('counted.txt', 'w').close()")
     agent(kernel, "made = 2; untouched")
@@ -153,10 +153,10 @@ def test_over_rest_on_the_main_thread_between_cells(kernel: LiveKernel) -> None:
 
 def test_a_mark_while_a_cell_runs(kernel: LiveKernel) -> None:
     kernel.execute("import os; rows = [1]; os.mkfifo('wait')")
-    code = "open('begun', 'w').close(); open('wait').read(); rows.append(2)"
+    code = "open('started', 'w').close(); open('wait').read(); rows.append(2)"
     action = {"action": "run_ipython", "args": {"code": code}}
     cell = kernel.send("execute_action", {"action": action})
-    wait_until((kernel.directory / "begun").exists, what="the start of the cell")
+    wait_until((kernel.directory / "started").exists, what="the start of the cell")
     _, mark = kernel.ask("mark_checkpoint", label="here")
     (kernel.directory / "wait").write_text("go")
     assert kernel.reply(cell)[0]["status"] == "ok"
@@ -265,7 +265,7 @@ STATEMENTS = (
 @pytest.mark.parametrize(
     "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))]
 )
-def test_what_returns_after_a_kill_is_right(tmp_path: Path, seed: int) -> None:
+def test_restored_variables_after_a_kill_are_right(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     first = LiveKernel(tmp_path)
     states: dict[int, str] = {}

@@ -17,8 +17,8 @@ import oh_jupyter.openhands
 TOOLS = ("terminal", "file_editor", "browser_tool_set", "ipython", "notebook")
 
 
-def said(step: Any, number: int) -> Message:
-    """What the model says: a text, or a tool's name with its arguments."""
+def reply(step: Any, number: int) -> Message:
+    """Return a model reply: a text, or a tool's name with its arguments."""
     if isinstance(step, str):
         return Message(role="assistant", content=[TextContent(text=step)])
     call = MessageToolCall(
@@ -29,7 +29,7 @@ def said(step: Any, number: int) -> Message:
 
 def begin(*steps: Any, prompt: str = "Do as scripted.") -> Any:
     """A conversation that waits to be run."""
-    llm = TestLLM.from_messages([said(step, at) for at, step in enumerate((*steps, "Done."))])
+    llm = TestLLM.from_messages([reply(step, at) for at, step in enumerate((*steps, "Done."))])
     agent = Agent(llm=llm, tools=[Tool(name=name) for name in TOOLS], include_default_tools=[])
     conversation = Conversation(agent=agent, workspace=os.getcwd(), visualizer=None)
     conversation.send_message(prompt)
@@ -37,16 +37,16 @@ def begin(*steps: Any, prompt: str = "Do as scripted.") -> Any:
 
 
 def observed(conversation: Any) -> list[str]:
-    """What the model was given of its tool calls, each with a ! if it is an error."""
-    found = []
+    """Return the results of tool calls that the model got, errors marked with a !."""
+    results = []
     for event in conversation.state.events:
         if isinstance(event, ObservationEvent):
             parts = event.observation.to_llm_content
             text = "".join(getattr(part, "text", "(image)") for part in parts)
-            found.append(("!" if event.observation.is_error else "") + text)
+            results.append(("!" if event.observation.is_error else "") + text)
         elif isinstance(event, AgentErrorEvent):
-            found.append(f"!!{event.error}")
-    return found
+            results.append(f"!!{event.error}")
+    return results
 
 
 def carry_out(*steps: Any) -> list[str]:

@@ -11,12 +11,12 @@ pytestmark = pytest.mark.timeout(240)
 
 
 def carry_out(kernel: Any, *steps: Any) -> list[str]:
-    """What the tools gave an agent that does these steps."""
+    """Return the tools' results of an agent that takes these steps."""
     code = f"print('\\n' + json.dumps(carry_out(*json.loads({json.dumps(steps)!r}))))"
     shown = kernel.execute(code, timeout=120)
-    found = [line for line in shown.splitlines() if line.startswith("[")]
-    assert found, shown
-    return json.loads(found[-1])
+    lines = [line for line in shown.splitlines() if line.startswith("[")]
+    assert lines, shown
+    return json.loads(lines[-1])
 
 
 def wait_for_command(kernel: Any, command: str) -> int:
@@ -32,7 +32,7 @@ def test_a_variable_a_file_a_cell_and_a_page(kernel: Any) -> None:
     kernel.execute("secret_number = 4711")
     file, page = kernel.directory / "a.txt", kernel.directory / "page.html"
     page.write_text("<h1>Title</h1><p>Words <a href='x'>link</a></p><button>Push</button>")
-    found = carry_out(
+    results = carry_out(
         kernel,
         ("ipython", {"code": "print(secret_number + 1)\nfrom_the_agent = secret_number * 2"}),
         ("file_editor", {"command": "create", "path": str(file), "file_text": "one\n"}),
@@ -43,7 +43,7 @@ def test_a_variable_a_file_a_cell_and_a_page(kernel: Any) -> None:
         ("browser_get_content", {"extract_links": True}),
         ("browser_list_tabs", {}),
     )
-    cell, created, viewed, command, _, state, content, tabs = found
+    cell, created, viewed, command, _, state, content, tabs = results
     assert cell.startswith("4712")
     assert "9422" in kernel.execute("print(from_the_agent)")
     assert "created successfully" in created
@@ -73,7 +73,7 @@ def test_elements_are_clicked_and_filled_by_their_numbers(kernel: Any) -> None:
         return int(line.strip()[1:].partition("]")[0])
 
     assert number("button 'within'") >= 100_000
-    *_, told = carry_out(
+    *_, content = carry_out(
         kernel,
         ("browser_type", {"index": number("textbox"), "text": "Ada"}),
         ("browser_click", {"index": number("button 'Go'")}),
@@ -81,7 +81,7 @@ def test_elements_are_clicked_and_filled_by_their_numbers(kernel: Any) -> None:
         ("browser_scroll", {"direction": "down"}),
         ("browser_get_content", {}),
     )
-    assert "## Ada" in told
+    assert "## Ada" in content
 
 
 def test_the_cells_of_a_notebook(kernel: Any) -> None:
@@ -112,7 +112,7 @@ def test_the_cells_of_a_notebook(kernel: Any) -> None:
     assert len(json.loads(path.read_text())["cells"]) == 1
 
 
-def test_what_cannot_be_done_is_an_error_that_the_model_reads(kernel: Any) -> None:
+def test_failures_are_errors_that_the_model_reads(kernel: Any) -> None:
     view, cell, notebook = carry_out(
         kernel,
         ("file_editor", {"command": "view", "path": "/no/such/file"}),
@@ -146,7 +146,7 @@ def test_a_question_is_asked_once(kernel: Any, approve: bool) -> None:
     assert ("rejected by the user" in kernel.execute("print(found)")) is not approve
 
 
-def test_an_interrupt_ends_what_it_runs_and_the_conversation_goes_on(kernel: Any) -> None:
+def test_an_interrupt_ends_the_running_tool_and_the_conversation_continues(kernel: Any) -> None:
     msg_id = kernel.start(
         "c = begin(('terminal', {'command': 'sleep 1000'}))\noh_jupyter.openhands.run(c)"
     )
@@ -155,14 +155,14 @@ def test_an_interrupt_ends_what_it_runs_and_the_conversation_goes_on(kernel: Any
     assert kernel.finish(msg_id)["ename"] == "KeyboardInterrupt"
     assert "paused" in kernel.execute("print(c.state.execution_status.value)")
     shown = kernel.execute(
-        "c.send_message('Go on.')\noh_jupyter.openhands.run(c)\n"
+        "c.send_message('Continue.')\noh_jupyter.openhands.run(c)\n"
         "print(c.state.execution_status.value, observed(c), oh.status()['running'])"
     )
     assert "finished" in shown
     assert shown.rstrip().endswith("[]")
 
 
-def test_the_log_says_that_it_was_an_agent(kernel: Any) -> None:
+def test_the_log_names_the_agent(kernel: Any) -> None:
     carry_out(kernel, ("terminal", {"command": "echo for the log"}))
     shown = kernel.execute(
         "print([event.source for event in oh.events.search() "
@@ -210,7 +210,7 @@ def test_a_literal_is_refused_and_a_reset_with_input_raises(kernel: Any) -> None
 
 
 def test_a_shell_that_does_not_react_is_replaced(kernel: Any) -> None:
-    _, kept, stuck, replaced, after = carry_out(
+    _, not_replaced, stuck, replaced, after = carry_out(
         kernel,
         ("terminal", {"command": "sleep 1000", "timeout": 1}),
         ("terminal", {"command": "echo kept", "reset": True}),
@@ -218,8 +218,8 @@ def test_a_shell_that_does_not_react_is_replaced(kernel: Any) -> None:
         ("terminal", {"command": "", "reset": True}),
         ("terminal", {"command": "echo fine"}),
     )
-    assert "interrupted and not replaced" in kept
-    assert "\nkept" in kept
+    assert "interrupted and not replaced" in not_replaced
+    assert "\nkept" in not_replaced
     assert "timed out" in stuck
     assert "was replaced" in replaced
     assert after.startswith("fine\n")

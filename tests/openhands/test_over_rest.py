@@ -196,17 +196,17 @@ def test_a_question_is_asked_once(notebook: Notebook, approve: bool) -> None:
     assert ("rejected by the user" in notebook.chat.told()) is not approve
 
 
-def test_an_interrupt_ends_what_it_runs(notebook: Notebook) -> None:
+def test_an_interrupt_ends_the_running_tool(notebook: Notebook) -> None:
     notebook.chat.steps[:] = [("terminal", {"command": "sleep 1000"}), "never"]
     interrupting = notebook.interrupt_when_running("sleep 1000")
     assert "KeyboardInterrupt" in notebook.execute("%oh_agent openhands wait")
     interrupting.join(60)
     notebook.chat.steps[:] = ["Here I am again."]
-    assert "Here I am again." in notebook.execute("%oh_agent openhands go on")
+    assert "Here I am again." in notebook.execute("%oh_agent openhands continue")
     assert notebook.execute("print(oh.status()['running'])") == "[]\n"
 
 
-def test_without_a_model_it_is_said_what_is_missing(notebook: Notebook) -> None:
+def test_a_missing_model_is_reported(notebook: Notebook) -> None:
     notebook.execute("import os; model = os.environ.pop('LLM_MODEL')")
     shown = notebook.execute("%oh_agent --new openhands hello")
     notebook.execute("os.environ['LLM_MODEL'] = model")

@@ -1,7 +1,7 @@
 """VS Code in the browser: a stand-in checks how it is started, a real one that it serves.
 
 The stand-in is a program that reads the arguments as the real ones do, refuses what it does not
-know, and serves what it was told on the port that it was given.
+know, and serves the configured answer on its port.
 """
 
 from __future__ import annotations
@@ -107,35 +107,35 @@ def test_it_runs_on_loopback_with_a_token_in_the_workspace(
         plugin = VSCodePlugin(str(workspace), base_url="/user/ann/")
         assert (plugin.vscode_port, plugin.vscode_connection_token, plugin.url()) == (None,) * 3
         await plugin.initialize("root")
-        said, url, token = ask(plugin.vscode_port), plugin.url(), plugin.vscode_connection_token
-        command_line = Path(f"/proc/{said['pid']}/cmdline").read_text()
+        info, url, token = ask(plugin.vscode_port), plugin.url(), plugin.vscode_connection_token
+        command_line = Path(f"/proc/{info['pid']}/cmdline").read_text()
         assert token not in command_line
-        secret = Path(str(said.get("connection_token_file") or said["config"]))
+        secret = Path(str(info.get("connection_token_file") or info["config"]))
         assert stat.S_IMODE(secret.stat().st_mode) == 0o600
         await plugin.close()
         assert (plugin.vscode_port, plugin.vscode_connection_token) == (None, None)
         assert not secret.parent.exists()
-        return said, url, token
+        return info, url, token
 
-    said, url, token = asyncio.run(work())
+    info, url, token = asyncio.run(work())
     assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", token)
-    assert said["token"] == token
-    assert said["cwd"] == str(workspace)
-    assert said.get("host", "127.0.0.1") == "127.0.0.1"
+    assert info["token"] == token
+    assert info["cwd"] == str(workspace)
+    assert info.get("host", "127.0.0.1") == "127.0.0.1"
     parts = urlsplit(url)
     query = parse_qs(parts.query)
     assert query["folder"] == [str(workspace)]
     if name == "openvscode-server":
-        assert said["server_base_path"] == parts.path.rstrip("/")
+        assert info["server_base_path"] == parts.path.rstrip("/")
         assert re.fullmatch(r"/user/ann/proxy/absolute/\d+/", parts.path)
         assert query["tkn"] == [token]
     else:
         assert re.fullmatch(r"/user/ann/proxy/\d+/", parts.path)
-        assert said["bind_addr"].startswith("127.0.0.1:")
-    wait_until(lambda: not is_there(said["pid"]), what="the end of the server")
+        assert info["bind_addr"].startswith("127.0.0.1:")
+    wait_until(lambda: not is_there(info["pid"]), what="the end of the server")
 
 
-def test_where_none_is_installed_it_says_how_to_get_one(on_path) -> None:
+def test_a_missing_program_is_reported_with_install_instructions(on_path) -> None:
     with pytest.raises(PluginError, match=r"on the PATH.*npm install -g code-server"):
         asyncio.run(VSCodePlugin().initialize("root"))
     with pytest.raises(PluginError, match=r"no program '/no/code-server', which vscode_path"):
@@ -181,11 +181,11 @@ def test_it_is_loaded_only_if_it_is_asked_for(on_path, tmp_path) -> None:
     try:
         plugin = runtime.submit(runtime.executor.plugins.find("vscode")).result(60)
         assert isinstance(plugin, VSCodePlugin)
-        said = ask(plugin.vscode_port)
-        assert said["cwd"] == str(tmp_path)
+        info = ask(plugin.vscode_port)
+        assert info["cwd"] == str(tmp_path)
     finally:
         runtime.close()
-    wait_until(lambda: not is_there(said["pid"]), what="the end of the server")
+    wait_until(lambda: not is_there(info["pid"]), what="the end of the server")
 
 
 def test_it_ends_with_a_process_that_is_killed(on_path, tmp_path) -> None:
@@ -200,8 +200,8 @@ def test_it_ends_with_a_process_that_is_killed(on_path, tmp_path) -> None:
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    said = ask(int(process.stdout.readline()))
-    pidfd = os.pidfd_open(said["pid"])
+    info = ask(int(process.stdout.readline()))
+    pidfd = os.pidfd_open(info["pid"])
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
@@ -225,7 +225,7 @@ REAL = os.environ.get("OH_JUPYTER_TEST_VSCODE") or next(
     REAL is None,
     reason="no openvscode-server or code-server on the PATH or in OH_JUPYTER_TEST_VSCODE",
 )
-def test_a_real_one_serves_its_workbench_to_who_knows_the_token(tmp_path) -> None:
+def test_a_real_server_serves_its_workbench_with_the_token(tmp_path) -> None:
     async def work() -> tuple[int, str, int]:
         plugin = VSCodePlugin(str(tmp_path), path=REAL)
         await plugin.initialize("root")

@@ -1,4 +1,4 @@
-"""What is read from the syntax tree of a cell, and what is not asked about."""
+"""Risks in the syntax tree of a cell, and harmless cells."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize(("code", "reason"), RISKY.items(), ids=list(RISKY))
-def test_what_is_asked_about(code: str, reason: str, tmp_path) -> None:
+def test_risky_cells_need_approval(code: str, reason: str, tmp_path) -> None:
     commands = partial(command_risks, workspace_dir=str(tmp_path))
     workspace = str(tmp_path / "workspace")
     reasons = [str(each) for each in cell_risks(code, workspace, commands, NOTEBOOK.get)]
@@ -129,13 +129,13 @@ def test_what_is_asked_about(code: str, reason: str, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("code", HARMLESS)
-def test_what_is_not(code: str, tmp_path) -> None:
+def test_harmless_cells_need_no_approval(code: str, tmp_path) -> None:
     commands = partial(command_risks, workspace_dir=str(tmp_path))
     assert cell_risks(code, str(tmp_path), commands, NOTEBOOK.get) == []
 
 
 @pytest.mark.parametrize("code", ["(" * 5000, "a" + "." * 3, "x = " + "-" * 100_000 + "1", "\0"])
-def test_what_no_parser_takes_is_no_error(code: str, tmp_path) -> None:
+def test_unparsable_cells_are_no_error(code: str, tmp_path) -> None:
     assert cell_risks(code, str(tmp_path), lambda command: []) == []
 
 

@@ -24,7 +24,7 @@ def root(tmp_path: Path) -> Path:
     return root.resolve()
 
 
-def test_edits_and_commands_are_told_together(root: Path, tmp_path: Path) -> None:
+def test_edits_and_commands_are_reported_together(root: Path, tmp_path: Path) -> None:
     editor = FileEditor(workspace_root=str(root), history_dir=tmp_path / "history")
     checkpoints = Checkpoints(root, tmp_path / "checkpoints")
     earlier = checkpoints.begin("before the session")
@@ -43,15 +43,15 @@ def test_edits_and_commands_are_told_together(root: Path, tmp_path: Path) -> Non
     (root / "by_the_person.txt").write_text("x\n")
     (root / "back.txt").write_text("old\n")
 
-    found = join_changes(editor, start, checkpoints.originals(start.time))
-    told = {change.path.name: (change.kind, change.old_text) for change in found}
-    assert told == {
+    changes = join_changes(editor, start, checkpoints.originals(start.time))
+    old_texts = {change.path.name: (change.kind, change.old_text) for change in changes}
+    assert old_texts == {
         "by_both.txt": ("changed", "old\n"),
         "by_command.txt": ("changed", "old\n"),
         "gone.txt": ("deleted", "old\n"),
         "made.txt": ("created", ""),
     }
-    assert {change.path.name: change.counts for change in found}["by_both.txt"] == (2, 0)
+    assert {change.path.name: change.counts for change in changes}["by_both.txt"] == (2, 0)
 
 
 def _notebook(*sources: str) -> str:
@@ -87,12 +87,12 @@ def test_a_notebook_that_a_person_moves_and_saves_is_one_moved_file(
     target.write_text(_notebook("total = 2", "mine"))
 
     originals = checkpoints.originals(start.time)
-    found = join_changes(editor, start, originals, moves(start.time))
-    assert [(each.path, each.kind, each.moved_from) for each in found] == [
+    changes = join_changes(editor, start, originals, moves(start.time))
+    assert [(each.path, each.kind, each.moved_from) for each in changes] == [
         (target, "moved", source),
         *([(root / "kept.ipynb", "created", root / "made.ipynb")] * by_command),
     ]
-    assert [(cell.kind, cell.old_source, cell.new_source) for cell in found[0].cells] == [
+    assert [(cell.kind, cell.old_source, cell.new_source) for cell in changes[0].cells] == [
         ("changed", "total = 1", "total = 2"),
         ("created", "", "mine"),
     ]
@@ -106,7 +106,7 @@ def test_a_session_without_turns_has_no_originals(root: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["by_command.txt", "by_both.txt"])
-def test_a_link_shows_where_it_leads_and_not_what_is_there(
+def test_a_link_shows_its_target_and_not_the_targets_content(
     root: Path, tmp_path: Path, name: str
 ) -> None:
     """An agent in a sandbox reads the changes, and may not read every file."""

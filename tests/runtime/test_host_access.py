@@ -196,7 +196,7 @@ def test_rules(site: Site, scope: str, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert "is refused" in result.result(60).content
 
 
-def test_nobody_answers(site: Site) -> None:
+def test_no_answer(site: Site) -> None:
     runtime = site.runtime(confirmation_timeout=0.3)
     observation = run(runtime, site.curl("api.example.org"))
     assert "did not answer in time" in observation.content
@@ -206,7 +206,7 @@ def test_nobody_answers(site: Site) -> None:
 @pytest.mark.parametrize(
     ("network", "confirmation"), [("listed", "risky"), ("ask", "never")], ids=str
 )
-def test_nobody_is_asked(site: Site, network: str, confirmation: str) -> None:
+def test_no_questions(site: Site, network: str, confirmation: str) -> None:
     runtime = site.runtime(network=network, confirmation=confirmation)
     observation = run(runtime, site.curl("api.example.org"))
     assert observation.content == (
@@ -245,7 +245,7 @@ def test_the_list_is_a_live_setting(site: Site) -> None:
     assert run(runtime, command).content == "hello"
 
 
-def test_a_running_command_says_that_it_waits(site: Site) -> None:
+def test_a_running_command_reports_that_it_waits(site: Site) -> None:
     runtime = site.runtime(no_change_timeout_seconds=0.3)
     observation = runtime.submit_action(CmdRunAction(site.curl("api.example.org"))).result(60)
     assert observation.exit_code == -1

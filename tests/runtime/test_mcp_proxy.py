@@ -68,7 +68,7 @@ def test_a_server_is_started_and_called(runtime, sync, call, tmp_path) -> None:
 
 
 @pytest.mark.thorough
-def test_what_a_tool_says_is_wrong_is_an_error(sync, call) -> None:
+def test_an_error_of_a_tool_is_an_error(sync, call) -> None:
     sync(small())
     answer = call("fail")
     assert answer["isError"] is True
@@ -113,16 +113,16 @@ def test_a_server_that_fails_is_named_and_the_others_run(sync, call) -> None:
 
 
 @pytest.mark.thorough
-def test_a_server_that_hangs_keeps_nobody_waiting(
+def test_a_hanging_server_delays_no_other_call(
     runtime, sync, call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proxy, "SYNC_TIMEOUT_SECONDS", 0.1)
-    go_on, answered = tmp_path / "go on", threading.Event()
-    log = sync(small("slow", "--wait-for", str(go_on)))
+    gate, answered = tmp_path / "gate", threading.Event()
+    log = sync(small("slow", "--wait-for", str(gate)))
     assert "'slow' has not answered within" in log
     assert names(runtime) == set()
     runtime.executor.tools.on_change(answered.set)
-    go_on.touch()
+    gate.touch()
     assert answered.wait(60)
     assert call("echo", text="x")["content"][0]["text"] == "x"
 
@@ -141,7 +141,7 @@ def test_tools_of_other_servers_do_not_wait_for_one_that_hangs(
     assert sync() == ""
 
 
-def test_a_server_that_hangs_can_be_taken_away(
+def test_a_hanging_server_can_be_removed(
     sync, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proxy, "SYNC_TIMEOUT_SECONDS", 0.1)
@@ -157,15 +157,15 @@ def test_a_program_that_does_not_speak_mcp_is_named(sync) -> None:
 @pytest.mark.thorough
 def test_a_second_update_keeps_starts_and_ends(runtime, sync, call) -> None:
     sync(small("stays"), small("goes"))
-    kept = call("stays_pid")["content"][0]["text"]
+    pid = call("stays_pid")["content"][0]["text"]
     gone = psutil.Process(int(call("goes_pid")["content"][0]["text"]))
     sync(small("stays"), small("comes"))
     wait_until(lambda: not gone.is_running(), what="the end of the server")
-    assert call("stays_pid")["content"][0]["text"] == kept
+    assert call("stays_pid")["content"][0]["text"] == pid
     assert {"comes_echo", "stays_echo"} <= names(runtime)
     assert "goes_echo" not in names(runtime)
     sync(small("stays", KEY="another"))
-    assert call("pid")["content"][0]["text"] != kept
+    assert call("pid")["content"][0]["text"] != pid
     assert sync() == ""
     assert names(runtime) == set()
     action = MCPAction("echo", {"text": "x"})

@@ -42,7 +42,7 @@ def test_lists_and_strings_are_understood() -> None:
         ({"name": "a", "command": "x", "url": "y"}, "[0].url"),
     ],
 )
-def test_what_is_wrong_is_named(entry: object, field: str) -> None:
+def test_invalid_settings_are_named(entry: object, field: str) -> None:
     with pytest.raises(WireError) as caught:
         parse_servers([entry])
     assert caught.value.field == field
@@ -67,8 +67,8 @@ def test_secrets_are_not_shown() -> None:
 def test_they_are_settings_too(tmp_path) -> None:
     assert Settings().mcp_servers == ()
     variable = {"OH_JUPYTER_MCP_SERVERS": '[{"name": "a", "command": "x"}]'}
-    (found,) = load_settings(environ=variable).mcp_servers
-    assert found == {"name": "a", "command": "x"}
+    (entry,) = load_settings(environ=variable).mcp_servers
+    assert entry == {"name": "a", "command": "x"}
     config = tmp_path / "config.toml"
     config.write_text(
         '[mcp]\nstdio_servers = [{name = "fetch", command = "uvx", args = ["mcp-server-fetch"]}]\n'

@@ -98,7 +98,7 @@ def test_a_page_of_the_workspace_shows_nothing_that_is_hidden(runtime: Runtime, 
 
 
 @needs_engine
-def test_what_a_person_opens_shows_what_is_beside_it(runtime: Runtime, home: Path) -> None:
+def test_a_page_opened_by_a_person_shows_files_beside_it(runtime: Runtime, home: Path) -> None:
     page = BrowseURLAction(f"file://{home}/report/index.html")
     assert "rejected" in browsed(runtime, page)
     content = browsed(runtime, page, "user")
@@ -127,7 +127,7 @@ def test_an_address_that_becomes_a_link(runtime: Runtime, home: Path) -> None:
             assert "a secret" not in browsed(runtime, BrowseURLAction(f"file://{path}"))
 
 
-def test_an_upload_is_what_was_judged(tmp_path: Path) -> None:
+def test_an_upload_is_the_judged_file(tmp_path: Path) -> None:
     work, secret = tmp_path / "work", tmp_path / "secret"
     (work / "folder").mkdir(parents=True)
     secret.write_text("a secret")

@@ -1,4 +1,4 @@
-"""What is opened is what was judged, also if a link appears in between."""
+"""The opened file is the judged one, even if a link appears in between."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_change_stays_within_the_directory_of_its_caller(
     assert os.listdir(tmp_path / "tmp") == []
 
 
-def test_what_is_open_is_checked(tmp_path: Path) -> None:
+def test_the_open_file_is_checked(tmp_path: Path) -> None:
     (tmp_path / "inside").mkdir()
     (tmp_path / "secret").write_text("x")
     (tmp_path / "inside" / "link").symlink_to(tmp_path / "secret")

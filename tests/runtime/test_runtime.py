@@ -112,7 +112,7 @@ def test_relative_paths_follow_the_shell(runtime: Runtime) -> None:
     assert written.path == str(Path(runtime.executor.workspace_dir, "inner", "b.txt"))
 
 
-def test_what_fails_is_an_observation_and_the_runtime_goes_on(runtime: Runtime) -> None:
+def test_a_failure_is_an_observation_and_the_runtime_continues(runtime: Runtime) -> None:
     missing = runtime.submit_action(FileReadAction("no-such-file")).result(60)
     assert isinstance(missing, ErrorObservation)
     assert missing.content.startswith("File not found: ")
@@ -131,7 +131,7 @@ def test_what_fails_is_an_observation_and_the_runtime_goes_on(runtime: Runtime) 
         (FileReadAction("x", view_range=["1"]), WireError, "args.view_range"),
     ],
 )
-def test_what_is_no_valid_action_is_refused_and_not_recorded(
+def test_an_invalid_action_is_refused_and_not_recorded(
     runtime: Runtime, action, error, word: str
 ) -> None:
     with pytest.raises(error, match=word):
@@ -146,7 +146,7 @@ def test_cells_run_in_a_kernel_of_its_own(runtime: Runtime) -> None:
     assert first.content.startswith("True\n[Jupyter current working directory: ")
     second = runtime.submit_action(IPythonRunCellAction("x + 1", include_extra=False)).result(60)
     assert second.content == "21"
-    late = IPythonRunCellAction("print('begun')\nimport time; time.sleep(600)")
+    late = IPythonRunCellAction("print('started')\nimport time; time.sleep(600)")
     late.timeout = 1
     assert "[Execution timed out (1.0 seconds).]" in runtime.submit_action(late).result(60).content
     gone = runtime.submit_action(IPythonRunCellAction("import os; os._exit(3)")).result(60)
@@ -156,7 +156,9 @@ def test_cells_run_in_a_kernel_of_its_own(runtime: Runtime) -> None:
     assert again.result(60).content.startswith("(False, True)")
 
 
-def test_a_defect_inside_is_reported_and_the_runtime_goes_on(runtime, monkeypatch, caplog) -> None:
+def test_an_internal_defect_is_reported_and_the_runtime_continues(
+    runtime, monkeypatch, caplog
+) -> None:
     def broken(*args, **kwargs):
         raise ZeroDivisionError("inside")
 
@@ -180,7 +182,7 @@ def test_a_cancelled_action_is_recorded_as_such(runtime: Runtime) -> None:
     assert runtime.submit_action(CmdRunAction("echo on")).result(60).content == "on"
 
 
-def test_what_others_carry_out_goes_through_the_same_pipeline(runtime: Runtime) -> None:
+def test_actions_executed_by_others_use_the_same_pipeline(runtime: Runtime) -> None:
     async def elsewhere() -> NullObservation:
         return NullObservation("done elsewhere")
 
@@ -193,16 +195,16 @@ def test_what_others_carry_out_goes_through_the_same_pipeline(runtime: Runtime) 
 
 def test_a_running_action_is_cancelled_by_its_id(runtime: Runtime) -> None:
     async def endless() -> NullObservation:
-        begun.set()
+        started.set()
         await asyncio.Event().wait()
         return NullObservation("")
 
     async def cancel(id: int) -> bool:
         return runtime.executor.running[id].task.cancel()
 
-    begun = threading.Event()
+    started = threading.Event()
     future = runtime.submit(runtime.executor.run_action(CmdRunAction("x"), execute=endless))
-    assert begun.wait(60)
+    assert started.wait(60)
     assert runtime.submit(cancel(0)).result(60)
     with pytest.raises(CancelledError):
         future.result(60)
@@ -245,7 +247,7 @@ def test_an_action_that_is_cancelled_during_its_checkpoint_never_began(
     assert runtime.events.get_event(1).handling == {"never_began": True}
 
 
-def test_closing_ends_everything_and_says_so(tmp_path: Path) -> None:
+def test_closing_ends_and_reports_everything(tmp_path: Path) -> None:
     runtime = Runtime(Settings(workspace_dir=str(tmp_path), file_store="memory"))
     observation = runtime.submit_action(CmdRunAction("echo $$")).result(60)
     runtime.close()
@@ -318,7 +320,7 @@ def test_environment_variables_reach_shell_and_cells_and_stay_out_of_the_log(
 
 
 @pytest.mark.thorough
-def test_the_shell_does_not_get_what_the_operator_keeps_secret(tmp_path: Path, monkeypatch) -> None:
+def test_the_shell_does_not_get_the_operators_secrets(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("SESSION_API_KEY", "session-key-1")
     monkeypatch.setenv("FILE_STORE_WEB_HOOK_SECRET", "whsec_c2VjcmV0")
     monkeypatch.setenv("OH_TEST_PLAIN", "plain")
@@ -350,9 +352,9 @@ def test_memory_is_shown_and_limited(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may change users")
 def test_the_shell_works_for_another_user() -> None:
     # Another run of pytest would close the parents of tmp_path again.
-    place = tempfile.mkdtemp()
-    os.chmod(place, 0o755)
-    settings = Settings(workspace_dir=f"{place}/theirs", file_store="memory", username="nobody")
+    directory = tempfile.mkdtemp()
+    os.chmod(directory, 0o755)
+    settings = Settings(workspace_dir=f"{directory}/theirs", file_store="memory", username="nobody")
     runtime = Runtime(settings)
     try:
         done = runtime.submit_action(CmdRunAction("id -un; touch made; stat -c %U made")).result(60)
@@ -360,19 +362,19 @@ def test_the_shell_works_for_another_user() -> None:
         assert done.metadata.username == "nobody"
     finally:
         runtime.close()
-        shutil.rmtree(place)
+        shutil.rmtree(directory)
 
 
-def test_a_user_who_cannot_be_is_refused_with_the_reason(tmp_path: Path) -> None:
+def test_an_unknown_user_is_refused_with_the_reason(tmp_path: Path) -> None:
     settings = Settings(workspace_dir=str(tmp_path), file_store="memory", username="no-such-user")
     with pytest.raises(ConfigError, match="no user 'no-such-user'"):
         Runtime(settings)
     Runtime(replace(settings, su_to_user=False)).close()
 
 
-@pytest.mark.parametrize(("url", "told"), [("http://h/hook", "h/hooka.txt"), ("http://h/", None)])
-def test_an_address_of_reports_without_a_slash_at_its_end_is_told(
-    tmp_path: Path, caplog, url: str, told: str | None
+@pytest.mark.parametrize(("url", "warned"), [("http://h/hook", "h/hooka.txt"), ("http://h/", None)])
+def test_a_report_address_without_a_final_slash_is_reported(
+    tmp_path: Path, caplog, url: str, warned: str | None
 ) -> None:
     settings = Settings(
         workspace_dir=str(tmp_path),
@@ -381,8 +383,8 @@ def test_an_address_of_reports_without_a_slash_at_its_end_is_told(
         file_store_web_hook_outbox="",
     )
     Runtime(settings).close()
-    assert ("does not end in a slash" in caplog.text) == (told is not None)
-    assert told is None or told in caplog.text
+    assert ("does not end in a slash" in caplog.text) == (warned is not None)
+    assert warned is None or warned in caplog.text
 
 
 def test_a_thread_whose_executor_was_used_closes_at_exit():

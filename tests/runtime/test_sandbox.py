@@ -106,7 +106,7 @@ def test_a_box_does_not_change_the_settings_that_the_operator_names(
 
 
 @needs_engine
-def test_what_stays_inside_needs_no_approval(make) -> None:
+def test_actions_inside_the_sandbox_need_no_approval(make) -> None:
     runtime = make(sandbox="auto", confirmation="risky", confirmation_timeout=0.2)
     assert is_boxed(run(runtime, "sudo -n true; chmod 777 .")) is True
     outside = make(
@@ -118,7 +118,7 @@ def test_what_stays_inside_needs_no_approval(make) -> None:
 
 
 @needs_engine
-def test_a_question_says_whether_the_action_is_sandboxed(make) -> None:
+def test_a_question_tells_sandboxed_actions_apart(make) -> None:
     runtime = make(sandbox="auto", confirmation="always")
     confirmations = runtime.executor.confirmations
     for action, sandboxed in ((CmdRunAction("true"), True), (FileWriteAction("a", "x"), False)):
@@ -136,7 +136,7 @@ def test_a_question_says_whether_the_action_is_sandboxed(make) -> None:
 
 
 @needs_engine
-def test_the_editor_asks_about_what_a_box_forbids(make, tmp_path: Path) -> None:
+def test_the_editor_asks_about_paths_that_a_box_forbids(make, tmp_path: Path) -> None:
     runtime = make(sandbox="auto", confirmation="risky", confirmation_timeout=0.2)
     secret = tmp_path / "work" / "token"
     secret.write_text("secret")

@@ -117,7 +117,7 @@ def test_an_archive_that_unpacks_to_too_much_for_its_size_is_refused(place: Path
     assert (place / "zeros").stat().st_size == 1_000_000
 
 
-def test_what_an_archive_says_of_its_sizes_is_not_trusted(place: Path, monkeypatch) -> None:
+def test_the_sizes_in_an_archive_are_not_trusted(place: Path, monkeypatch) -> None:
     monkeypatch.setattr(unpacking, "RATIO_FREE_BYTES", 1000)
     data = bytearray(archive({"zeros": b"\0" * 1_000_000}))
     for header in (b"PK\x03\x04", b"PK\x01\x02"):  # the size is behind the compressed one
@@ -147,7 +147,7 @@ def test_a_directory_that_becomes_a_link_while_files_are_moved(
     assert os.listdir(outside) == []
 
 
-def test_a_new_file_that_becomes_a_link_keeps_what_it_leads_to(
+def test_a_new_file_that_becomes_a_link_keeps_its_target(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "secret").write_text("secret")
@@ -174,7 +174,7 @@ def test_an_archive_leaves_room_on_the_disk(place: Path, monkeypatch) -> None:
     assert os.listdir(place) == []
 
 
-def test_what_is_no_file_is_left_out_and_named(place: Path) -> None:
+def test_special_files_are_left_out_and_named(place: Path) -> None:
     (place / "sub").mkdir()
     (place / "a.txt").write_text("a")
     os.mkfifo(place / "sub/pipe")
@@ -182,30 +182,28 @@ def test_what_is_no_file_is_left_out_and_named(place: Path) -> None:
     (place / "null").symlink_to("/dev/null")
     (place / "dangling").symlink_to("nothing")
     (place / "loop").symlink_to(place)
-    with download(place) as found:
-        assert found.namelist() == ["a.txt"]
-        assert found.comment.decode().splitlines() == [
+    with download(place) as zip_file:
+        assert zip_file.namelist() == ["a.txt"]
+        assert zip_file.comment.decode().splitlines() == [
             "Left out:",
             "dangling: a link to nothing",
             "null: a device",
             "socket: a socket",
             "sub/pipe: a named pipe",
         ]
-    with download(place / "a.txt") as found:
-        assert found.comment == b""
+    with download(place / "a.txt") as zip_file:
+        assert zip_file.comment == b""
 
 
 @pytest.mark.skipif(not Path("/proc/kmsg").exists(), reason="there is no /proc here")
-def test_what_the_kernel_makes_up_is_neither_read_nor_left_out_without_a_word(
-    place: Path, monkeypatch
-) -> None:
+def test_virtual_files_are_left_out_and_named(place: Path, monkeypatch) -> None:
     for path in ("/proc", "/proc/kmsg"):
         with pytest.raises(TransferError, match="is a virtual file"):
             check_source(path)
     (place / "link").symlink_to("/proc/kmsg")  # a regular file, whose reader waits for news
-    with download(place) as found:
-        assert found.namelist() == []
-        assert found.comment.decode().splitlines()[1] == "link: a virtual file"
+    with download(place) as zip_file:
+        assert zip_file.namelist() == []
+        assert zip_file.comment.decode().splitlines()[1] == "link: a virtual file"
 
 
 def test_a_file_that_becomes_a_pipe_does_not_block(place: Path, monkeypatch) -> None:
@@ -215,16 +213,16 @@ def test_a_file_that_becomes_a_pipe_does_not_block(place: Path, monkeypatch) -> 
     taken = Path.stat
 
     def swapped(self: Path, **options):
-        found = taken(self, **options)
-        if self.name == "b" and stat.S_ISREG(found.st_mode):
+        status = taken(self, **options)
+        if self.name == "b" and stat.S_ISREG(status.st_mode):
             self.unlink()
             os.mkfifo(self)
-        return found
+        return status
 
     monkeypatch.setattr(Path, "stat", swapped)
-    with zipfile.ZipFile(io.BytesIO(b"".join(pieces))) as found:
-        assert found.namelist() == ["a"]
-        assert "b: it is a named pipe" in found.comment.decode()
+    with zipfile.ZipFile(io.BytesIO(b"".join(pieces))) as zip_file:
+        assert zip_file.namelist() == ["a"]
+        assert "b: it is a named pipe" in zip_file.comment.decode()
 
 
 def held_upload(directory: Path, name: str, data: bytes) -> HeldUpload:

@@ -97,8 +97,8 @@ class Session:
 
     def begin(self, kernel: Runtime, text: str) -> None:
         if self.announced.get(kernel) is None:
-            begun = kernel.executor.turns.begin(text, "claude")
-            self.announced[kernel] = kernel.submit(begun).result(60)
+            started = kernel.executor.turns.begin(text, "claude")
+            self.announced[kernel] = kernel.submit(started).result(60)
 
     def end(self, kernel: Runtime, text: str) -> None:
         async def end() -> None:

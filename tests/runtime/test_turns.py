@@ -87,7 +87,7 @@ def test_a_log_in_the_workspace_is_not_part_of_it(root: Path) -> None:
         runtime.close()
 
 
-def test_what_a_person_does_ends_a_turn_and_stays(runtime: Runtime, root: Path) -> None:
+def test_a_persons_action_ends_a_turn_and_stays(runtime: Runtime, root: Path) -> None:
     write(runtime, "a.txt", "agent")
     write(runtime, "mine.txt", "person", "user")
     write(runtime, "b.txt", "agent")
@@ -96,7 +96,7 @@ def test_what_a_person_does_ends_a_turn_and_stays(runtime: Runtime, root: Path) 
     assert sorted(path.name for path in root.iterdir()) == ["mine.txt"]
 
 
-def test_what_changes_between_steps_is_not_the_agents(runtime: Runtime, root: Path) -> None:
+def test_changes_between_steps_are_not_the_agents(runtime: Runtime, root: Path) -> None:
     write(runtime, "a.txt", "agent")
     (root / "mine.txt").write_text("typed in an editor")
     write(runtime, "b.txt", "agent")
@@ -216,9 +216,9 @@ def test_a_rewind_of_another_process_while_an_agent_works(runtime: Runtime, root
 
 def test_a_mark_while_a_command_runs(runtime: Runtime, root: Path) -> None:
     os.mkfifo(root / "wait")
-    command = "echo 1 > a.txt; touch begun; read < wait; echo 2 > a.txt; touch b.txt"
+    command = "echo 1 > a.txt; touch started; read < wait; echo 2 > a.txt; touch b.txt"
     running = runtime.submit_action(CmdRunAction(command, blocking=True))
-    wait_until((root / "begun").exists, what="the start of the command")
+    wait_until((root / "started").exists, what="the start of the command")
     id = mark(runtime)
     (root / "wait").write_text("go\n")
     running.result(60)
@@ -235,17 +235,17 @@ def test_a_mark_while_a_command_runs(runtime: Runtime, root: Path) -> None:
 
 def test_a_person_edits_while_a_command_of_an_agent_runs(runtime: Runtime, root: Path) -> None:
     os.mkfifo(root / "wait")
-    command = "touch begun; read < wait; touch its.txt"
+    command = "touch started; read < wait; touch its.txt"
     running = runtime.submit_action(CmdRunAction(command, blocking=True))
-    wait_until((root / "begun").exists, what="the start of the command")
+    wait_until((root / "started").exists, what="the start of the command")
     write(runtime, "mine.txt", "person", "user")
     (root / "wait").write_text("go\n")
     running.result(60)
     assert [kind for kind, _ in labels(runtime)] == ["turn"]
     plan = rewind(runtime, 1)
     assert [(each.kind, each.path) for each in plan.changes] == [
-        ("delete", "begun"),
         ("delete", "its.txt"),
+        ("delete", "started"),
     ]
     assert list(plan.kept) == ["mine.txt"]
     assert (root / "mine.txt").exists()
@@ -279,7 +279,7 @@ def test_an_announced_turn_is_one_turn(runtime: Runtime, root: Path) -> None:
     assert list(root.iterdir()) == []
 
 
-def test_what_others_do_while_an_agent_thinks_is_theirs(
+def test_changes_by_others_while_an_agent_thinks_are_theirs(
     runtime: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JPY_SESSION_NAME", str(root / "book.ipynb"))
@@ -310,7 +310,7 @@ def edit(runtime: Runtime, command: str, path: str = "", **fields: Any) -> str:
 
 
 @pytest.mark.parametrize("kernels", [1, 2])
-def test_what_a_person_edits_while_an_agent_works_stays(
+def test_a_persons_edits_while_an_agent_works_stay(
     runtime: Runtime, root: Path, kernels: int
 ) -> None:
     persons = runtime if kernels == 1 else make(root)
@@ -338,9 +338,7 @@ def test_what_a_person_edits_while_an_agent_works_stays(
     persons.close()
 
 
-def test_what_an_agent_edits_while_a_command_of_another_runs_is_its_own(
-    runtime: Runtime, root: Path
-) -> None:
+def test_an_agents_edit_during_anothers_command_is_its_own(runtime: Runtime, root: Path) -> None:
     other = make(root)
     write(runtime, "first.txt", "1")
     write(other, "both.txt", "2")
@@ -376,7 +374,7 @@ def test_a_notebook_that_an_agent_edits_comes_back(
     assert (root / "sub" / "book.ipynb").read_text() == "before"
 
 
-def test_what_a_command_does_that_goes_on_without_its_action(
+def test_changes_by_a_command_that_outlives_its_action(
     runtime: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(root / "gate")
@@ -450,15 +448,15 @@ def test_they_can_be_switched_off(root: Path) -> None:
         make(root, checkpoints="on")
 
 
-def test_what_a_person_does_while_an_agents_command_waits_is_the_persons(
+def test_changes_by_a_person_while_an_agents_command_waits_are_the_persons(
     runtime: Runtime, root: Path
 ) -> None:
     """Both use one shell; the agent's command waits for the person's."""
     os.mkfifo(root / "wait")
     write(runtime, "first.txt", "agent")
-    persons = CmdRunAction("touch begun; read < wait; touch mine.txt", blocking=True)
+    persons = CmdRunAction("touch started; read < wait; touch mine.txt", blocking=True)
     running = runtime.submit_action(persons, "user")
-    wait_until((root / "begun").exists, what="the start of the person's command")
+    wait_until((root / "started").exists, what="the start of the person's command")
     agents = runtime.submit_action(CmdRunAction("touch its.txt", blocking=True))
     waiting = runtime.executor.running
     wait_until(lambda: any(each.is_queued for each in list(waiting.values())))
@@ -467,10 +465,10 @@ def test_what_a_person_does_while_an_agents_command_waits_is_the_persons(
     agents.result(60)
     assert labels(runtime)[-1] == ("turn", "touch its.txt")
     rewind(runtime, 1)
-    assert sorted(path.name for path in root.iterdir()) == ["begun", "mine.txt", "wait"]
+    assert sorted(path.name for path in root.iterdir()) == ["mine.txt", "started", "wait"]
 
 
-def test_what_a_static_command_does_is_undone(runtime: Runtime, root: Path) -> None:
+def test_changes_by_a_static_command_are_undone(runtime: Runtime, root: Path) -> None:
     runtime.submit_action(CmdRunAction("true", blocking=True)).result(60)
     runtime.submit_action(CmdRunAction("touch its.txt", is_static=True)).result(60)
     assert str(rewind(runtime, 1)) == "delete      its.txt"

@@ -30,14 +30,14 @@ def test_changes_that_are_kept_one_after_the_other_are_one_note() -> None:
     notes.add_keep("a.ipynb", 1)
     notes.add_keep("a.ipynb", 2)
     notes.add_keep("b.py", 1)
-    kept = ["The person kept 3 changes of a.ipynb.", "The person kept 1 change of b.py."]
-    assert notes.take(CLAUDE) == kept
+    texts = ["The person kept 3 changes of a.ipynb.", "The person kept 1 change of b.py."]
+    assert notes.take(CLAUDE) == texts
     notes.add_keep("b.py", 1)
-    assert notes.take(CLAUDE) == kept[1:], "what was read is not counted again"
+    assert notes.take(CLAUDE) == texts[1:], "what was read is not counted again"
     notes.add_keep("b.py", 1)
     notes.add("undid")
     notes.add_keep("b.py", 1)
-    assert notes.take(CLAUDE) == [kept[1], "undid", kept[1]]
+    assert notes.take(CLAUDE) == [texts[1], "undid", texts[1]]
 
 
 def test_all_notes_stay_listed_with_their_diffs() -> None:
@@ -46,8 +46,8 @@ def test_all_notes_stay_listed_with_their_diffs() -> None:
     notes.add("undid", "-new\n+old")
     notes.add_keep("b.py", 2)
     notes.take(CLAUDE)
-    kept = "The person kept 2 changes of b.py."
-    assert notes.all == (UndoNote("undid", "-new\n+old"), UndoNote(kept))
+    text = "The person kept 2 changes of b.py."
+    assert notes.all == (UndoNote("undid", "-new\n+old"), UndoNote(text))
 
 
 def test_the_newest_notes_remain() -> None:

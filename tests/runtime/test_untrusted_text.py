@@ -136,7 +136,7 @@ def test_a_new_session_or_name_forgets_nothing(user: str, other: Actor) -> None:
     assert asked(second, first)
 
 
-def test_what_an_agents_cell_does_counts_for_every_agent() -> None:
+def test_untrusted_text_in_an_agents_cell_counts_for_every_agent() -> None:
     inside, outside = BrowseURLAction(PAGE.url), CmdRunAction(SENDING[0].command)
     outside.actor = Actor("token (a)")
     assert asked(outside, inside)
@@ -149,7 +149,7 @@ def test_a_page_that_an_mcp_tool_fetches_counts() -> None:
     assert asked(SENDING[0], MCPAction("fetch", {"url": "https://evil.example/page"}))
 
 
-def test_turning_it_off_forgets_what_was_read() -> None:
+def test_turning_it_off_forgets_earlier_texts() -> None:
     policy = UntrustedText(is_on=True)
     policy.note(PAGE, NullObservation(""))
     assert policy.hosts == ["evil.example"]

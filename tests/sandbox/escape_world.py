@@ -202,7 +202,7 @@ def _fill_template(world: World) -> None:
     _git(template, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add",
          "--name", "part", str(part), "part")  # fmt: skip
     _git(template, "commit", "-qm", "first")
-    if world.work == world.home:  # as people do, who would otherwise commit their secrets
+    if world.work == world.home:  # people do so to avoid committing their secrets
         (template / ".git" / "info").mkdir()
         (template / ".git" / "info" / "exclude").write_text("/.*\n!/.gitattributes\n")
 

@@ -106,7 +106,7 @@ def test_lengths() -> None:
     ],
     ids=ascii,
 )
-def test_what_can_be_read_differently_is_refused(lines: list[str]) -> None:
+def test_ambiguous_requests_are_refused(lines: list[str]) -> None:
     with pytest.raises(HostError) as refusal:
         parse_request(head(*lines))
     assert refusal.value.status == 400

@@ -142,7 +142,7 @@ def test_git_works_with_the_copy(home: Path) -> None:
 
 
 @pytest.mark.parametrize("workspace", ["project", "."])
-def test_what_is_asked_about_is_what_boxes_hide(home: Path, workspace: str) -> None:
+def test_questions_cover_exactly_the_hidden_paths(home: Path, workspace: str) -> None:
     root = str((home / workspace).resolve())
     profile = make_profile(root, homes=[str(home)], visible=[str(home / "Documents")])
     mounts = resolve(profile)

@@ -219,7 +219,7 @@ def test_without_the_proxy_there_is_no_network(boxed: Boxed) -> None:
     assert boxed.requests == []
 
 
-def test_what_goes_around_variables_is_refused(boxed: Boxed) -> None:
+def test_bypassing_the_proxy_variables_is_refused(boxed: Boxed) -> None:
     proxy = f"http://127.0.0.1:{PORT}"
     for command, words in (
         (f"curl -sS -x {proxy} -H 'Host: site.example' http://other.example/", "not listed"),
@@ -351,7 +351,7 @@ def test_another_user_in_a_box_with_a_proxy(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root changes users")
-def test_another_user_who_cannot_run_the_relay(
+def test_another_user_without_access_to_the_relay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     private = tmp_path / "private"

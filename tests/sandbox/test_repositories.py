@@ -1,4 +1,4 @@
-"""What a box changes in a repository makes no program run when a person uses git."""
+"""A box's changes of a repository run no program when a person uses git."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ SHORT_LIVED = "printf %s\\\\n {} > {}"
 
 
 class Workplace:
-    """What a person and agents do in a session, and the files if only the person had worked."""
+    """A session of a person and agents, and the files as the person alone would leave them."""
 
     def __init__(self, session: Session, dice: random.Random) -> None:
         self.session, self.dice, self.number = session, dice, 0

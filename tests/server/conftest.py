@@ -26,7 +26,7 @@ from oh_jupyter.testing import LiveServer, run_server
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-# The first two are taken back from the root, which switches them off for everybody else; the
+# The first two override the root's, which disable them for all other directories; the
 # others serve the tests that have a server of their own.
 __all__ = ["jp_asyncio_loop", "jp_server_cleanup", "own_auth_header", "own_fetch"]
 
@@ -109,10 +109,10 @@ def jp_fetch(request: pytest.FixtureRequest) -> Callable[..., Awaitable[HTTPResp
     async def fetch(*parts: str, headers: Any = None, params: Any = None, **options: Any) -> Any:
         path = "/".join(quote(part, safe="") for part in parts)
         query = f"?{urlencode(params)}" if params else ""
-        given = {**server.headers, **(headers or {})}
+        all_headers = {**server.headers, **(headers or {})}
         client = AsyncHTTPClient(force_instance=True)
         try:
-            return await client.fetch(f"{server.url}/{path}{query}", headers=given, **options)
+            return await client.fetch(f"{server.url}/{path}{query}", headers=all_headers, **options)
         finally:
             client.close()
 
@@ -131,10 +131,10 @@ def ask(jp_fetch: Any) -> Ask:
             response = await jp_fetch(
                 "oh_jupyter", *path, method=method, body=body, request_timeout=60, **options
             )
-        except HTTPClientError as problem:
-            if problem.response is None:  # it was cancelled, or took too long
+        except HTTPClientError as error:
+            if error.response is None:  # it was cancelled, or took too long
                 raise
-            response = problem.response
+            response = error.response
         return response.code, json.loads(response.body)
 
     return ask
@@ -193,11 +193,11 @@ def mcp_connect(mcp_url: str, jp_auth_header: dict[str, str]) -> Callable[..., A
         name: str = "mcp",
     ) -> Any:
         url = f"{mcp_url}/mcp" if kernel is None else f"{mcp_url}/kernels/{kernel}/mcp"
-        given = jp_auth_header if headers is None else headers
+        all_headers = jp_auth_header if headers is None else headers
         return connected(
             url,
             transport=transport,
-            headers=given,
+            headers=all_headers,
             heard=heard,
             query=query,
             elicited=elicited,

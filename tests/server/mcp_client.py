@@ -56,15 +56,15 @@ class Session:
     ) -> Any:
         request_id = getattr(self._session, "_request_id", None)
         try:
-            found = await self._session.call_tool(
+            result = await self._session.call_tool(
                 name, dict(arguments or {}), progress_callback=progress_callback
             )
         except anyio.get_cancelled_exc_class():
-            if MAJOR == 1:  # which leaves it to whoever calls
+            if MAJOR == 1:  # which leaves this to the caller
                 with anyio.move_on_after(2, shield=True):
                     await self._cancel(request_id)
             raise
-        answer = wire(found)
+        answer = wire(result)
         return named({"structuredContent": None, "isError": False, **answer})
 
     async def list_resources(self) -> Any:
@@ -87,9 +87,9 @@ class Session:
         from mcp import types
 
         params = types.CancelledNotificationParams(requestId=request_id)
-        told = types.ClientNotification(types.CancelledNotification(params=params))
+        notification = types.ClientNotification(types.CancelledNotification(params=params))
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-            await self._session.send_notification(told)
+            await self._session.send_notification(notification)
 
 
 def text_of(result: Any) -> str:

@@ -29,8 +29,8 @@ if MAJOR == 1:
                 name=tool, arguments=arguments, task=types.TaskMetadata(ttl=600_000)
             )
             asked = types.ClientRequest(types.CallToolRequest(params=params))
-            found = await self._session.send_request(asked, types.CreateTaskResult)
-            return wire(found)["task"]
+            result = await self._session.send_request(asked, types.CreateTaskResult)
+            return wire(result)["task"]
 
         async def task(self, id: str) -> dict[str, Any]:
             asked = types.GetTaskRequest(params=types.GetTaskRequestParams(taskId=id))
@@ -55,8 +55,8 @@ if MAJOR == 1:
             streamable_http_client(url, http_client=client) as streams,
             ClientSession(*streams[:2]) as session,
         ):
-            begun = await session.initialize()
-            assert begun.capabilities.tasks.requests.tools.call is not None
+            initialized = await session.initialize()
+            assert initialized.capabilities.tasks.requests.tools.call is not None
             yield TaskClient(session)
 
 else:
@@ -105,9 +105,9 @@ else:
             return await self._ask("get", id)
 
         async def result(self, id: str) -> dict[str, Any]:
-            while (found := await self.task(id))["status"] != "completed":
+            while (task := await self.task(id))["status"] != "completed":
                 await asyncio.sleep(0.05)
-            return found["result"]
+            return task["result"]
 
         async def cancel(self, id: str) -> None:
             assert await self._ask("cancel", id) == {} | await self._ask("update", id)
@@ -122,9 +122,9 @@ else:
             yield TaskClient(client)
 
 
-async def _begin_and_stay(url: str, headers: dict[str, str], tool: str, **given: Any) -> None:
+async def _begin_and_stay(url: str, headers: dict[str, str], tool: str, **arguments: Any) -> None:
     async with task_client(url, headers) as client:
-        print(json.dumps(await client.begin(tool, given)), flush=True)
+        print(json.dumps(await client.begin(tool, arguments)), flush=True)
         await asyncio.Event().wait()
 
 

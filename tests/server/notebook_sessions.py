@@ -1,4 +1,4 @@
-"""What people do with notebooks in a Jupyter server."""
+"""People's work with notebooks in a Jupyter server."""
 
 from __future__ import annotations
 

@@ -64,21 +64,21 @@ _EVENT = {"$ref": "#/components/schemas/Event"}
 
 def event_schemas() -> dict[str, Schema]:
     """Schemas of all Actions and Observations in their wire form, and of their unions, by name."""
-    found: dict[str, Schema] = {cls.__name__: _action(cls) for cls in ACTIONS.values()}
-    found |= {cls.__name__: _observation(cls) for cls in OBSERVATIONS.values()}
-    found["Actor"] = {**_object(Actor, _names(Actor)), "description": _summary(Actor)}
-    found["CmdOutputMetadata"] = _object(
+    schemas: dict[str, Schema] = {cls.__name__: _action(cls) for cls in ACTIONS.values()}
+    schemas |= {cls.__name__: _observation(cls) for cls in OBSERVATIONS.values()}
+    schemas["Actor"] = {**_object(Actor, _names(Actor)), "description": _summary(Actor)}
+    schemas["CmdOutputMetadata"] = _object(
         CmdOutputMetadata, _names(CmdOutputMetadata), complete=True
     )
-    found["CmdOutputMetadata"]["description"] = _summary(CmdOutputMetadata)
-    found["ObservationExtension"] = _object(Observation, ["handling"])
-    found["ObservationExtension"]["description"] = "Fields that OpenHands lacks."
-    found["Event"] = _event()
+    schemas["CmdOutputMetadata"]["description"] = _summary(CmdOutputMetadata)
+    schemas["ObservationExtension"] = _object(Observation, ["handling"])
+    schemas["ObservationExtension"]["description"] = "Fields that OpenHands lacks."
+    schemas["Event"] = _event()
     runnable = {kind: cls for kind, cls in ACTIONS.items() if cls.runnable}
-    found["RunnableAction"] = _one_of("An Action that a runtime can execute.", runnable, "action")
-    found["Action"] = _one_of("Any Action.", ACTIONS, "action")
-    found["Observation"] = _one_of("Result of an Action.", OBSERVATIONS, "observation")
-    return found
+    schemas["RunnableAction"] = _one_of("An Action that a runtime can execute.", runnable, "action")
+    schemas["Action"] = _one_of("Any Action.", ACTIONS, "action")
+    schemas["Observation"] = _one_of("Result of an Action.", OBSERVATIONS, "observation")
+    return schemas
 
 
 def paths() -> dict[str, Any]:
@@ -296,9 +296,9 @@ def _replaced(text: str, name: str, content: dict[str, Any], indent: int) -> str
     space = " " * indent
     lines = textwrap.indent(dumped, space)
     begin, end = (f"{space}# {word} of the generated part: {name}\n" for word in ("Begin", "End"))
-    head, found, rest = text.partition(begin)
+    head, opened, rest = text.partition(begin)
     _, closed, tail = rest.partition(end)
-    if not found or not closed:
+    if not opened or not closed:
         raise ValueError(f"{OPENAPI} has no lines {begin.strip()!r} and {end.strip()!r}")
     return f"{head}{begin}{lines}{end}{tail}"
 

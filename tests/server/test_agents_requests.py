@@ -1,4 +1,4 @@
-"""What agents' tokens can do at each address and with each MCP tool: judged like their Actions."""
+"""Requests with agents' tokens at each address and with each MCP tool, judged like Actions."""
 
 from __future__ import annotations
 
@@ -349,7 +349,7 @@ async def test_an_approved_upload_is_put_in_place(
 
 
 @pytest.mark.thorough
-async def test_an_archive_leaves_out_what_links_lead_to(
+async def test_an_archive_leaves_out_targets_of_links(
     send: Send, token: Any, secret: Path, workspace: Path
 ) -> None:
     folder = workspace / "data"
@@ -529,7 +529,7 @@ async def test_a_sandboxed_kernel_decides_about_nothing_outside(
 
 
 @pytest.mark.thorough
-async def test_a_new_session_remembers_what_the_token_has_read(
+async def test_a_new_session_remembers_files_read_with_the_token(
     mcp_connect: Any, send: Send, decided: Any, token: Any, workspace: Path
 ) -> None:
     headers = token("read", "execute")

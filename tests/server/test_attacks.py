@@ -1,4 +1,4 @@
-"""What other sites, strangers and careless clients try, beside the wrong credentials."""
+"""Attempts by other sites, strangers and careless clients, beside wrong credentials."""
 
 from __future__ import annotations
 

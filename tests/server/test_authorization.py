@@ -1,4 +1,4 @@
-"""Who may do what: every address and method, for everybody who could come along."""
+"""Permissions at every address and method, for every kind of caller."""
 
 from __future__ import annotations
 
@@ -105,15 +105,17 @@ def requests() -> list[tuple[str, str]]:
 
 
 def expected(method: str, path: str) -> list[tuple[str, str]]:
-    """What the authorizer is asked for."""
+    """Return the permissions that the authorizer checks."""
     below = path.removeprefix(f"kernels/{UNKNOWN}/")
     asked = [{**OF_THE_SERVER, **OF_A_KERNEL}[method, below]]
     return asked if below == path else [*asked, KERNELS]
 
 
 def own_methods(handler: type[OhHandler]) -> dict[str, Any]:
-    found = {name: getattr(handler, name) for name in METHODS}
-    return {name: found[name] for name in METHODS if found[name] is not getattr(OhHandler, name)}
+    methods = {name: getattr(handler, name) for name in METHODS}
+    return {
+        name: methods[name] for name in METHODS if methods[name] is not getattr(OhHandler, name)
+    }
 
 
 def test_the_table_has_every_address_and_method() -> None:
@@ -143,7 +145,7 @@ def statuses(mcp_url: str, jp_root_dir: Path) -> Callable[..., Awaitable[Statuse
     """Send every request of the table as somebody: status by request."""
 
     async def statuses(headers: dict[str, str], query: str = "") -> Statuses:
-        found = {}
+        result = {}
         async with httpx.AsyncClient(timeout=60) as client:
             for method, path in requests():
                 url = f"{mcp_url}/{path}{'&' if '?' in path else '?'}{query}"
@@ -158,8 +160,8 @@ def statuses(mcp_url: str, jp_root_dir: Path) -> Callable[..., Awaitable[Statuse
                     sent |= {"json": BODIES.get(name, "x")}
                 # Some answers have no end.
                 async with client.stream(method.upper(), url, **sent) as answer:
-                    found[method, path] = answer.status_code
-        return found
+                    result[method, path] = answer.status_code
+        return result
 
     return statuses
 
@@ -172,7 +174,7 @@ def authorizer(jp_serverapp: Any, monkeypatch: pytest.MonkeyPatch) -> Policy:
 
 
 class Policy:
-    """An authorizer that can be told what to refuse, and tells what it was asked."""
+    """An authorizer that refuses listed permissions and records requested ones."""
 
     def __init__(self) -> None:
         self.refused: set[tuple[str, str]] = set()
@@ -213,12 +215,12 @@ async def test_strangers_are_turned_away_everywhere(
 async def test_the_token_opens_everything(
     statuses: Any, authorizer: Policy, jp_auth_header: dict[str, str], jp_root_dir: Path
 ) -> None:
-    found = await statuses(jp_auth_header)
-    assert 403 not in found.values()
-    below = {status for (_, path), status in found.items() if path.startswith("kernels/")}
+    results = await statuses(jp_auth_header)
+    assert 403 not in results.values()
+    below = {status for (_, path), status in results.items() if path.startswith("kernels/")}
     assert below == {404}
     succeed = ("alive", "execute_action", "upload_file", "download_files", "mcp/sse", "vscode")
-    assert {found[m, path] for m, path in found if path in succeed} == {200}
+    assert {results[m, path] for m, path in results if path in succeed} == {200}
     assert (jp_root_dir / "executed").exists()
     assert (jp_root_dir / "uploaded").exists()
     token = jp_auth_header["Authorization"].removeprefix("token ")
@@ -230,13 +232,13 @@ async def test_the_session_key_opens_everything_but_confirmations(
     statuses: Any, authorizer: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SESSION_API_KEY", SESSION_KEY)
-    found = await statuses({"X-Session-API-Key": SESSION_KEY})
-    refused = {request for request, status in found.items() if status == 403}
+    results = await statuses({"X-Session-API-Key": SESSION_KEY})
+    refused = {request for request, status in results.items() if status == 403}
     own = ("post", "confirmations/0")
     assert refused == {own, ("post", f"kernels/{UNKNOWN}/confirmations/0")}
     # MCP clients know bearer tokens only.
-    found = await statuses({"Authorization": f"Bearer {SESSION_KEY}"})
-    for (method, path), status in found.items():
+    results = await statuses({"Authorization": f"Bearer {SESSION_KEY}"})
+    for (method, path), status in results.items():
         is_mcp = re.search(r"(^|/)mcp(/|$)", path.partition("?")[0]) is not None
         assert (status != 403) == is_mcp, (method, path, status)
 
@@ -253,7 +255,7 @@ async def test_the_authorizer_is_asked_for_the_right_things(
     assert set(authorizer.asked) == every
 
 
-async def test_who_may_nothing_gets_nothing(
+async def test_a_user_without_permissions_gets_nothing(
     statuses: Any, authorizer: Policy, jp_auth_header: dict[str, str], jp_serverapp: Any
 ) -> None:
     authorizer.refused = {pair for request in requests() for pair in expected(*request)}

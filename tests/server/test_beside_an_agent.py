@@ -41,9 +41,7 @@ def test_right_after_a_step_everything_is_the_persons(session: Session) -> None:
 
 
 @pytest.mark.parametrize("during", [False, True])
-def test_what_a_person_deletes_and_renames_in_jupyter_stays_so(
-    session: Session, during: bool
-) -> None:
+def test_deletions_and_renames_by_a_person_in_jupyter_stay(session: Session, during: bool) -> None:
     for name in ("notes.md", "draft.md"):
         (session.root / name).write_text("old\n")
     command = "echo agent > agents.txt; until [ -e go ]; do sleep 0.05; done"
@@ -65,7 +63,7 @@ def test_what_a_person_deletes_and_renames_in_jupyter_stays_so(
 
 
 @pytest.mark.parametrize("overwrite", ["echo agent > notes.md", "rm notes.md"])
-def test_what_the_agent_overwrites_comes_back_as_the_person_left_it(
+def test_files_overwritten_by_the_agent_return_to_the_persons_version(
     session: Session, overwrite: str
 ) -> None:
     (session.root / "notes.md").write_text("old\n")
@@ -79,7 +77,7 @@ def test_what_the_agent_overwrites_comes_back_as_the_person_left_it(
 
 
 @pytest.mark.parametrize("is_seen", [True, False])
-def test_what_a_person_removes_after_the_agent_did_stays_removed(
+def test_a_file_removed_by_a_person_after_the_agent_stays_removed(
     session: Session, is_seen: bool
 ) -> None:
     (session.root / "notes.md").write_text("old\n")
@@ -135,7 +133,7 @@ def test_a_folder_that_the_agent_renames_gets_its_name_back(session: Session) ->
     assert not plan["kept"]
 
 
-def test_what_another_program_writes_during_a_step_is_not_the_agents(session: Session) -> None:
+def test_writes_of_another_program_during_a_step_are_not_the_agents(session: Session) -> None:
     command = "echo agent > agents.txt; until [ -e go ]; do sleep 0.05; done; echo late > its.txt"
     running = threading.Thread(target=session.run, args=[command])
     running.start()
@@ -150,7 +148,7 @@ def test_what_another_program_writes_during_a_step_is_not_the_agents(session: Se
         assert session.files() == expected
 
 
-def test_the_late_work_of_a_job_is_undone_and_what_others_do_meanwhile_is_not(
+def test_late_work_of_a_job_is_undone_and_concurrent_work_of_others_is_not(
     session: Session,
 ) -> None:
     job = "until [ -e go ]; do sleep 0.05; done; echo late > late.txt; sleep 600"

@@ -70,7 +70,7 @@ class TestFullDisk:
         return {**jp_server_config, "OhJupyter": {"file_store_path": str(disk)}}
 
     @pytest.mark.thorough
-    async def test_it_is_told_by_the_store_and_by_uploads(
+    async def test_it_is_reported_by_the_store_and_by_uploads(
         self, mcp_url: str, jp_auth_header: dict[str, str], disk: Path
     ) -> None:
         contents = os.urandom(4 * MEGABYTE)

@@ -22,14 +22,14 @@ EMPTY_NOTEBOOK = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor":
 @pytest.mark.thorough
 async def test_a_turn_is_undone(ask: Any, act: Any, tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.setenv("OH_JUPYTER_CHECKPOINTS", "auto")
-    status, found = await ask("checkpoints")
-    assert (status, found) == (200, {"checkpoints": [], "problem": ""})
+    status, result = await ask("checkpoints")
+    assert (status, result) == (200, {"checkpoints": [], "problem": ""})
     status, mark = await ask("checkpoints", body={"label": "before"})
     assert (status, mark["kind"], mark["label"]) == (200, "mark", "before")
     _, done = await act("run", command="echo x > made.txt; pwd")
     folder = done["content"].strip()
-    status, found = await ask("checkpoints")
-    assert [entry["kind"] for entry in found["checkpoints"]] == ["mark", "turn"]
+    status, result = await ask("checkpoints")
+    assert [entry["kind"] for entry in result["checkpoints"]] == ["mark", "turn"]
     status, plan = await ask("rewind", body={"preview": True})
     assert (status, plan["changes"]) == (200, [{"path": "made.txt", "kind": "delete"}])
     assert os.path.exists(os.path.join(folder, "made.txt"))
@@ -59,7 +59,7 @@ async def test_wrong_requests(ask: Any) -> None:
 
 
 @pytest.mark.thorough
-async def test_what_a_person_did_since_is_kept(
+async def test_later_changes_by_a_person_are_kept(
     act: Any, ask: Any, tmp_path: Any, monkeypatch: Any
 ) -> None:
     monkeypatch.setenv("OH_JUPYTER_CHECKPOINTS", "auto")
@@ -105,8 +105,8 @@ async def test_a_turn_ends_with_its_killed_kernel(
     status, done = await act("run_ipython", plain_kernel, code="'alive'")
     assert status == 200
     checkpoints = ["kernels", plain_kernel, "checkpoints"]
-    _, found = await ask(*checkpoints)
-    turns = [entry for entry in found["checkpoints"] if entry["kind"] == "turn"]
+    _, result = await ask(*checkpoints)
+    turns = [entry for entry in result["checkpoints"] if entry["kind"] == "turn"]
     status, plan = await ask(
         "kernels", plain_kernel, "rewind", body={"id": turns[0]["id"], "source": "user"}
     )
@@ -137,7 +137,7 @@ async def test_a_notebook_that_a_person_moved_during_a_turn_stays(
     body = json.dumps({"path": "project/new.ipynb"})
     await jp_fetch("api", "contents", "project", "old.ipynb", method="PATCH", body=body)
     await asyncio.to_thread(wait_until, lambda: moves(0), what="the record of the move")
-    # The tab goes on saving, as the agent works.
+    # The tab keeps saving while the agent works.
     await act("run", kernel, command=f"printf ' ' >> {new}")
 
     path = ["kernels", kernel, "rewind"]

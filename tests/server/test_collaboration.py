@@ -134,7 +134,7 @@ async def test_a_save_finds_that_an_agent_has_written(
     await until(lambda: file.read_text() == "and more typed one\nTWO\n")
 
 
-async def test_a_file_that_nobody_typed_in_is_not_written(
+async def test_an_unedited_file_is_not_written(
     jp_root_dir: Path, opened: Open, unsaved: Any, jp_serverapp: Any
 ) -> None:
     file = jp_root_dir / "notes.md"

@@ -59,8 +59,8 @@ def send(jp_fetch: Any) -> Any:
                 },
                 request_timeout=60,
             )
-        except HTTPClientError as problem:
-            return problem.code, json.loads(problem.response.body)
+        except HTTPClientError as error:
+            return error.code, json.loads(error.response.body)
         return answer.code, json.loads(answer.body)
 
     return send
@@ -73,8 +73,8 @@ def fetch(jp_fetch: Any) -> Any:
             answer = await jp_fetch(
                 "oh_jupyter", *where, "download_files", params=params, request_timeout=60
             )
-        except HTTPClientError as problem:
-            return problem.code, json.loads(problem.response.body)
+        except HTTPClientError as error:
+            return error.code, json.loads(error.response.body)
         return answer.code, answer
 
     return fetch
@@ -159,9 +159,9 @@ REFUSED = [
 async def test_uploads_that_are_refused(
     send: Any, place: Path, body: bytes, params: dict[str, str], status: int, text: str
 ) -> None:
-    given = {"destination": str(place), **params}
-    found, answer = await send(body, **given)
-    assert found == status
+    query = {"destination": str(place), **params}
+    code, answer = await send(body, **query)
+    assert code == status
     assert text in answer["detail"]
     assert os.listdir(place) == []
 
@@ -250,7 +250,7 @@ async def test_strangers_are_turned_away(send: Any, jp_fetch: Any, place: Path) 
     assert os.listdir(place) == []
 
 
-async def test_who_may_not_execute_may_not_send_or_fetch(
+async def test_users_without_execute_permission_may_not_send_or_fetch(
     send: Any, fetch: Any, place: Path, jp_serverapp: Any, monkeypatch: Any
 ) -> None:
     asked = []

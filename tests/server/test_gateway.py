@@ -79,8 +79,10 @@ class Server:
     def ask(
         self, method: str, path: str, headers: dict[str, str] | None = None, **options: Any
     ) -> requests.Response:
-        given = {**self.live.headers, **(headers or {})}
-        return requests.request(method, f"{self.url}/{path}", headers=given, timeout=90, **options)
+        all_headers = {**self.live.headers, **(headers or {})}
+        return requests.request(
+            method, f"{self.url}/{path}", headers=all_headers, timeout=90, **options
+        )
 
 
 class Ours(Server):
@@ -267,28 +269,28 @@ def test_the_store_the_skills_and_the_tools(ours) -> None:
     assert "by MCP" in str(asyncio.run(call()).content)
 
 
-def test_what_waits_for_a_person_is_rejected(ours, pool) -> None:
+def test_an_action_that_waits_for_a_person_can_be_rejected(ours, pool) -> None:
     kernel = ours.ask("POST", "api/kernels", json={"name": "there"}).json()["id"]
     where = f"oh_jupyter/kernels/{kernel}/confirmations"
     risky = pool.submit(ours.act, "run", kernel, command="true", security_risk=2)
     waiting: Any = None
     while not risky.done() and not waiting:
-        found = ours.ask("GET", where)
-        waiting = found.ok and found.json()
+        response = ours.ask("GET", where)
+        waiting = response.ok and response.json()
     assert ours.ask("POST", f"{where}/{waiting[0]['id']}", json={"approve": False}).ok
     assert risky.result(60)[1]["observation"] == "user_rejected"
     ours.ask("DELETE", f"api/kernels/{kernel}")
 
 
-def sleeping(begun: Path) -> str:
+def sleeping(started: Path) -> str:
     """A cell that sleeps after it has made a file."""
-    return f"import time; open({str(begun)!r}, 'w').close(); time.sleep(600)"
+    return f"import time; open({str(started)!r}, 'w').close(); time.sleep(600)"
 
 
 def test_a_client_that_leaves_takes_its_cell_along(ours, tmp_path) -> None:
-    action = {"action": "run_ipython", "args": {"code": sleeping(tmp_path / "begun")}}
+    action = {"action": "run_ipython", "args": {"code": sleeping(tmp_path / "started")}}
     leaving = asked(f"{ours.url}/oh_jupyter", ours.live.headers, action)
-    wait_until((tmp_path / "begun").exists)
+    wait_until((tmp_path / "started").exists)
     leaving.close()
     assert ours.cell("6 * 7") == "42"
 
@@ -339,10 +341,10 @@ def test_twenty_requests_at_once(ours, pool) -> None:
     assert list(answers) == [str(number) for number in range(20)]
 
 
-def test_a_kernel_that_dies_ends_what_waits_for_it(ours, pool, tmp_path) -> None:
+def test_a_dying_kernel_ends_pending_requests(ours, pool, tmp_path) -> None:
     pid = int(ours.cell("import os; os.getpid()"))
-    waiting = pool.submit(ours.act, "run_ipython", code=sleeping(tmp_path / "begun"))
-    wait_until((tmp_path / "begun").exists)
+    waiting = pool.submit(ours.act, "run_ipython", code=sleeping(tmp_path / "started"))
+    wait_until((tmp_path / "started").exists)
     os.kill(pid, signal.SIGKILL)
     status, answer = waiting.result(60)
     assert status == 503
@@ -351,10 +353,10 @@ def test_a_kernel_that_dies_ends_what_waits_for_it(ours, pool, tmp_path) -> None
 
 
 @pytest.mark.slow
-def test_a_restart_ends_what_waits_for_the_kernel(ours, pool, tmp_path) -> None:
+def test_a_restart_ends_pending_requests(ours, pool, tmp_path) -> None:
     ours.cell("here = 1")
-    waiting = pool.submit(ours.act, "run_ipython", code=sleeping(tmp_path / "begun"))
-    wait_until((tmp_path / "begun").exists)
+    waiting = pool.submit(ours.act, "run_ipython", code=sleeping(tmp_path / "started"))
+    wait_until((tmp_path / "started").exists)
     assert ours.ask("POST", f"api/kernels/{ours.default_kernel()}/restart").ok
     assert waiting.result(60)[0] == 503
     assert ours.cell("'here' in globals()") == "False"
@@ -447,8 +449,8 @@ def test_a_gateway_that_goes_and_comes_back(gateway, request, tmp_path, pool) ->
         second = gateways.enter_context(run_gateway(kind, tmp_path / "gateway"))
         with run_ours(second.url, tmp_path / "ours") as ours:
             ours.cell("here = 1")
-            waiting = pool.submit(ours.act, "run_ipython", code=sleeping(tmp_path / "begun"))
-            wait_until((tmp_path / "begun").exists)
+            waiting = pool.submit(ours.act, "run_ipython", code=sleeping(tmp_path / "started"))
+            wait_until((tmp_path / "started").exists)
             os.kill(second.live.pid, signal.SIGKILL)
             status, answer = waiting.result(60)
             assert status == 502
@@ -515,7 +517,7 @@ class Wire:
         self._open.clear()
         self.cut()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self._open.set()
 
     def close(self) -> None:
@@ -550,7 +552,7 @@ def test_a_cut_connection_loses_nothing_and_does_nothing_twice(cut, tmp_path, po
 
 
 @pytest.mark.slow
-def test_work_goes_on_while_the_connection_breaks_again_and_again(cut, tmp_path, pool) -> None:
+def test_work_continues_while_the_connection_breaks_repeatedly(cut, tmp_path, pool) -> None:
     ours, wire = cut
     ours.cell("done = []")
     content = os.urandom(8_000_000)
@@ -580,7 +582,7 @@ def test_a_kernel_that_the_gateway_restarts(cut, gateway, tmp_path, pool, how: s
     if how == "behind a cut connection":
         wire.hold()
     assert gateway.ask("POST", f"api/kernels/{ours.default_kernel()}/restart").ok
-    wire.go_on()
+    wire.resume()
     status, answer = waiting.result(60)
     assert (status, answer["error"]) == (503, "KernelDiedError")
     assert "state of its runtime is lost" in answer["detail"]

@@ -102,15 +102,15 @@ async def test_arguments_of_mcp_tools(mcp_connect: Any) -> None:
             ("run", {"command": "a\0b"}),
             ("run", {"command": "ls", "timeout": 10**400}),
         ):
-            found = await session.call_tool(name, arguments)
-            assert found.is_error, (name, found)
-            assert found.content[0].text
+            result = await session.call_tool(name, arguments)
+            assert result.is_error, (name, result)
+            assert result.content[0].text
         with pytest.raises(MCPError, match="recursion limit"):
             await session.call_tool("skill_open_file", {"path": deep})
         assert not (await session.call_tool("run", {"command": "true"})).is_error
 
 
-async def test_what_cells_put_out(act: Any, ask: Any) -> None:
+async def test_outputs_of_cells(act: Any, ask: Any) -> None:
     code = "print('\\ud800'); {'\\udfff': float('nan'), 'n': 10**4000}"
     status, observation = await act("run_ipython", code=code)
     assert status == 200

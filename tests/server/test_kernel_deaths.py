@@ -1,4 +1,4 @@
-"""A kernel that is killed at any moment: whoever waits is told soon, and work goes on.
+"""A kernel that is killed at any moment: waiting clients are notified soon, and work continues.
 
 It dies four times; ``STRESS_KILLS=50`` is what a release should stand.
 """
@@ -38,7 +38,7 @@ class Requests:
             (self.large / str(number)).write_bytes(os.urandom(1_000_000))
         self.sign_of_life = ""
         self.lasting = place / "lasting"
-        """What lasts goes on as long as it is there; on a busy machine it may arrive too late."""
+        """Long actions run as long as it exists; on a busy machine one may arrive too late."""
 
     async def act(self, kind: str, **args: Any) -> httpx.Response:
         body = {"action": {"action": kind, "args": args}}
@@ -86,7 +86,7 @@ class Requests:
         return await self.http.get(f"{self.below}/download_files", params=query)
 
     async def stream(self) -> httpx.Response:
-        """Read until the kernel is gone, or what it did after its death is told."""
+        """Read until the kernel is gone, or until an event after its death arrives."""
         where, headers = f"{self.below}/events", {"Accept": "text/event-stream"}
         text = ""
         async with self.http.stream("GET", where, headers=headers) as answer:
@@ -105,9 +105,9 @@ class Requests:
 
 
 def outcome(name: str, answer: httpx.Response | BaseException) -> str:
-    """How a request ended; anything that no client could make sense of is an error."""
+    """Return a request's outcome; fail on an answer that no client would understand."""
     if isinstance(answer, BaseException):
-        # A head that said 200 cannot be taken back: the answer breaks off.
+        # A status of 200 is already sent: the answer breaks off.
         assert name == "download", f"{name}: {answer!r}"
         assert isinstance(answer, httpx.RemoteProtocolError | httpx.ReadError), repr(answer)
         return "broke off"
@@ -118,11 +118,11 @@ def outcome(name: str, answer: httpx.Response | BaseException) -> str:
         return "came before anything was loaded into the fresh kernel"
     if answer.is_success:
         return "done"
-    found = answer.json()
-    assert answer.status_code == 503, (name, found)
-    assert found["error"] == "KernelDiedError"
-    assert "state of its runtime is lost" in found["detail"]
-    return "told"
+    body = answer.json()
+    assert answer.status_code == 503, (name, body)
+    assert body["error"] == "KernelDiedError"
+    assert "state of its runtime is lost" in body["detail"]
+    return "reported"
 
 
 @pytest.mark.timeout(60 + SOON * KILLS)
@@ -179,4 +179,4 @@ def test_everybody_is_answered_when_the_kernel_dies(live_server: Any, tmp_path: 
 
     asyncio.run(run())
     print(f"{KILLS} deaths, {longest:.1f} s until the last answer at most: {dict(ends)}")
-    assert ends["lasting_command told"] > 0
+    assert ends["lasting_command reported"] > 0

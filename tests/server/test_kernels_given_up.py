@@ -54,26 +54,26 @@ def spec(jp_data_dir: Path) -> Callable[..., None]:
 
 
 async def die_until_given_up(act: Any, kernel: str | None = None) -> list[str]:
-    """What is said of each death."""
-    said: list[str] = []
+    """Return the message of each death."""
+    messages: list[str] = []
     async with asyncio.timeout(90):
-        while not said or "has given it up" not in said[-1]:
+        while not messages or "has given it up" not in messages[-1]:
             status, answer = await act("run_ipython", kernel, code=DIE)
             assert (status, answer["error"]) == (503, "KernelDiedError")
-            said.append(answer["detail"])
-    return said
+            messages.append(answer["detail"])
+    return messages
 
 
 @pytest.mark.thorough
 async def test_an_open_kernel_is_given_up(act, ask, plain_kernel) -> None:
-    said = await die_until_given_up(act, plain_kernel)
-    assert len(said) == LIMIT + 1
-    for detail in said[:-1]:
+    messages = await die_until_given_up(act, plain_kernel)
+    assert len(messages) == LIMIT + 1
+    for detail in messages[:-1]:
         assert (
             "was ended by signal SIGSEGV before it answered; the state of its runtime is" in detail
         )
         assert detail.endswith("The next request finds a fresh one")
-    assert said[-1].endswith("Jupyter has given it up. Restart it from its notebook")
+    assert messages[-1].endswith("Jupyter has given it up. Restart it from its notebook")
     status, answer = await act("run", plain_kernel, command="true")
     assert (status, answer["error"]) == (404, "KernelNotFoundError")
     assert "has given it up. Restart it from its notebook; it has another id" in answer["detail"]
@@ -87,7 +87,8 @@ async def test_a_download_whose_kernel_died_is_not_looked_for_in_the_next_one(
 ) -> None:
     (tmp_path / "file").write_bytes(b"x")
     link = link_to(jp_serverapp, plain_kernel)
-    download = KernelTransfer(link, await link.request(DownloadFile(str(tmp_path / "file"))))
+    reply = await link.request(DownloadFile(str(tmp_path / "file")))
+    download = KernelTransfer.started(link, reply)
     assert (await act("run_ipython", plain_kernel, code=DIE))[0] == 503
     assert (await act("run", plain_kernel, command="true"))[0] == 200
     with pytest.raises(KernelDiedError, match="state of its runtime is lost"):
@@ -96,9 +97,9 @@ async def test_a_download_whose_kernel_died_is_not_looked_for_in_the_next_one(
 
 @pytest.mark.thorough
 async def test_the_default_kernel_is_replaced(act, ask, jp_serverapp) -> None:
-    said = await die_until_given_up(act)
-    assert len(said) == LIMIT + 1
-    assert said[-1].endswith("Jupyter has given it up. The next request starts another")
+    messages = await die_until_given_up(act)
+    assert len(messages) == LIMIT + 1
+    assert messages[-1].endswith("Jupyter has given it up. The next request starts another")
     assert (await ask("server_info"))[1]["default_kernel"] is None
     status, observation = await act("run", command="echo here again")
     assert (status, observation["content"]) == (200, "here again")
@@ -176,7 +177,7 @@ async def test_the_pause_between_attempts_grows_and_ends() -> None:
     class Kernels:
         default_kernel_name = "there"
 
-        async def start_kernel(self, **given: Any) -> str:
+        async def start_kernel(self, **options: Any) -> str:
             return "1"
 
     now = 0.0
@@ -184,15 +185,15 @@ async def test_the_pause_between_attempts_grows_and_ends() -> None:
     pauses = []
     for _ in range(8):
         assert await kernel.start() == kernel.id == "1"
-        told = str(kernel.failed("died"))
+        message = str(kernel.failed("died"))
         assert kernel.id is None
-        pauses.append(int(told.rpartition("possible in ")[2].partition(" s")[0]))
+        pauses.append(int(message.rpartition("possible in ")[2].partition(" s")[0]))
         now += pauses[-1] - 0.1
         with pytest.raises(KernelDiedError, match="The next attempt is possible in 1 s"):
             await kernel.start()
         now += 0.2
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
-    assert "(there) died before it answered anything, 8 times in a row. " in told
+    assert "(there) died before it answered anything, 8 times in a row. " in message
     kernel.answered()
     assert "times" not in str(kernel.failed("died"))
 

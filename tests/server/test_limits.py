@@ -1,4 +1,4 @@
-"""What one client may take: refused in time, without harm to the others."""
+"""Limits of one client: excess is refused in time, without harm to the others."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class TestBodies:
         answer = await jp_fetch("oh_jupyter", "store", "large", method="PUT", body=body)
         assert answer.code == 204
 
-    async def test_nobody_has_to_send_what_will_be_refused(self, begin: Any) -> None:
+    async def test_a_request_is_refused_before_its_body_is_sent(self, begin: Any) -> None:
         for path in ("execute_action", "upload_file", "mcp"):
             announced = f"Content-Length: {400 * MEGABYTE}"
             stranger = await begin("POST", path, announced, token="wrong")
@@ -112,7 +112,7 @@ class TestTurns:
     async def test_more_actions_than_may_wait_are_refused(
         self, act: Any, ask: Any, jp_fetch: Any, plain_kernel: str, tmp_path: Path
     ) -> None:
-        flag = tmp_path / "go on"
+        flag = tmp_path / "continue"
         command = f"until [ -e '{flag}' ]; do sleep 0.05; done; echo went on"
         asked = [asyncio.ensure_future(act("run", command=command)) for _ in range(3)]
         done, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
@@ -125,13 +125,13 @@ class TestTurns:
         assert (await act("run", plain_kernel, command="true"))[0] == 200
         flag.touch()
         answers = [await one for one in asked if one is not refused]
-        assert [(status, found["content"]) for status, found in answers] == [(200, "went on")] * 2
+        assert [(status, answer["content"]) for status, answer in answers] == [(200, "went on")] * 2
         assert (await act("run", command="echo later"))[1]["content"] == "later"
 
-    async def test_who_leaves_gives_the_place_away(
+    async def test_a_disconnected_client_frees_its_slot(
         self, act: Any, begin: Any, tmp_path: Path
     ) -> None:
-        flag = tmp_path / "go on"
+        flag = tmp_path / "continue"
         command = f"until [ -e '{flag}' ]; do sleep 0.05; done; echo went on"
         body = json.dumps({"action": {"action": "run", "args": {"command": command}}}).encode()
         head = f"Content-Length: {len(body)}"
@@ -143,10 +143,10 @@ class TestTurns:
             await leave(writer)
         await asyncio.wait(waiting)
         async with asyncio.timeout(60):
-            while (found := await act("run", command="echo free"))[0] == 429:
+            while (reply := await act("run", command="echo free"))[0] == 429:
                 await asyncio.sleep(0.05)
         flag.touch()
-        assert found[0] == 200
+        assert reply[0] == 200
 
     async def test_input_and_decisions_do_not_wait(
         self, act: Any, ask: Any, tmp_path: Path
@@ -170,10 +170,10 @@ class TestTurns:
         assert ended["extras"]["metadata"]["exit_code"] == 130
         assert waited["content"] == "waited"
 
-    async def test_an_answer_says_when_to_come_again(
+    async def test_an_answer_has_a_retry_time(
         self, mcp_url: str, jp_auth_header: dict[str, str], tmp_path: Path
     ) -> None:
-        flag = tmp_path / "go on"
+        flag = tmp_path / "continue"
         command = f"until [ -e '{flag}' ]; do sleep 0.05; done"
         body = {"action": {"action": "run", "args": {"command": command}}}
         async with httpx.AsyncClient(headers=jp_auth_header, timeout=60) as client:
@@ -229,7 +229,7 @@ def test_askers_are_forgotten() -> None:
 
 
 @pytest.mark.thorough
-async def test_slow_clients_hold_nobody_up(
+async def test_slow_clients_delay_no_others(
     begin: Any, act: Any, ask: Any, jp_fetch: Any, jp_root_dir: Path
 ) -> None:
     large = b"x" * (32 * MEGABYTE)
@@ -252,7 +252,7 @@ async def test_slow_clients_hold_nobody_up(
 
 
 @pytest.mark.parametrize(
-    ("action", "found"),
+    ("action", "expected"),
     [
         ({"action": "run", "args": {"command": "C-c", "is_input": True}}, True),
         ({"action": "run", "args": {"command": "y" * 70_000, "is_input": True}}, False),
@@ -263,11 +263,11 @@ async def test_slow_clients_hold_nobody_up(
         ("is_input", False),
     ],
 )
-def test_what_is_input(action: Any, found: bool) -> None:
-    assert is_input(json.dumps({"action": action}).encode()) is found
+def test_input_is_recognized(action: Any, expected: bool) -> None:
+    assert is_input(json.dumps({"action": action}).encode()) is expected
 
 
-def test_what_cannot_be_read_is_no_input() -> None:
+def test_unreadable_actions_are_no_input() -> None:
     for body in (None, b"", b"is_input", b'"is_input"', b'"is_input"' + b"[" * 50_000):
         assert not is_input(body)
 
@@ -275,10 +275,10 @@ def test_what_cannot_be_read_is_no_input() -> None:
 async def test_old_answers_make_room_for_new_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(result_store, "MAX_RESULTS", 3)
     results = result_store.ResultStore()
-    going_on = asyncio.Event()
+    released = asyncio.Event()
 
     async def wait(stored: result_store.StoredResult) -> Reply:
-        await going_on.wait()
+        await released.wait()
         return Reply({}, b"waited")
 
     async def answer(stored: result_store.StoredResult) -> Reply:
@@ -295,7 +295,7 @@ async def test_old_answers_make_room_for_new_requests(monkeypatch: pytest.Monkey
     results.start("slow-as-well", "a", wait)
     with pytest.raises(LimitExceededError):
         results.start("one-more", "a", wait)
-    going_on.set()
+    released.set()
     assert (await results.find("slow", "a").task).body == b"waited"
 
 

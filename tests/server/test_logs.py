@@ -48,7 +48,7 @@ def test_lines_of_json_for_the_app_and_its_modules(app_log) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "0", "false"])
-def test_it_stays_as_it_is_where_nobody_asks(app_log, value: str) -> None:
+def test_logging_is_unchanged_by_default(app_log, value: str) -> None:
     undo = set_up_logging(app_log, list, {"LOG_JSON": value})
     app_log.warning("as ever")
     undo()

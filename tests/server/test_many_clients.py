@@ -47,7 +47,7 @@ class Client:
     done: Counter[str] = field(default_factory=Counter)
 
     def mark(self) -> str:
-        """What only this request has in it, and its answer."""
+        """Return a mark that only this request and its answer contain."""
         self.all_marks.append(uuid.uuid4().hex)
         return self.all_marks[-1]
 
@@ -129,12 +129,12 @@ class Client:
 
     async def upload(self) -> None:
         mark = self.mark()
-        place = str(self.place / mark)
+        path = str(self.place / mark)
         await self.ask(
-            "POST", "upload_file", params={"destination": place}, files={"file": (mark, mark)}
+            "POST", "upload_file", params={"destination": path}, files={"file": (mark, mark)}
         )
-        assert (await self.ask("POST", "list_files", json={"path": place})).json() == [mark]
-        answer = await self.ask("GET", "download_files", params={"path": place})
+        assert (await self.ask("POST", "list_files", json={"path": path})).json() == [mark]
+        answer = await self.ask("GET", "download_files", params={"path": path})
         with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
             assert archive.read(mark) == mark.encode()
 
@@ -188,16 +188,16 @@ async def connected(server: Any) -> AsyncIterator[httpx.AsyncClient]:
 
 async def logged(http: httpx.AsyncClient, below: str) -> list[str]:
     """All commands and cells in a kernel's log."""
-    found: list[str] = []
+    lines: list[str] = []
     start = 0
     while True:
         params = {"start_id": start, "limit": 1000}
         events = (await http.get(f"{below}/events", params=params)).json()["events"]
         if not events:
-            return found
+            return lines
         start = events[-1]["id"] + 1
         args = [event.get("args", {}) for event in events]
-        found += [arg.get("command") or arg.get("code") or "" for arg in args]
+        lines += [arg.get("command") or arg.get("code") or "" for arg in args]
 
 
 @pytest.mark.thorough

@@ -64,7 +64,7 @@ def test_the_list_of_tools_is_short(jp_serverapp) -> None:
 
 
 @pytest.mark.thorough
-async def test_skills_are_listed_for_who_asks(mcp_connect, jp_serverapp) -> None:
+async def test_skills_are_listed_on_request(mcp_connect, jp_serverapp) -> None:
     heard = asyncio.Event()
 
     async def listen(message) -> None:
@@ -151,7 +151,7 @@ async def test_text_is_all_of_a_result(mcp_connect, tmp_path) -> None:
 
 
 @pytest.mark.thorough
-async def test_a_command_that_goes_on_is_reported_with_what_this_tool_has(
+async def test_a_running_command_is_reported_in_terms_of_this_tool(
     mcp_connect, monkeypatch
 ) -> None:
     monkeypatch.setenv("NO_CHANGE_TIMEOUT_SECONDS", "0.3")
@@ -175,7 +175,7 @@ async def test_a_command_that_goes_on_is_reported_with_what_this_tool_has(
 
 @pytest.mark.thorough
 @pytest.mark.browser
-async def test_what_could_not_be_done_is_an_error(mcp_connect, tmp_path) -> None:
+async def test_failures_are_errors(mcp_connect, tmp_path) -> None:
     failing = [
         ("run_ipython", {"code": "1 / 0"}, "ZeroDivisionError"),
         ("run_ipython", {"code": "while True: pass", "timeout": 0.5}, "timed out"),
@@ -311,7 +311,7 @@ async def test_skills_are_tools(mcp_connect, tmp_path) -> None:
         assert "found.txt" in text_of(answer)
 
 
-async def test_what_is_wrong_with_arguments_is_said(mcp_connect) -> None:
+async def test_invalid_arguments_are_explained(mcp_connect) -> None:
     async with mcp_connect() as session:
         answer = await session.call_tool("run", {})
         assert answer.is_error
@@ -339,7 +339,7 @@ async def test_state_and_events_are_tools(mcp_connect) -> None:
 async def test_two_personas_work_on_their_own_kernels(
     mcp_connect, plain_kernel, jp_serverapp, jp_auth_header, ask
 ) -> None:
-    """What is said of who acts comes from the request's head, not from what the agent sends."""
+    """The actor comes from the request's headers, not from the agent's arguments."""
     other = await jp_serverapp.kernel_manager.start_kernel(path="")
     heads = [
         {**jp_auth_header, "X-JupyterAI-Persona-Id": name, "X-Jupyter-Chat-Id": "c" * 1000}
@@ -353,11 +353,11 @@ async def test_two_personas_work_on_their_own_kernels(
             one.call_tool("run_ipython", {"code": "mine = 'first'"}),
             two.call_tool("run_ipython", {"code": "mine = 'second'"}),
         )
-        found = await asyncio.gather(
+        answers = await asyncio.gather(
             one.call_tool("run_ipython", {"code": "mine"}),
             two.call_tool("run_ipython", {"code": "mine"}),
         )
-    assert [text_of(answer).partition("\n")[0] for answer in found] == ["'first'", "'second'"]
+    assert [text_of(answer).partition("\n")[0] for answer in answers] == ["'first'", "'second'"]
     forged = {"action": "run", "args": {"command": "true"}, "oh_jupyter": {"actor": {"user": "x"}}}
     await ask("kernels", plain_kernel, "execute_action", body={"action": forged})
     logs = [(await ask("kernels", id, "events"))[1]["events"] for id in (plain_kernel, other)]
@@ -389,7 +389,7 @@ async def test_a_long_call_shows_signs_of_life(mcp_connect, transport: str, tmp_
 
 
 @pytest.mark.parametrize("tool", ["run", "run_ipython"])
-async def test_progress_tells_what_is_put_out(mcp_connect, tool: str, tmp_path) -> None:
+async def test_progress_contains_the_output(mcp_connect, tool: str, tmp_path) -> None:
     told_so_far: list[tuple[float, str]] = []
     go, second = tmp_path / "go", tmp_path / "second"
 
@@ -411,9 +411,9 @@ async def test_progress_tells_what_is_put_out(mcp_connect, tool: str, tmp_path) 
         f"while not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)\n"
         "print('done')"
     )
-    given = {"command": shell, "blocking": True} if tool == "run" else {"code": cell}
+    arguments = {"command": shell, "blocking": True} if tool == "run" else {"code": cell}
     async with mcp_connect() as session:
-        answer = await session.call_tool(tool, given, progress_callback=progress)
+        answer = await session.call_tool(tool, arguments, progress_callback=progress)
     assert text_of(answer).startswith("first line\nsecond line\ndone")
     numbers = [number for number, _ in told_so_far]
     assert numbers == sorted(set(numbers))
@@ -546,7 +546,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "appl
         ("wrong bearer", False),
     ],
 )
-async def test_who_may_use_which_address(
+async def test_permissions_of_addresses(
     mcp_url, plain_kernel, jp_auth_header, monkeypatch, credential: str, allowed: bool
 ) -> None:
     monkeypatch.setenv("SESSION_API_KEY", "secret")
@@ -638,7 +638,7 @@ async def test_newer_clients_need_no_session(mcp_url, jp_auth_header) -> None:
 
 
 @pytest.mark.skipif(MAJOR > 1, reason="major 2 of the SDK answers without a session")
-async def test_a_client_without_a_session_is_told_so(mcp_url, jp_auth_header) -> None:
+async def test_a_missing_session_is_reported(mcp_url, jp_auth_header) -> None:
     listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     async with httpx.AsyncClient(headers=ACCEPT | jp_auth_header, timeout=30) as client:
         answer = await client.post(f"{mcp_url}/mcp", json=listing)

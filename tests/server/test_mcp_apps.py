@@ -89,8 +89,8 @@ async def test_rows_are_sorted_filtered_and_paged(mcp_url, jp_auth_header) -> No
         assert [row[0] for row in ascending["rows"]] == ["bergen", "Bern", "Oslo", "Rome"]
         descending = await rows(count=4, sort=1, descending=True)
         assert [row[0] for row in descending["rows"]] == ["Oslo", "Bern", "bergen", "Rome"]
-        found = await rows(count=4, filter="BER")
-        assert ([row[0] for row in found["rows"]], found["matching"]) == (["Bern", "bergen"], 2)
+        result = await rows(count=4, filter="BER")
+        assert ([row[0] for row in result["rows"]], result["matching"]) == (["Bern", "bergen"], 2)
 
 
 async def test_a_value_that_is_no_table_is_not_shown(mcp_url, jp_auth_header) -> None:

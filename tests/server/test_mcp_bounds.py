@@ -1,4 +1,4 @@
-"""How much of a long result is shown."""
+"""Truncation of long results."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from oh_jupyter.mcp_tools.results import MAX_TEXT_CHARS, bounded, image, result,
 PICTURE = image("data:image/png;base64,AAAA")
 
 
-def texts(found: dict) -> str:
-    return "".join(block["text"] for block in found["content"] if block["type"] == "text")
+def texts(answer: dict) -> str:
+    return "".join(block["text"] for block in answer["content"] if block["type"] == "text")
 
 
-def test_what_fits_is_left_as_it_is() -> None:
-    found = result(text("x" * 10_000), PICTURE, text("y" * 20_000))
-    assert bounded(found, "Ask for less.") == found
+def test_a_result_that_fits_is_unchanged() -> None:
+    whole = result(text("x" * 10_000), PICTURE, text("y" * 20_000))
+    assert bounded(whole, "Ask for less.") == whole
 
 
 def test_the_middle_is_left_out_between_lines_and_named() -> None:
     lines = [f"line {number}" for number in range(1, 10_001)]
     whole = "\n".join(lines)
-    told = texts(bounded(result(text(whole)), "Ask for less."))
-    assert len(told) <= MAX_TEXT_CHARS
-    first, _, rest = told.partition("[... ")
+    shortened = texts(bounded(result(text(whole)), "Ask for less."))
+    assert len(shortened) <= MAX_TEXT_CHARS
+    first, _, rest = shortened.partition("[... ")
     note, _, last = rest.partition(" ...]\n")
     shown = [*first.splitlines(), *last.splitlines()]
     assert set(shown) <= set(lines)
@@ -32,20 +32,20 @@ def test_the_middle_is_left_out_between_lines_and_named() -> None:
 
 
 def test_one_long_line_is_cut_where_it_must_be() -> None:
-    told = texts(bounded(result(text("a" * 50_000 + "b" * 50_000)), "Ask for less."))
-    assert len(told) <= MAX_TEXT_CHARS
-    assert told.startswith("a" * 10_000)
-    assert told.endswith("b" * 10_000)
-    assert "lines" not in told
+    shown = texts(bounded(result(text("a" * 50_000 + "b" * 50_000)), "Ask for less."))
+    assert len(shown) <= MAX_TEXT_CHARS
+    assert shown.startswith("a" * 10_000)
+    assert shown.endswith("b" * 10_000)
+    assert "lines" not in shown
 
 
 def test_pictures_and_errors_stay() -> None:
     blocks = [text(f"{number}" * 10_000) for number in range(9)]
-    found = bounded(result(*blocks[:5], PICTURE, *blocks[5:], is_error=True), "Ask for less.")
-    assert found["isError"]
-    assert PICTURE in found["content"]
-    told = texts(found)
-    assert len(told) <= MAX_TEXT_CHARS
-    assert told.count("[...") == 1
-    assert told.startswith("0" * 10_000)
-    assert told.endswith("8" * 10_000)
+    shortened = bounded(result(*blocks[:5], PICTURE, *blocks[5:], is_error=True), "Ask for less.")
+    assert shortened["isError"]
+    assert PICTURE in shortened["content"]
+    shown = texts(shortened)
+    assert len(shown) <= MAX_TEXT_CHARS
+    assert shown.count("[...") == 1
+    assert shown.startswith("0" * 10_000)
+    assert shown.endswith("8" * 10_000)

@@ -22,7 +22,7 @@ def shown(cells: list[dict], budget: int, **options) -> str:
     return "\n".join(block["text"] for block in blocks if block["type"] == "text")
 
 
-def test_what_fits_is_whole() -> None:
+def test_a_view_that_fits_is_whole() -> None:
     text = shown([code("x = 1\nx", "1\n")], 1000)
     assert text.endswith("=== cell 0 | " + text.split(" | ")[1] + " | code [1] ===\n"
                          "x = 1\nx\n--- output ---\n1")  # fmt: skip

@@ -50,8 +50,8 @@ async def test_an_agent_returns_to_its_checkpoint(mcp_connect, book, jp_root_dir
             return text_of(await agent.call_tool(tool, arguments))
 
         await call("run_ipython", code="x = [1]; open('state.txt', 'w').write('1')")
-        begun = await call("changes", command="checkpoint")
-        id = int(begun.split()[1])
+        checkpoint = await call("changes", command="checkpoint")
+        id = int(checkpoint.split()[1])
         await call("run_ipython", code="x.append(2); y = 1; open('state.txt', 'w').write('2')")
         await call("changes", command="checkpoint")
         await call("run_ipython", code="x.append(3)")

@@ -88,7 +88,7 @@ async def test_variables_are_seen_while_a_cell_runs(mcp_connect, book, stored) -
         ({"save_to": "a.csv"}, "save_to needs the name of the variable"),
     ],
 )
-async def test_what_cannot_be_shown(mcp_connect, book, arguments, reason) -> None:
+async def test_outputs_that_cannot_be_shown(mcp_connect, book, arguments, reason) -> None:
     kernel = await book("pass")
     async with mcp_connect(kernel) as session:
         seen = await session.call_tool("variables", arguments)
@@ -185,7 +185,7 @@ async def test_a_run_of_cells_ends_at_the_first_error(mcp_connect, book, stored)
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("approve", [True, False])
-async def test_a_restart_is_a_question_that_says_what_is_lost(
+async def test_a_restart_is_a_question_that_names_the_losses(
     mcp_connect, book, ask, jp_serverapp, approve
 ) -> None:
     kernel = await book("treasure = 42")
@@ -334,7 +334,7 @@ def wait_for_cell():
 
 
 @pytest.mark.parametrize("what", ["reload", "unload"])
-async def test_an_agent_that_reloads_the_extension_goes_on(
+async def test_an_agent_that_reloads_the_extension_continues(
     mcp_connect, book, jp_serverapp, approve_next, what
 ) -> None:
     kernel = await book("a = 1")

@@ -63,11 +63,11 @@ async def test_open_notebooks_are_listed(mcp_connect, opened) -> None:
         assert text_of(await session.call_tool("list_notebooks", {})) == "No notebook is open."
         path, kernel = await opened()
         answer = await session.call_tool("list_notebooks", {})
-        (found,) = json.loads(text_of(answer))
-        assert (found["path"], found["kernel_id"]) == (path, kernel)
+        (notebook,) = json.loads(text_of(answer))
+        assert (notebook["path"], notebook["kernel_id"]) == (path, kernel)
 
 
-async def test_what_a_person_typed_since_an_agent_read_is_not_replaced(
+async def test_later_text_of_a_person_is_not_replaced(
     mcp_connect, opened, stored, jp_root_dir
 ) -> None:
     path, _ = await opened()
@@ -297,7 +297,7 @@ async def test_notebooks_of_older_formats_stay_valid(mcp_connect, opened, stored
     assert [cell["source"] for cell in stored()] == ["# Title", "x = 20", "y = 2"]
 
 
-async def test_what_somebody_else_saves_meanwhile_is_not_lost(
+async def test_a_concurrent_save_is_not_lost(
     mcp_connect, opened, stored, jp_serverapp, monkeypatch, jp_root_dir
 ) -> None:
     path, kernel = await opened()
@@ -321,9 +321,7 @@ async def test_what_somebody_else_saves_meanwhile_is_not_lost(
     assert [cell["source"] for cell in stored()] == ["# The person's", "x = 20"]
 
 
-async def test_a_file_that_cannot_be_saved_is_told(
-    mcp_connect, opened, jp_serverapp, monkeypatch
-) -> None:
+async def test_a_failed_save_is_reported(mcp_connect, opened, jp_serverapp, monkeypatch) -> None:
     _, kernel = await opened()
     for problem, words in (
         (HTTPError(507, "the disk is full"), "work/book.ipynb was not saved: the disk is full"),
@@ -362,8 +360,8 @@ async def test_a_risky_cell_waits_in_the_notebooks_kernel(
     _, kernel = await opened()
     # The default kernel, by whose tools it is asked for, asks nobody.
     async with mcp_connect() as session:
-        given = {"source": "!sudo -n true", "run": True}
-        asked = asyncio.ensure_future(session.call_tool("insert_cell", given))
+        arguments = {"source": "!sudo -n true", "run": True}
+        asked = asyncio.ensure_future(session.call_tool("insert_cell", arguments))
         code, waiting = 0, []
         async with asyncio.timeout(60):
             while code != 200 or not waiting:  # until oh_jupyter is there it is 424
@@ -378,7 +376,7 @@ async def test_a_risky_cell_waits_in_the_notebooks_kernel(
         assert stored()[2]["outputs"] == []
 
 
-async def test_who_may_not_read_or_run_does_not(
+async def test_users_without_permission_neither_read_nor_run(
     mcp_connect, opened, jp_serverapp, monkeypatch
 ) -> None:
     await opened()

@@ -168,7 +168,7 @@ async def test_a_server_ends_with_its_kernel(
 
 
 @pytest.mark.thorough
-async def test_tools_that_a_server_gets_later_are_told_of(ask, mcp_connect) -> None:
+async def test_tools_added_later_are_announced(ask, mcp_connect) -> None:
     heard = asyncio.Queue()
 
     async def listen(message) -> None:
@@ -189,7 +189,7 @@ async def test_tools_that_a_server_gets_later_are_told_of(ask, mcp_connect) -> N
 
 
 @pytest.mark.thorough
-async def test_a_restart_is_told_of(ask, mcp_connect, plain_kernel, jp_serverapp) -> None:
+async def test_a_restart_is_announced(ask, mcp_connect, plain_kernel, jp_serverapp) -> None:
     heard = asyncio.Event()
 
     async def listen(message) -> None:

@@ -121,7 +121,7 @@ async def test_the_last_page_is_a_resource(mcp_connect, plain_kernel, act, tmp_p
         ("jupyter://store/", "store"),
     ],
 )
-async def test_what_cannot_be_read_is_an_error(
+async def test_unreadable_resources_are_errors(
     mcp_connect, plain_kernel, uri: str, reason: str
 ) -> None:
     async with mcp_connect(plain_kernel) as session:
@@ -129,7 +129,7 @@ async def test_what_cannot_be_read_is_an_error(
             await session.read_resource(uri)
 
 
-async def test_prompts_bring_what_they_are_about(mcp_connect, open_notebook) -> None:
+async def test_prompts_include_their_subject(mcp_connect, open_notebook) -> None:
     await open_notebook()
     async with mcp_connect() as session:
         prompts = await session.list_prompts()

@@ -1,4 +1,4 @@
-"""What an agent reads of an Observation: nothing twice, no frames of libraries."""
+"""An agent's text of an Observation: nothing twice, no frames of libraries."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_frames_of_libraries_are_folded() -> None:
     assert fold_library_frames("no traceback at all\n\nFile x") == "no traceback at all\n\nFile x"
 
 
-def test_the_exit_code_is_told_once() -> None:
+def test_the_exit_code_is_reported_once() -> None:
     metadata = {"exit_code": 3, "suffix": "\n[The command completed with exit code 3.]"}
     observation = {"observation": "run", "content": "x", "extras": {"metadata": metadata}}
     (block,) = of_observation(observation)["content"]
@@ -140,9 +140,7 @@ def test_a_conversation_sees_the_directory_when_it_changes() -> None:
     assert shown("/b") == "done\n[Current working directory: /b]"
 
 
-async def test_sessions_of_clients_do_not_share_what_they_have_seen(
-    mcp_connect, jp_root_dir
-) -> None:
+async def test_sessions_of_clients_do_not_share_their_history(mcp_connect, jp_root_dir) -> None:
     directory = f"[Current working directory: {jp_root_dir}]"
 
     async def outputs(*commands: str, **arguments: object) -> list[str]:
@@ -162,7 +160,7 @@ async def test_sessions_of_clients_do_not_share_what_they_have_seen(
         assert all(directory in each for each in shown)
 
 
-def test_what_nobody_has_decided_is_not_called_rejected(tmp_path) -> None:
+def test_an_undecided_action_is_not_called_rejected(tmp_path) -> None:
     confirmations = Confirmations("always", 0.01, str(tmp_path))
     reasons = [Reason("becomes_other_user")]
     undecided = asyncio.run(confirmations.decide(CmdRunAction("ls"), reasons))

@@ -57,7 +57,7 @@ async def test_an_agent_has_its_turn_back(
 
 
 @pytest.mark.parametrize("count", [9000, 20_000])
-async def test_what_is_missing_of_a_long_output(
+async def test_the_omitted_part_of_a_long_output(
     mcp_connect: Any, jp_root_dir: Any, count: int
 ) -> None:
     async with mcp_connect() as session:

@@ -93,7 +93,7 @@ PLOT = (
 )
 
 
-async def test_a_run_of_several_says_whose_each_output_is(mcp_connect, book) -> None:
+async def test_a_run_of_several_names_the_cell_of_each_output(mcp_connect, book) -> None:
     cells = ("91.5", PLOT, "print('x' * 2000)", "1 / 0", "never = 1")
     kernel = await book(*(new_code_cell(cell, id=f"c{n}") for n, cell in enumerate(cells)))
     async with mcp_connect(kernel) as session:
@@ -118,7 +118,7 @@ async def test_a_run_of_several_says_whose_each_output_is(mcp_connect, book) -> 
         assert text_of(missing).startswith("There is no cell 99: the notebook has 5 cells")
 
 
-async def test_an_error_says_what_was_done_before(mcp_connect, book, jp_root_dir) -> None:
+async def test_an_error_lists_the_finished_cells(mcp_connect, book, jp_root_dir) -> None:
     nbformat.write(nbformat.v4.new_notebook(), jp_root_dir / "closed.ipynb")
     kernel = await book(f"{SLOW}\n'late'", "2")
     async with mcp_connect(kernel) as session:

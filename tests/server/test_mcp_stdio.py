@@ -143,7 +143,7 @@ def failing(places, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.thorough
-def test_why_it_does_not_work_is_said_to_people_and_to_the_client(server, places, tmp_path) -> None:
+def test_failures_are_explained_to_people_and_to_the_client(server, places, tmp_path) -> None:
     done = failing(places, "--notebook", "missing.ipynb")
     assert "missing.ipynb is not open" in done.stderr
     done = failing({**places, "JUPYTER_RUNTIME_DIR": str(tmp_path)})
@@ -195,15 +195,15 @@ def opened(program: subprocess.Popen[str]) -> dict:
 def test_it_ends_with_its_input_even_while_a_call_is_under_way(server, places) -> None:
     program = started(places)
     assert opened(program)["result"]["serverInfo"]["name"] == "oh_jupyter"
-    call = {"name": "run", "arguments": {"command": "echo begun; sleep 1000"}}
+    call = {"name": "run", "arguments": {"command": "echo started; sleep 1000"}}
     call["_meta"] = {"progressToken": 1}
     asked = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
     program.stdin.write(json.dumps(asked) + "\n")
     while "notifications/progress" not in program.stdout.readline():
         pass
-    _, said = program.communicate(timeout=60)
+    _, errors = program.communicate(timeout=60)
     assert program.returncode == 0
-    assert "Traceback" not in said
+    assert "Traceback" not in errors
 
 
 @pytest.mark.thorough
@@ -223,7 +223,7 @@ def test_a_client_that_is_killed_leaves_no_orphan(server, places) -> None:
     client.stderr.close()
 
 
-def test_what_is_no_message_is_answered_and_the_rest_goes_on(server, places) -> None:
+def test_an_invalid_message_is_answered_and_the_session_continues(server, places) -> None:
     program = started(places)
     opened(program)
     program.stdin.write("no JSON\n[]\n\n")
@@ -300,7 +300,7 @@ def test_a_server_that_was_restarted_elsewhere_is_found_again(places, tmp_path) 
 
 
 @pytest.mark.thorough
-def test_a_kernel_that_is_gone_is_said_and_another_is_found(server, places) -> None:
+def test_a_missing_kernel_is_reported_and_another_is_found(server, places) -> None:
     kernel = open_notebook(server, "open.ipynb")
 
     async def talk() -> None:
@@ -337,12 +337,12 @@ def test_nothing_is_left_when_the_server_stops(places, server, running) -> None:
             return below
 
     async def tolerant() -> list[psutil.Process]:
-        found: list[psutil.Process] = []
+        processes: list[psutil.Process] = []
         try:
-            found = await talk()
+            processes = await talk()
         except* Exception:  # the launcher has lost its server
             pass
-        return found
+        return processes
 
     below = asyncio.run(tolerant())
     assert below

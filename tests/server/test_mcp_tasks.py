@@ -23,9 +23,9 @@ async def status_is(client: TaskClient, id: str, status: str, message: str = "")
     """Wait for a status and its message."""
     async with asyncio.timeout(60):
         while True:
-            found = await client.task(id)
-            if found["status"] == status and message in found.get("statusMessage", ""):
-                return found
+            task = await client.task(id)
+            if task["status"] == status and message in task.get("statusMessage", ""):
+                return task
             await asyncio.sleep(0.05)
 
 
@@ -42,10 +42,11 @@ async def test_a_task_survives_the_death_of_its_client(
     mcp_url, jp_auth_header, plain_kernel, tmp_path
 ) -> None:
     url, go = f"{mcp_url}/kernels/{plain_kernel}/mcp", tmp_path / "go"
-    given = json.dumps({"code": waiting_cell(go)})
+    arguments = json.dumps({"code": waiting_cell(go)})
     program = [sys.executable, str(Path(__file__).parent / "mcp_tasks.py")]
     with subprocess.Popen(
-        [*program, url, json.dumps(jp_auth_header), "run_ipython", given], stdout=subprocess.PIPE
+        [*program, url, json.dumps(jp_auth_header), "run_ipython", arguments],
+        stdout=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
         try:
@@ -53,13 +54,13 @@ async def test_a_task_survives_the_death_of_its_client(
         finally:
             process.kill()
     async with task_client(url, jp_auth_header) as client:
-        found = await status_is(client, id, "working", "it waits")
-        assert found["pollInterval" if MAJOR == 1 else "pollIntervalMs"] > 0
+        task = await status_is(client, id, "working", "it waits")
+        assert task["pollInterval" if MAJOR == 1 else "pollIntervalMs"] > 0
         go.touch()
         result = await client.result(id)
         assert result["content"][0]["text"].startswith("it waits\nit is done")
-        found = await status_is(client, id, "completed")
-        assert found["ttl" if MAJOR == 1 else "ttlMs"] > 0
+        task = await status_is(client, id, "completed")
+        assert task["ttl" if MAJOR == 1 else "ttlMs"] > 0
         with pytest.raises(McpError, match="no request 'nonsense'"):
             await client.task("nonsense")
 
@@ -97,7 +98,7 @@ async def test_a_command_outlives_a_client_that_knows_no_tasks(
 
 
 @pytest.mark.skipif(MAJOR == 1, reason="sessions say it once, when they begin")
-async def test_tasks_are_for_who_knows_them(mcp_url, jp_auth_header) -> None:
+async def test_tasks_require_the_declared_capability(mcp_url, jp_auth_header) -> None:
     async with task_client(f"{mcp_url}/mcp", jp_auth_header, declared=False) as client:
         with pytest.raises(McpError, match="has not declared"):
             await client.task("any")
@@ -106,7 +107,7 @@ async def test_tasks_are_for_who_knows_them(mcp_url, jp_auth_header) -> None:
 @pytest.mark.server_config(OhJupyter={"confirmation": "always"})
 class TestConfirmation:
     @pytest.mark.thorough
-    async def test_what_waits_for_a_person_says_so(
+    async def test_a_task_that_waits_for_a_person_reports_it(
         self, mcp_url, jp_auth_header, ask, plain_kernel, jp_serverapp
     ) -> None:
         async with task_client(f"{mcp_url}/kernels/{plain_kernel}/mcp", jp_auth_header) as client:
@@ -117,7 +118,7 @@ class TestConfirmation:
             await link.request(Confirm(waiting[0]["id"], True))
             assert "42" in (await client.result(id))["content"][0]["text"]
 
-    async def test_a_call_tells_in_its_progress_what_waits_for_a_person(
+    async def test_progress_reports_an_action_that_waits_for_a_person(
         self, mcp_connect, ask, plain_kernel, jp_serverapp
     ) -> None:
         waits = asyncio.Event()
@@ -127,8 +128,8 @@ class TestConfirmation:
                 waits.set()
 
         async with mcp_connect(plain_kernel) as session:
-            given = {"path": "/etc/x", "content": "y"}
-            call = asyncio.ensure_future(session.call_tool("write", given, progress))
+            arguments = {"path": "/etc/x", "content": "y"}
+            call = asyncio.ensure_future(session.call_tool("write", arguments, progress))
             await asyncio.wait_for(waits.wait(), 60)
             _, waiting = await ask("kernels", plain_kernel, "confirmations")
             link = state_of(jp_serverapp.web_app.settings).router.link(plain_kernel)

@@ -167,7 +167,7 @@ def kernel_id(live_server: Any) -> str:
 
 @pytest.fixture
 def known(live_server: Any, kernel_id: str) -> dict[str, Any]:
-    """What there is at the addresses: a kernel, an answer, an event, a file of the store."""
+    """Path parameters that exist: of a kernel, a response, an event, a file of the store."""
     send(live_server, "put", "/oh_jupyter/store/known", data=b"contents")
     return {"kernel_id": kernel_id, "key": "known", "path": "known", "event_id": 1}
 
@@ -232,8 +232,8 @@ def confine(case: Any, place: str, known: dict[str, Any]) -> None:
 def test_whatever_is_sent_is_answered_as_described(
     operation: Any, live_server: Any, known: dict[str, Any]
 ) -> None:
-    place = live_server.directory / "place"
-    place.mkdir(exist_ok=True)
+    folder = live_server.directory / "place"
+    folder.mkdir(exist_ok=True)
     cases = [operation.as_strategy(generation_mode=mode) for mode in GenerationMode]
     statuses = set()
 
@@ -247,7 +247,7 @@ def test_whatever_is_sent_is_answered_as_described(
     )
     @given(st.one_of(*cases))
     def answered(case: Any) -> None:
-        confine(case, str(place), known)
+        confine(case, str(folder), known)
         answer = case.call_and_validate(
             base_url=live_server.url, headers=live_server.headers, checks=CHECKS, timeout=60
         )

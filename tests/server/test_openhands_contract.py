@@ -1,4 +1,4 @@
-"""What OpenHands 0.62's client relies on, seen by running it (tests/client/openhands_checks.py).
+"""Behavior that OpenHands 0.62's client needs, as tests/client/openhands_checks.py shows.
 
 Here it is pinned without OpenHands: its requests as it writes them, and what it reads of answers.
 """
@@ -85,10 +85,10 @@ async def test_git_is_asked_by_hidden_commands_in_shells_of_their_own(
 ) -> None:
     await execute("run", command="cd /")
     static = {"is_static": True, "hidden": True, "cwd": str(jp_root_dir)}
-    found = await execute("run", command="pwd; seq 9000", **static)
-    assert found["extras"]["hidden"] is True
-    assert found["content"].startswith(f"{jp_root_dir}\n1\n")
-    assert len(found["content"]) > 43_000  # which is not cut to 30 000: it may be JSON
+    observation = await execute("run", command="pwd; seq 9000", **static)
+    assert observation["extras"]["hidden"] is True
+    assert observation["content"].startswith(f"{jp_root_dir}\n1\n")
+    assert len(observation["content"]) > 43_000  # which is not cut to 30 000: it may be JSON
     assert (await execute("run", command="pwd"))["content"] == "/"
 
 

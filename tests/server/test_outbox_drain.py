@@ -16,7 +16,7 @@ from oh_jupyter.testing import run_server, wait_until
 
 
 class Receiver(ThreadingHTTPServer):
-    """A webhook's receiver, which accepts nothing until it is told to."""
+    """A webhook's receiver that refuses requests until ``accepts`` is set."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -51,9 +51,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.mark.slow
-def test_the_server_reports_what_a_killed_kernel_has_left(
-    receiver: Receiver, tmp_path: Path
-) -> None:
+def test_the_server_reports_changes_of_a_killed_kernel(receiver: Receiver, tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{receiver.server_port}/"
     environment = {"FILE_STORE_WEB_HOOK_URL": url, "XDG_STATE_HOME": str(tmp_path / "state")}
 
@@ -67,9 +65,9 @@ def test_the_server_reports_what_a_killed_kernel_has_left(
         run_server(tmp_path, environment=environment) as server,
         Fleet(server.url, server.token, 1) as kernels,
     ):
-        [found] = kernels.map(leave, ["note.txt"])
-        assert found.error is None
-        os.kill(found.value, signal.SIGKILL)
+        [result] = kernels.map(leave, ["note.txt"])
+        assert result.error is None
+        os.kill(result.value, signal.SIGKILL)
         receiver.accepts = True
         # Jupyter starts a fresh kernel in its place, which has not loaded oh_jupyter.
         wait_until(lambda: "/note.txt" in receiver.accepted, what="the report")

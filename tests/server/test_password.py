@@ -45,27 +45,29 @@ def test_its_notebooks_are_found_with_the_key_that_it_leaves(
         (note,) = (tmp_path / "run").glob("oh_jupyter-*.key")
         assert note.stat().st_mode & 0o777 == 0o600
 
-        found = find_server("book.ipynb")
-        assert found.url.endswith(f"/oh_jupyter/kernels/{kernel_id}")
+        address = find_server("book.ipynb")
+        assert address.url.endswith(f"/oh_jupyter/kernels/{kernel_id}")
         tools = find_own_server(kernel_id)
         assert tools is not None
-        assert (tools.url, tools.headers) == (found.url, found.headers)
+        assert (tools.url, tools.headers) == (address.url, address.headers)
         action = {"action": {"action": "run", "args": {"command": "echo here"}}}
         answer = requests.post(
-            f"{found.url}/execute_action", json=action, headers=found.headers, timeout=60
+            f"{address.url}/execute_action", json=action, headers=address.headers, timeout=60
         )
         assert answer.json()["content"] == "here"
         # The key is for our addresses, and decides nothing.
-        kernels = requests.get(f"{server.url}/api/kernels", headers=found.headers, timeout=60)
+        kernels = requests.get(f"{server.url}/api/kernels", headers=address.headers, timeout=60)
         assert kernels.status_code == 403
         decision = requests.post(
-            f"{found.url}/confirmations/0",
+            f"{address.url}/confirmations/0",
             json={"approve": True},
-            headers=found.headers,
+            headers=address.headers,
             timeout=60,
         )
         assert decision.status_code == 403
-        wrong = requests.get(f"{found.url}/alive", headers={"Authorization": "token x"}, timeout=60)
+        wrong = requests.get(
+            f"{address.url}/alive", headers={"Authorization": "token x"}, timeout=60
+        )
         assert wrong.status_code == 403
     assert not note.exists()
 

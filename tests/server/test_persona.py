@@ -1,4 +1,4 @@
-"""What the persona of Jupyter AI chooses and writes; test_lab_persona.py has it in a real chat."""
+"""Choices and texts of the persona of Jupyter AI; test_lab_persona.py has a real chat."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_step_that_the_end_of_the_turn_left_open() -> None:
     assert shown == "- ○ `make`\n\n*Stopped.*"
 
 
-def test_what_waits_and_notices_are_shown() -> None:
+def test_pending_actions_and_notices_are_shown() -> None:
     waiting = [WaitingAction(1, "sudo id\nmore", "it becomes another user")]
     shown = turn_text(turn(parts=["x"], notices=["It is silent."]), waiting)
     assert "**Waits for your approval** in the notebook or its panel: `sudo id`" in shown

@@ -87,7 +87,7 @@ async def test_a_subshell_that_the_kernel_fails_to_make_is_asked_for_again() -> 
         await asyncio.gather(busy, return_exceptions=True)
 
 
-async def test_a_connection_that_a_starting_kernel_does_not_hear_is_made_anew(
+async def test_a_connection_missed_by_a_starting_kernel_is_made_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pending, "PING_INTERVAL_SECONDS", 0.5)

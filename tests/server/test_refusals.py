@@ -47,7 +47,7 @@ class TestAnotherIdentityProvider:
 
 @pytest.mark.shared_server
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "token wrong"}])
-async def test_who_has_no_token_is_told_how_to_send_it(
+async def test_a_missing_token_is_reported_with_instructions(
     mcp_url: str, headers: dict[str, str]
 ) -> None:
     async with httpx.AsyncClient(base_url=mcp_url, timeout=60, headers=headers) as client:

@@ -160,7 +160,7 @@ async def test_unknown_kernels_events_and_addresses_are_404(ask, act, plain_kern
     assert (await ask("execute_action"))[0] == 405
 
 
-async def test_only_who_may_use_the_server_may_use_it(ask, monkeypatch) -> None:
+async def test_only_users_of_the_server_are_allowed(ask, monkeypatch) -> None:
     wrong = {"headers": {"Authorization": "token wrong"}}
     for path in ("alive", "server_info", "nowhere", "kernels/x/events"):
         status, _ = await ask(*path.split("/"), **wrong)
@@ -181,7 +181,7 @@ async def test_only_who_may_use_the_server_may_use_it(ask, monkeypatch) -> None:
     assert (await ask("alive", headers=both))[0] == 403
 
 
-async def test_who_may_not_execute_kernels_may_not_use_them_through_us(
+async def test_users_without_execute_permission_are_refused(
     act, plain_kernel, jp_serverapp, monkeypatch
 ) -> None:
     asked = []
@@ -203,15 +203,15 @@ async def test_pending_requests_end_when_the_kernel_does(
 ) -> None:
     _, before = await act("run_ipython", plain_kernel, code="import os; os.getpid()")
     pid = int(before["content"].partition("\n")[0])
-    begun = tmp_path / "begun"
+    started = tmp_path / "started"
     code = (
         "import ctypes; ctypes.string_at(0)" if how == "exits" else "import time; time.sleep(600)"
     )
     if how == "shut down":  # Jupyter interrupts the cell first, whose result may be in time
         code = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); {code}"
-    code = f"open({str(begun)!r}, 'w').close(); {code}"
+    code = f"open({str(started)!r}, 'w').close(); {code}"
     waiting = asyncio.ensure_future(act("run_ipython", plain_kernel, code=code))
-    await asyncio.to_thread(wait_until, begun.exists)
+    await asyncio.to_thread(wait_until, started.exists)
     if how == "killed":
         os.kill(pid, signal.SIGKILL)
     elif how == "restarted":
@@ -232,7 +232,7 @@ async def test_pending_requests_end_when_the_kernel_does(
 
 
 @pytest.mark.thorough
-async def test_a_new_generation_says_that_state_was_lost(
+async def test_a_new_generation_reports_the_lost_state(
     jp_fetch, jp_serverapp, plain_kernel
 ) -> None:
     body = json.dumps({"action": {"action": "run", "args": {"command": "true"}}})

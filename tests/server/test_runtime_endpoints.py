@@ -22,8 +22,8 @@ def store(jp_fetch: Any) -> Any:
             answer = await jp_fetch(
                 "oh_jupyter", "store", *path.split("/"), method=method, body=body, **options
             )
-        except HTTPClientError as problem:
-            return problem.code, json.loads(problem.response.body)
+        except HTTPClientError as error:
+            return error.code, json.loads(error.response.body)
         return answer.code, answer.body
 
     return store
@@ -46,7 +46,7 @@ async def test_files_of_the_store(store: Any, jp_fetch: Any) -> None:
 
 
 @pytest.mark.shared_server
-async def test_the_store_tells_what_it_has_and_renames(store: Any) -> None:
+async def test_the_store_lists_and_renames_files(store: Any) -> None:
     async def details(path: str, name: str = "details") -> tuple[int, Any]:
         status, answer = await store("GET", path, params={name: "true"})
         return status, json.loads(answer) if status == 200 else answer
@@ -54,9 +54,9 @@ async def test_the_store_tells_what_it_has_and_renames(store: Any) -> None:
     await store("PUT", "ships/a.txt", b"abc")
     await store("PUT", "ships/deep/b.txt", b"")
     status, listing = await details("ships")
-    found = {each["path"]: (each["type"], each["size"]) for each in listing["details"]}
+    files = {each["path"]: (each["type"], each["size"]) for each in listing["details"]}
     assert (status, listing["total"]) == (200, 2)
-    assert found == {"ships/a.txt": ("file", 3), "ships/deep": ("directory", None)}
+    assert files == {"ships/a.txt": ("file", 3), "ships/deep": ("directory", None)}
     status, info = await details("ships/a.txt", "info")
     assert (status, info["type"], info["size"]) == (200, "file", 3)
     assert (await details("ships/no", "info"))[0] == 404
@@ -79,7 +79,7 @@ async def test_the_store_tells_what_it_has_and_renames(store: Any) -> None:
     assert (await store("GET", "ships/c d.txt")) == (200, b"abc")
 
 
-async def test_what_the_store_refuses(store: Any) -> None:
+async def test_requests_refused_by_the_store(store: Any) -> None:
     assert (await store("GET", "no/such"))[0] == 404
     assert (await store("GET", "no/such", params={"list": "true"}))[0] in (200, 404)
     for path in ("../x", "a/../../x"):
@@ -95,9 +95,9 @@ async def test_what_the_store_refuses(store: Any) -> None:
 async def test_skills_are_listed(ask: Any) -> None:
     status, skills = await ask("skills")
     assert status == 200
-    found = {skill["name"]: skill for skill in skills}
-    assert "path: str" in found["open_file"]["signature"]
-    assert found["open_file"]["docstring"]
+    by_name = {skill["name"]: skill for skill in skills}
+    assert "path: str" in by_name["open_file"]["signature"]
+    assert by_name["open_file"]["docstring"]
 
 
 @pytest.mark.thorough
@@ -121,9 +121,9 @@ async def test_the_last_page(ask: Any, act: Any, jp_fetch: Any, tmp_path: Any) -
 async def _waiting(ask: Any, kernel: str) -> Any:
     async with asyncio.timeout(60):
         while True:
-            status, found = await ask("kernels", kernel, "confirmations")
-            if status == 200 and found:
-                return found
+            status, waiting = await ask("kernels", kernel, "confirmations")
+            if status == 200 and waiting:
+                return waiting
 
 
 async def test_a_risky_action_waits_in_a_shared_kernel(
@@ -133,9 +133,9 @@ async def test_a_risky_action_waits_in_a_shared_kernel(
     state_of(jp_serverapp.web_app.settings).confirmation_over_rest = True
     for approve in (True, False):
         asked = asyncio.ensure_future(act("run", plain_kernel, command="echo x; sudo -n true"))
-        (found,) = await _waiting(ask, plain_kernel)
-        assert found["reason"] == "it becomes another user"
-        where = ("kernels", plain_kernel, "confirmations", str(found["id"]))
+        (question,) = await _waiting(ask, plain_kernel)
+        assert question["reason"] == "it becomes another user"
+        where = ("kernels", plain_kernel, "confirmations", str(question["id"]))
         assert (await ask(*where, body={"approve": "yes"}))[0] == 422
         status, refused = await ask(*where, body={"approve": approve, "because": "x"})
         assert (status, "Unknown field 'because'" in refused["detail"]) == (422, True)
@@ -155,15 +155,13 @@ async def test_a_risky_action_waits_in_a_shared_kernel(
     assert [e["args"]["confirmation_state"] for e in asked_for] == ["awaiting_confirmation"] * 2
 
 
-async def test_who_has_the_token_approves_nothing_by_default(
-    ask: Any, act: Any, plain_kernel: str
-) -> None:
+async def test_the_token_approves_nothing_by_default(ask: Any, act: Any, plain_kernel: str) -> None:
     # Nor does it help to call oneself the person.
     action = {"action": "run", "args": {"command": "echo x; sudo -n true"}, "source": "user"}
     where = ("kernels", plain_kernel)
     asked = asyncio.ensure_future(ask(*where, "execute_action", body={"action": action}))
-    (found,) = await _waiting(ask, plain_kernel)
-    decision = (*where, "confirmations", str(found["id"]))
+    (question,) = await _waiting(ask, plain_kernel)
+    decision = (*where, "confirmations", str(question["id"]))
     status, answer = await ask(*decision, body={"approve": True})
     assert status == 403
     assert re.search(r"(?<!%)%oh_confirm", answer["detail"])
@@ -184,7 +182,7 @@ async def test_who_has_the_token_approves_nothing_by_default(
     assert "rejected" in (await nested)[1]["content"]
 
 
-async def test_kernels_that_nobody_asked_anything_are_left_alone(
+async def test_unused_kernels_are_left_alone(
     ask: Any, plain_kernel: str, jp_serverapp: Any
 ) -> None:
     assert await ask("kernels", plain_kernel, "confirmations") == (200, [])
@@ -193,13 +191,13 @@ async def test_kernels_that_nobody_asked_anything_are_left_alone(
     assert list(jp_serverapp.kernel_manager.list_kernel_ids()) == [plain_kernel]
 
 
-async def test_the_default_kernel_asks_nobody(act: Any) -> None:
+async def test_the_default_kernel_asks_no_questions(act: Any) -> None:
     status, observation = await act("run", command="echo x; sudo -n true")
     assert (status, observation["observation"]) == (200, "run")
 
 
 @pytest.mark.thorough
-async def test_who_only_looks_is_answered_with_nothing_when_the_kernel_restarts(
+async def test_a_read_only_request_gets_no_content_when_the_kernel_restarts(
     ask: Any, act: Any, plain_kernel: str, jp_serverapp: Any, monkeypatch: Any
 ) -> None:
     await act("run", plain_kernel, command="true")

@@ -83,19 +83,19 @@ async def test_a_save_waits_for_an_edit_of_the_same_file(contents, saves, tmp_pa
 
 
 async def test_a_file_is_not_read_before_it_is_whole(contents, tmp_path) -> None:
-    begun, whole = asyncio.Event(), asyncio.Event()
+    started, whole = asyncio.Event(), asyncio.Event()
     save = contents.save
 
     async def save_in_two_pieces(model: dict[str, Any], path: str = "") -> dict[str, Any]:
         (tmp_path / path).write_text("on")
-        begun.set()
+        started.set()
         await whole.wait()
         return await save(model, path)
 
     contents.save = save_in_two_pieces
     OrderedSaves(contents)
     saving = asyncio.ensure_future(contents.save(text("one"), "a.txt"))
-    await begun.wait()
+    await started.wait()
     reading = asyncio.ensure_future(contents.get("a.txt"))
     await asyncio.wait({reading}, timeout=0.1)  # it ends at once if it does not wait
     assert (await contents.get("a.txt", content=False))["name"] == "a.txt"

@@ -119,7 +119,7 @@ def write(file: Path, content: Any) -> None:
     os.utime(file, (0, file.stat().st_mtime + next(LATER_SECONDS)))
 
 
-async def test_an_agent_finds_what_was_typed_and_is_merged_with_what_is(
+async def test_an_agent_sees_typed_text_and_its_edit_is_merged_with_later_text(
     jp_root_dir: Path, tabs: Tabs, unsaved: Any
 ) -> None:
     file = jp_root_dir / "notes.md"
@@ -168,7 +168,7 @@ def sources(notebook: dict[str, Any]) -> list[str]:
     return [cell["source"] for cell in notebook["cells"]]
 
 
-async def test_a_file_that_nobody_typed_in_is_not_written(
+async def test_an_unedited_file_is_not_written(
     jp_root_dir: Path, tabs: Tabs, unsaved: Any, jp_serverapp: Any
 ) -> None:
     file = jp_root_dir / "notes.md"

@@ -18,8 +18,8 @@ def test_a_server_with_a_wrong_setting_starts_answers_and_ends(tmp_path: Path) -
             f"{server.url}/oh_jupyter/requests/unknown", headers=server.headers, timeout=60
         )
         assert answer.status_code == 404
-    said = "environment variable OH_JUPYTER_CONFIRMATION must be one of never, risky, always"
-    assert said in "".join(server.log)
+    message = "environment variable OH_JUPYTER_CONFIRMATION must be one of never, risky, always"
+    assert message in "".join(server.log)
 
 
 @pytest.mark.thorough

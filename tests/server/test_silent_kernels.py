@@ -19,7 +19,7 @@ from oh_jupyter.server.links import KernelLink, kernel_link, pending
 from oh_jupyter.server.state import state_of
 from oh_jupyter.testing import suspended
 
-HOLD_THE_GIL = "import ctypes; open({begun!r}, 'w').close(); ctypes.PyDLL(None).open({gate!r}, 0)"
+HOLD_THE_GIL = "import ctypes; open({started!r}, 'w').close(); ctypes.PyDLL(None).open({gate!r}, 0)"
 """Code during which no other thread of the kernel runs, until somebody writes to a FIFO."""
 
 
@@ -53,7 +53,7 @@ def appending(file: Path, text: str) -> dict[str, Any]:
 
 
 @pytest.mark.thorough
-async def test_what_a_stopped_kernel_did_not_receive_is_withdrawn(
+async def test_requests_not_received_by_a_stopped_kernel_are_withdrawn(
     act, plain_kernel, tmp_path: Path
 ) -> None:
     file = tmp_path / "file"
@@ -74,11 +74,11 @@ async def test_a_cell_that_holds_the_gil_makes_nothing_happen_twice(
 ) -> None:
     file = tmp_path / "file"
     await kernel_pid(act, plain_kernel)
-    begun, gate = tmp_path / "begun", tmp_path / "gate"
+    started, gate = tmp_path / "started", tmp_path / "gate"
     os.mkfifo(gate)
-    cell = HOLD_THE_GIL.format(begun=str(begun), gate=bytes(gate))
+    cell = HOLD_THE_GIL.format(started=str(started), gate=bytes(gate))
     holding = asyncio.ensure_future(act("run_ipython", plain_kernel, code=cell))
-    await until(lambda: begun.exists() or holding.done())
+    await until(lambda: started.exists() or holding.done())
     assert not holding.done()
     withdrawn = asyncio.Event()
 
@@ -155,15 +155,15 @@ async def test_a_request_with_an_id_is_known_while_its_kernel_starts(
 async def test_an_answer_that_comes_late_can_be_fetched(
     ask, act, plain_kernel, tmp_path: Path
 ) -> None:
-    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    started, ended = tmp_path / "started", tmp_path / "ended"
     pid = await kernel_pid(act, plain_kernel)
-    command = f"mkfifo {ended}; echo > {begun}; cat {ended}"
+    command = f"mkfifo {ended}; echo > {started}; cat {ended}"
     body = {"action": {"action": "run", "args": {"command": command, "blocking": True}}}
     named = {"X-Request-ID": "late"}
     posted = asyncio.ensure_future(
         ask("kernels", plain_kernel, "execute_action", body=body, headers=named)
     )
-    await until(lambda: begun.exists() or posted.done())
+    await until(lambda: started.exists() or posted.done())
     assert not posted.done()
     async with stopped(pid):
         status, answer = await posted
@@ -176,15 +176,15 @@ async def test_an_answer_that_comes_late_can_be_fetched(
 
 
 @pytest.mark.thorough
-async def test_what_was_received_and_given_up_is_cancelled(
+async def test_a_received_and_abandoned_request_is_cancelled(
     act, ask, plain_kernel, tmp_path: Path
 ) -> None:
-    begun = tmp_path / "begun"
+    started = tmp_path / "started"
     pid = await kernel_pid(act, plain_kernel)
     # Bash itself forgets an interrupt that comes while it starts a program.
-    command = f"bash -c ': >{begun}; exec sleep 600'"
+    command = f"bash -c ': >{started}; exec sleep 600'"
     posted = asyncio.ensure_future(act("run", plain_kernel, command=command, blocking=True))
-    await until(lambda: begun.exists() or posted.done())
+    await until(lambda: started.exists() or posted.done())
     assert not posted.done()
     async with stopped(pid):
         status, answer = await posted
@@ -195,8 +195,8 @@ async def test_what_was_received_and_given_up_is_cancelled(
 
 
 @pytest.mark.thorough
-async def test_nobody_asks_an_idle_kernel_anything(act, plain_kernel) -> None:
-    """Once nobody waits for an answer, the server has nothing going on for its kernels."""
+async def test_an_idle_kernel_gets_no_requests(act, plain_kernel) -> None:
+    """With no pending request, the server runs no task for its kernels."""
     ours = str(Path(oh_jupyter.__file__).parent) + os.sep
 
     def under_way() -> set[asyncio.Task[Any]]:

@@ -30,11 +30,11 @@ class Stream:
     @property
     def events(self) -> list[dict[str, Any]]:
         blocks = [block for block in self.text.split("\n\n")[:-1] if not block.startswith(":")]
-        found = []
+        received = []
         for block in blocks:
             lines = dict(line.split(": ", 1) for line in block.split("\n"))
-            found.append({**lines, "data": json.loads(lines["data"])})
-        return found
+            received.append({**lines, "data": json.loads(lines["data"])})
+        return received
 
     async def until(self, count: int) -> list[dict[str, Any]]:
         async with asyncio.timeout(60):
@@ -161,7 +161,7 @@ SLEEPER = {"action": {"action": "run_ipython", "args": {"code": "import time; ti
 
 
 @pytest.mark.thorough
-async def test_a_request_can_be_taken_back(ask: Any, act: Any) -> None:
+async def test_a_request_can_be_cancelled(ask: Any, act: Any) -> None:
     waiting = asyncio.ensure_future(
         ask("execute_action", body=SLEEPER, headers={"X-Request-ID": "long"})
     )
@@ -211,22 +211,22 @@ def test_the_lead_of_a_kernels_clock() -> None:
 async def test_an_interrupt_over_jupyters_own_address_stops_command_and_cell(
     act: Any, jp_fetch: Any, plain_kernel: str, tmp_path: Path
 ) -> None:
-    begun = tmp_path / "begun"
+    started = tmp_path / "started"
     interrupt = ("api", "kernels", plain_kernel, "interrupt")
     await act("run", plain_kernel, command="true")
 
     async def interrupted(kind: str, **args: Any) -> Any:
         waiting = asyncio.ensure_future(act(kind, plain_kernel, **args))
-        await until(begun.exists)
+        await until(started.exists)
         async with asyncio.timeout(60):
             await jp_fetch(*interrupt, method="POST", body=b"")
-            begun.unlink()
+            started.unlink()
             return (await waiting)[1]
 
     # Bash itself forgets an interrupt that comes while it starts a program.
-    command = f"bash -c ': >{begun}; exec sleep 1000'"
+    command = f"bash -c ': >{started}; exec sleep 1000'"
     ended = await interrupted("run", command=command, blocking=True)
     assert ended["extras"]["metadata"]["exit_code"] == 130
-    code = f"open({str(begun)!r}, 'w').close(); import time; time.sleep(1000)"
+    code = f"open({str(started)!r}, 'w').close(); import time; time.sleep(1000)"
     assert "KeyboardInterrupt" in (await interrupted("run_ipython", code=code))["content"]
-    assert (await act("run", plain_kernel, command="echo goes on"))[1]["content"] == "goes on"
+    assert (await act("run", plain_kernel, command="echo works"))[1]["content"] == "works"

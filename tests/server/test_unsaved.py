@@ -39,7 +39,7 @@ class Events:
         return [data["action"] for data in self.emitted]
 
 
-def test_nobody_is_asked_where_nothing_is_unsaved() -> None:
+def test_no_requests_without_unsaved_documents() -> None:
     events = Events()
     documents = UnsavedDocuments(events)
     documents.report("window", frozenset({"a.ipynb"}))
@@ -98,7 +98,7 @@ def test_a_window_that_does_not_answer_is_waited_for_once(monkeypatch) -> None:
 
 
 @pytest.mark.thorough
-async def test_a_guest_of_the_kernel_reads_what_is_typed(
+async def test_a_guest_of_the_kernel_reads_typed_text(
     jp_serverapp, mcp_url, jp_auth_header, plain_kernel, tmp_path
 ) -> None:
     """By the file requests of its own protocol, as by our tools."""

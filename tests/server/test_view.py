@@ -43,7 +43,7 @@ def jp_server_config(jp_server_config: dict[str, Any], url_file: Path) -> dict[s
 
 @pytest.fixture
 def keyed_url(jp_serverapp: Any, http_server: Any, url_file: Path, jp_asyncio_loop: Any) -> str:
-    """What an agent reads; the server of the tests does not run the hooks of its start."""
+    """The address that an agent reads; the tests' server does not run start hooks."""
     (app,) = jp_serverapp.extension_manager.extension_apps["oh_jupyter"]
     url_file.write_text("of an earlier server")
     jp_asyncio_loop.run_until_complete(app._start_jupyter_server_extension(jp_serverapp))
@@ -66,7 +66,7 @@ async def test_an_address_file_that_is_a_mount_point_is_written_in_place(
 
 
 @pytest.mark.thorough
-async def test_files_are_sent_as_what_they_are(
+async def test_files_are_sent_with_their_types(
     mcp_url: str, jp_auth_header: dict[str, str], keyed_url: str, tmp_path: Path
 ) -> None:
     async with httpx.AsyncClient(timeout=60) as client:
@@ -82,7 +82,7 @@ async def test_files_are_sent_as_what_they_are(
                 client.cookies.clear()
 
 
-async def test_nobody_else_sees_them(
+async def test_files_are_private(
     mcp_url: str, keyed_url: str, url_file: Path, tmp_path: Path, jp_serverapp: Any
 ) -> None:
     assert stat.S_IMODE(url_file.stat().st_mode) == 0o600
@@ -99,7 +99,7 @@ async def test_nobody_else_sees_them(
     assert not list(jp_serverapp.kernel_manager.list_kernel_ids())
 
 
-async def test_what_is_no_file_is_refused(keyed_url: str, tmp_path: Path) -> None:
+async def test_special_files_are_refused(keyed_url: str, tmp_path: Path) -> None:
     async with httpx.AsyncClient(timeout=60) as client:
         for path, status in ((tmp_path, 400), (tmp_path / "none", 404), ("relative", 400)):
             answer = await client.get(f"{keyed_url}/view", params={"path": str(path)})

@@ -38,9 +38,7 @@ NEEDS_PROXY = pytest.mark.skipif(
 )
 
 
-async def test_there_is_no_token_where_nobody_asked_for_the_plugin(
-    ask, jp_serverapp, plain_kernel
-) -> None:
+async def test_there_is_no_token_without_the_plugin(ask, jp_serverapp, plain_kernel) -> None:
     assert await ask("vscode", "connection_token") == (200, {"token": None})
     assert list(jp_serverapp.kernel_manager.list_kernel_ids()) == [plain_kernel]
     assert await ask("kernels", plain_kernel, "vscode", "connection_token") == (
@@ -48,13 +46,13 @@ async def test_there_is_no_token_where_nobody_asked_for_the_plugin(
         {"token": None},
     )
     assert (await ask("kernels", plain_kernel, "events"))[0] == 424
-    status, found = await ask("vscode")
-    assert (status, found["url"], found["token"]) == (200, None, None)
-    assert "not among the settings' plugins" in found["problem"]
+    status, result = await ask("vscode")
+    assert (status, result["url"], result["token"]) == (200, None, None)
+    assert "not among the settings' plugins" in result["problem"]
     assert (await ask("kernels", "nobody", "vscode", "connection_token"))[0] == 404
 
 
-async def test_the_token_is_for_those_who_may_execute(ask, jp_serverapp, monkeypatch) -> None:
+async def test_the_token_requires_execute_permission(ask, jp_serverapp, monkeypatch) -> None:
     asked = []
 
     def is_authorized(handler, user, action, resource) -> bool:
@@ -101,14 +99,14 @@ class TestWithThePlugin:
     @pytest.mark.thorough
     @NEEDS_PROXY
     async def test_it_is_reached_through_the_servers_proxy(self, ask, jp_fetch) -> None:
-        status, found = await ask("vscode")
-        assert (status, found["problem"]) == (200, None)
-        parts = urlsplit(found["url"])
-        assert dict(parse_qsl(parts.query))["tkn"] == found["token"]
+        status, result = await ask("vscode")
+        assert (status, result["problem"]) == (200, None)
+        parts = urlsplit(result["url"])
+        assert dict(parse_qsl(parts.query))["tkn"] == result["token"]
         below = parts.path.split("/proxy/absolute/")[1]
-        answer = await jp_fetch("proxy", "absolute", below, params={"tkn": found["token"]})
+        answer = await jp_fetch("proxy", "absolute", below, params={"tkn": result["token"]})
         # It is asked by its whole address (of which the proxy quotes the base once more).
-        assert f"/proxy/absolute/{below}?tkn={found['token']}" in answer.body.decode()
+        assert f"/proxy/absolute/{below}?tkn={result['token']}" in answer.body.decode()
 
 
 REAL = os.environ.get("OH_JUPYTER_TEST_VSCODE") or shutil.which("code-server")
@@ -165,8 +163,8 @@ def _open_in_browser(login: str, address: str, token: dict[str, str]) -> None:
     OhJupyter={"plugins": ["vscode"], "vscode_path": "/no/openvscode-server"}
 )
 class TestWithoutTheProgram:
-    async def test_it_says_how_to_get_one(self, ask) -> None:
+    async def test_a_missing_program_is_reported_with_install_instructions(self, ask) -> None:
         assert await ask("vscode", "connection_token") == (200, {"token": None})
-        status, found = await ask("vscode")
-        assert (status, found["url"]) == (200, None)
-        assert "npm install -g code-server" in found["problem"]
+        status, result = await ask("vscode")
+        assert (status, result["url"]) == (200, None)
+        assert "npm install -g code-server" in result["problem"]

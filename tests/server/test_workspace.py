@@ -44,7 +44,7 @@ class Workspace:
         return self.ask("GET", "api/bash/bash_events/search", params=params)
 
     def output(self, key: str) -> dict[str, Any]:
-        """What a command has put out, asked for until it has ended."""
+        """Wait for a command's end and return its output."""
         wanted = {"kind__eq": "BashOutput", "command_id__eq": key, "sort_order": "TIMESTAMP"}
         return dict(wait_until(lambda: self.search(**wanted)["items"])[-1])
 
@@ -52,15 +52,15 @@ class Workspace:
 @pytest.fixture
 def workspace(shared_server: Any) -> Iterator[Workspace]:
     token = shared_server.headers["Authorization"].removeprefix("token ")
-    found = Workspace(f"{shared_server.url}/oh_jupyter", token)
-    yield found
-    found.http.close()
+    opened = Workspace(f"{shared_server.url}/oh_jupyter", token)
+    yield opened
+    opened.http.close()
 
 
-def test_who_asks_for_health_need_not_log_in(workspace: Workspace) -> None:
-    for path, said in (("health", "ok"), ("ready", "ready"), ("kernels/none/health", "ok")):
+def test_health_needs_no_login(workspace: Workspace) -> None:
+    for path, status in (("health", "ok"), ("ready", "ready"), ("kernels/none/health", "ok")):
         answer = requests.get(f"{workspace.url}/{path}", timeout=30)
-        assert answer.json() == {"status": said}
+        assert answer.json() == {"status": status}
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_commands_are_actions_of_the_log(workspace: Workspace, tmp_path: Path) -
     output = workspace.output(key)
     assert (output["exit_code"], output["stdout"]) == (3, f"{tmp_path}\nto stderr\n")
     assert workspace.ask("GET", f"api/bash/bash_events/{output['id']}") == output
-    told = workspace.ask("GET", "events?limit=1000&whole=true")["events"]
-    assert any("echo to stderr" in event.get("args", {}).get("command", "") for event in told)
+    events = workspace.ask("GET", "events?limit=1000&whole=true")["events"]
+    assert any("echo to stderr" in event.get("args", {}).get("command", "") for event in events)
     done = workspace.ask("POST", "api/bash/execute_bash_command", json={"command": "echo again"})
     assert (done["exit_code"], done["stdout"]) == (0, "again\n")
     # Each is by itself: nothing of a shell stays.
@@ -118,7 +118,7 @@ def test_events_come_in_pages_and_are_forgotten(workspace: Workspace) -> None:
 
 
 def test_a_command_is_stopped(workspace: Workspace, tmp_path: Path) -> None:
-    pipe = tmp_path / "begun"
+    pipe = tmp_path / "pid_pipe"
     os.mkfifo(pipe)
     key = workspace.start(f"echo $BASHPID > {pipe}; exec sleep 600")
     process = int(pipe.read_text())
@@ -137,8 +137,8 @@ def test_files_go_there_and_back(workspace: Workspace, tmp_path: Path) -> None:
     assert answer == {"success": True, "file_size": len(data)}
     assert path.read_bytes() == data
     address = f"{workspace.url}/api/file/download"
-    found = workspace.http.get(address, params={"path": str(path)}, timeout=60)
-    assert found.content == data
+    response = workspace.http.get(address, params={"path": str(path)}, timeout=60)
+    assert response.content == data
     for wrong, code in (("a.bin", 400), (str(tmp_path), 400), (str(tmp_path / "none"), 404)):
         workspace.ask("GET", "api/file/download", code, params={"path": wrong})
     workspace.ask(
@@ -146,7 +146,7 @@ def test_files_go_there_and_back(workspace: Workspace, tmp_path: Path) -> None:
     )
 
 
-def test_git_tells_what_has_changed(workspace: Workspace, tmp_path: Path) -> None:
+def test_git_lists_changes(workspace: Workspace, tmp_path: Path) -> None:
     subprocess.run(
         "git init -q; printf 'a\\r\\n\\tb' > 'f ü'; echo d > gone; seq 99 > old; git add .; "
         "git -c user.email=a@b -c user.name=x commit -qm x; "
@@ -182,7 +182,9 @@ def test_wrong_commands_are_refused(workspace: Workspace) -> None:
     assert workspace.ask("POST", "api/bash/execute_bash_command", json=body)["exit_code"] == -1
 
 
-def told_by_socket(workspace: Workspace, query: str, headers: Any, frame: Any, count: int) -> Any:
+def messages_of_socket(
+    workspace: Workspace, query: str, headers: Any, frame: Any, count: int
+) -> Any:
     """The first messages of a socket, and what it was closed with; a command is started twice."""
     address = f"{workspace.url.replace('http', 'ws', 1)}/sockets/bash-events{query}"
 
@@ -192,11 +194,11 @@ def told_by_socket(workspace: Workspace, query: str, headers: Any, frame: Any, c
             try:
                 if frame:
                     await socket.write_message(json.dumps(frame))
-                found = [await socket.read_message() for _ in range(min(count, 2))]
+                messages = [await socket.read_message() for _ in range(min(count, 2))]
                 if count > 2:  # it listens now
                     await asyncio.to_thread(workspace.start, "echo later")
-                    found += [await socket.read_message() for _ in range(count - 2)]
-                return found, socket.close_code
+                    messages += [await socket.read_message() for _ in range(count - 2)]
+                return messages, socket.close_code
             finally:
                 is_open = socket.close_code is None
                 socket.close()
@@ -207,19 +209,19 @@ def told_by_socket(workspace: Workspace, query: str, headers: Any, frame: Any, c
 
 
 @pytest.mark.parametrize("way", ["header", "frame"])
-def test_a_socket_tells_what_happens(workspace: Workspace, way: str) -> None:
+def test_a_socket_sends_events(workspace: Workspace, way: str) -> None:
     workspace.ask("DELETE", "api/bash/bash_events")
     workspace.output(workspace.start("echo earlier"))
     headers = {"X-Session-API-Key": workspace.token} if way == "header" else {}
     frame = {"type": "auth", "session_api_key": workspace.token} if way == "frame" else None
-    found, _ = told_by_socket(workspace, "?resend_mode=all", headers, frame, 4)
-    events = [json.loads(message) for message in found]
+    messages, _ = messages_of_socket(workspace, "?resend_mode=all", headers, frame, 4)
+    events = [json.loads(message) for message in messages]
     assert [event["kind"] for event in events] == ["BashCommand", "BashOutput"] * 2
     assert [event["stdout"] for event in events[1::2]] == ["earlier\n", "later\n"]
 
 
 def test_a_socket_without_the_key_is_closed(workspace: Workspace) -> None:
-    assert told_by_socket(workspace, "", {}, {"session_api_key": "wrong"}, 1) == ([None], 4001)
+    assert messages_of_socket(workspace, "", {}, {"session_api_key": "wrong"}, 1) == ([None], 4001)
 
 
 SDK_SCRIPT = """
@@ -252,10 +254,10 @@ print("all is well")
 def test_the_sdks_own_workspace_works(workspace: Workspace, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SDK_SCRIPT)
-    place = tmp_path / "place"
-    place.mkdir()
+    directory = tmp_path / "place"
+    directory.mkdir()
     done = subprocess.run(
-        [SDK_PYTHON, script, workspace.url, workspace.token, place],
+        [SDK_PYTHON, script, workspace.url, workspace.token, directory],
         env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHONPATH": ""},
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""A real bash for each test, without the start-up files of whoever runs the tests."""
+"""A real bash for each test, without the start-up files of the user who runs the tests."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def session(tmp_path: Path, home: Path, enclosure: Box | None) -> Iterator[BashS
 
 
 class Gate:
-    """Where a command waits, by ``read x <GATE``, until a test lets it go on.
+    """Barrier at which a command waits, by ``read x <GATE``, until a test opens it.
 
-    Each opening lets one reader through: whoever opens the path next waits at a FIFO of its own.
+    Each opening lets one reader through: the next reader waits at a FIFO of its own.
     """
 
     def __init__(self, path: Path) -> None:
@@ -91,7 +91,7 @@ def run(session: ShellSession) -> Run:
 
 @pytest.fixture
 def start(session: ShellSession, run: Run) -> Run:
-    """Run a command that goes on, or give it input: all that it has written until it rests.
+    """Run a long command, or give it input; return all its output until it is idle.
 
     Part of that may be named in ``shown``: a loaded machine takes its time between two writes.
     """

@@ -102,23 +102,23 @@ class Shell:
         while True:
             line = read_line()
             if install := re.fullmatch(r"\. \(\[ScriptBlock\]::Create\(.*'(.*)'\)+\n", line):
-                found = re.search(r"oh_[0-9a-f]{16}(?=_begin)", decoded(install[1]))
-                assert found, "the script names its functions by the token"
-                self.token = found[0]
+                match = re.search(r"oh_[0-9a-f]{16}(?=_begin)", decoded(install[1]))
+                assert match, "the script names its functions by the token"
+                self.token = match[0]
                 if not self.ready():
                     continue
                 self.prompt(0, True, [])
                 continue
-            found = re.fullmatch(r"\. \(" + self.token + r"_begin (\d+) '(.*)' '(.*)'\)\n", line)
-            if not found:
+            match = re.fullmatch(r"\. \(" + self.token + r"_begin (\d+) '(.*)' '(.*)'\)\n", line)
+            if not match:
                 write(f"not understood: {line}")
                 continue
-            self.command_id = found[1]
-            for variable in filter(None, decoded(found[3]).split("\0")):
+            self.command_id = match[1]
+            for variable in filter(None, decoded(match[3]).split("\0")):
                 name, _, value = variable.partition("=")
                 os.environ[name] = value
             self.marker("b")
-            self.prompt(*self.run(decoded(found[2])))
+            self.prompt(*self.run(decoded(match[2])))
 
     def ready(self) -> bool:
         """A profile may keep a shell from coming up."""

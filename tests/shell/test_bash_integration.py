@@ -1,4 +1,4 @@
-"""What users do to their shell, and that completion is told exactly all the same."""
+"""Users' changes of their shell; completion is still reported exactly."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_changed_shell(run, session, enclosure, change):
     assert (observation.content, observation.exit_code) == ("x" * 3000, 0)
 
 
-def test_options_are_as_before_after_builtin_was_taken_back(run):
+def test_options_are_restored_after_builtin_was_unset(run):
     before = run("shopt; set -o").content
     run("builtin() { echo bad; }")
     assert run("shopt; set -o").content == before
@@ -227,9 +227,9 @@ def test_a_directory_comes_first_on_the_path_whatever_start_up_files_do(tmp_path
         def run(command: str, **arguments: object) -> object:
             return session.execute(CmdRunAction(command, **arguments))
 
-        found = run("python; echo $PATH")
-        assert found.content.startswith(f"mine\n{first}:/nowhere:")
-        assert found.metadata.py_interpreter_path == f"{first}/python"
+        observation = run("python; echo $PATH")
+        assert observation.content.startswith(f"mine\n{first}:/nowhere:")
+        assert observation.metadata.py_interpreter_path == f"{first}/python"
         assert run("python", is_static=True).content == "mine"
         for command in ("exec bash", "exit"):
             run(command)
@@ -261,8 +261,8 @@ def test_reports_in_pieces():
     rest = b""
     reports = []
     for byte in data * 2:
-        found, rest = read_reports(rest + bytes([byte]))
-        reports += found
+        new, rest = read_reports(rest + bytes([byte]))
+        reports += new
     assert [replaced.exit_code for replaced in reports] == [130, 130]
     assert reports[0].command_id == report.command_id
     assert reports[0].prompts == ("> ",)

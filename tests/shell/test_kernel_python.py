@@ -19,12 +19,12 @@ def test_the_shell_finds_the_python_of_the_kernel(tmp_path, monkeypatch, wanted)
     path = os.pathsep.join(p for p in os.environ["PATH"].split(os.pathsep) if p != BIN)
     monkeypatch.setenv("PATH", path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    given = {"workspace_dir": str(tmp_path), "file_store": "memory"}
+    values = {"workspace_dir": str(tmp_path), "file_store": "memory"}
     switch = {} if wanted else {"OH_JUPYTER_SHELL_KERNEL_PYTHON": "false"}
-    runtime = Runtime(load_settings(given, environ=switch))
+    runtime = Runtime(load_settings(values, environ=switch))
     try:
-        found = runtime.submit_action(CmdRunAction("echo $PATH"), "agent").result(60)
+        observation = runtime.submit_action(CmdRunAction("echo $PATH"), "agent").result(60)
     finally:
         runtime.close()
-    assert found.content == (f"{BIN}:{path}" if wanted else path)
-    assert (found.metadata.py_interpreter_path == f"{BIN}/python") is wanted
+    assert observation.content == (f"{BIN}:{path}" if wanted else path)
+    assert (observation.metadata.py_interpreter_path == f"{BIN}/python") is wanted

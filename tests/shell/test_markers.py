@@ -11,13 +11,13 @@ DATA = b"a\x1b]oh_00ff;b;1\x1b\\out\x1b[31m\x1b]oh_00fe;e;1\x1b\\\x1b]oh_00ff;e;
 def split(pieces: list[bytes]) -> list[bytes | Marker]:
     """Split, and join adjacent output."""
     splitter = MarkerParser(TOKEN)
-    found: list[bytes | Marker] = []
+    items: list[bytes | Marker] = []
     for item in [*(item for piece in pieces for item in splitter.split(piece)), splitter.flush()]:
-        if isinstance(item, bytes) and found and isinstance(found[-1], bytes):
-            found[-1] += item
+        if isinstance(item, bytes) and items and isinstance(items[-1], bytes):
+            items[-1] += item
         else:
-            found.append(item)
-    return found
+            items.append(item)
+    return items
 
 
 def test_any_cut() -> None:

@@ -1,4 +1,4 @@
-"""What the protocol asks about a command text."""
+"""Properties of a command text that the protocol needs."""
 
 from __future__ import annotations
 

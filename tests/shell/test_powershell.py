@@ -93,7 +93,7 @@ def test_several_commands_are_refused_by_the_shells_own_parser(run, session):
     assert run("").content == "ERROR: No previous running command to retrieve logs from."
 
 
-def test_refusal_keeps_what_an_earlier_command_has_left(run, session, tmp_path):
+def test_refusal_keeps_output_of_an_earlier_command(run, session, tmp_path):
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     run(f"open({str(gate)!r}).read(); print('late')", timeout=0.1)

@@ -13,20 +13,20 @@ TOKEN = "oh_0123456789abcdef"
 
 
 def errors(text: str) -> list[str]:
-    """Where a grammar of PowerShell does not understand a text."""
+    """Return the lines of a text that a grammar of PowerShell does not parse."""
     tree_sitter = pytest.importorskip("tree_sitter")
     grammar = pytest.importorskip("tree_sitter_powershell")
     source = text.encode()
     pending = [tree_sitter.Parser(tree_sitter.Language(grammar.language())).parse(source).root_node]
-    found = []
+    findings = []
     while pending:
         node = pending.pop()
         if node.is_error or node.is_missing:
             line = node.start_point[0]
-            found.append(f"line {line + 1}: {text.splitlines()[line]}")
+            findings.append(f"line {line + 1}: {text.splitlines()[line]}")
         else:
             pending += node.children
-    return found
+    return findings
 
 
 def test_script_parses():
@@ -58,11 +58,11 @@ def test_names_are_by_the_token():
 def test_command_and_variables_are_carried_literally():
     text = "echo \N{GRINNING FACE} `n $x 'y' \"z\"\n\n}"
     typed = powershell_script.typed_command(TOKEN, "7", text, {"A": "a=b\nc", "B": ""})
-    found = re.fullmatch(rb"\. \((\w+)_begin 7 '(.*)' '(.*)'\)\n", typed)
-    assert found
-    assert found[1].decode() == TOKEN
-    assert b64decode(found[2]).decode() == text
-    assert b64decode(found[3]).decode() == "A=a=b\nc\0B="
+    match = re.fullmatch(rb"\. \((\w+)_begin 7 '(.*)' '(.*)'\)\n", typed)
+    assert match
+    assert match[1].decode() == TOKEN
+    assert b64decode(match[2]).decode() == text
+    assert b64decode(match[3]).decode() == "A=a=b\nc\0B="
 
 
 def payload(*values: str) -> str:

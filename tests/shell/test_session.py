@@ -74,7 +74,7 @@ def test_nothing_is_running(run):
 
 
 def read_on(run, observation):
-    """What a command has written, and writes until there is something: a machine may be slow."""
+    """Return a command's output; on a slow machine, wait until there is some."""
     content = observation.content
     while not content:
         content = run("", timeout=0.1, blocking=True).content
@@ -210,7 +210,7 @@ def test_input_for_a_command_that_has_ended_meanwhile_is_not_run(run, session, g
     assert run("ls").content == ""
 
 
-def test_leftover_output_is_handed_over(run, session, gate):
+def test_leftover_output_is_in_the_next_observation(run, session, gate):
     run(f"read x <{gate}; echo late; (exit 4)", timeout=0.05)
     gate.open()
     wait_for_end(session)
@@ -563,7 +563,7 @@ def test_asyncio_face_needs_no_thread(tmp_path: Path):
 
 
 @pytest.mark.thorough
-def test_only_the_command_of_whoever_went_away_is_interrupted(tmp_path: Path):
+def test_only_the_command_of_a_cancelled_caller_is_interrupted(tmp_path: Path):
     async def main() -> None:
         session = BashSession(tmp_path, loop=asyncio.get_running_loop())
         await session.initialize_async()
@@ -578,9 +578,9 @@ def test_only_the_command_of_whoever_went_away_is_interrupted(tmp_path: Path):
         await asyncio.wait({behind})
         await session.execute_async(CmdRunAction("word", is_input=True))
         assert (await first).content.endswith("got word")
-        stubborn = "bash -c \"trap '' INT; touch begun; until [ -e end ]; do sleep 0.05; done\""
+        stubborn = "bash -c \"trap '' INT; touch started; until [ -e end ]; do sleep 0.05; done\""
         task = asyncio.create_task(session.execute_async(CmdRunAction(stubborn, blocking=True)))
-        while not (tmp_path / "begun").exists():
+        while not (tmp_path / "started").exists():
             await asyncio.sleep(0.01)
         task.cancel()
         await asyncio.wait({task})
@@ -625,7 +625,7 @@ def test_bad_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         BashSession(tmp_path)
 
 
-def test_a_snapshot_is_told_without_a_trace_and_can_be_gone_back_to(run, session):
+def test_a_snapshot_leaves_no_trace_and_can_be_restored(run, session):
     run("mkdir 'a b' && cd 'a b' && export KEPT=$'two\\nlines \\e[1m' GONE='x y' && (exit 3)")
     before = session.snapshot()
     assert run("echo $?").content == "3"
@@ -660,7 +660,7 @@ def test_a_full_disk_gives_no_part_of_a_snapshot(run, session, mount_disk, monke
     assert session.snapshot() == before
 
 
-def test_what_a_shell_cannot_go_back_to_is_told(run, session, start, gate):
+def test_changes_that_cannot_be_restored_are_reported(run, session, start, gate):
     run("mkdir gone && cd gone && export FIXED=1")
     before = session.snapshot()
     run("export FIXED=2 && readonly FIXED")

@@ -88,8 +88,8 @@ def test_a_script_changes_the_shell_and_has_the_status_of_its_last_line(shell: T
 
 
 def test_a_script_is_interrupted_as_a_whole(shell: ToolShell) -> None:
-    begun = shell.run("echo begun\nsleep 1000\necho never")
-    assert (begun.exit_code, begun.content) == (-1, "begun")
+    started = shell.run("echo started\nsleep 1000\necho never")
+    assert (started.exit_code, started.content) == (-1, "started")
     ended = shell.run("C-c", is_input=True, report_after=60.0)
     assert ended.exit_code == 130
     assert "never" not in ended.content
@@ -122,7 +122,7 @@ def test_a_limit_of_the_caller_holds_instead(shell: ToolShell) -> None:
     assert waited.exit_code == 0
 
 
-def test_a_static_command_says_that_it_was_stopped(shell: ToolShell) -> None:
+def test_a_static_command_reports_that_it_was_stopped(shell: ToolShell) -> None:
     reply = shell.run(ENDLESS, is_static=True)
     assert "was stopped after 1 seconds: a static command ends with its call" in (
         reply.metadata.suffix

@@ -17,7 +17,7 @@ def text_of(result):
     return content["text"]
 
 
-def test_what_a_skill_prints_and_returns():
+def test_output_and_result_of_a_skill():
     def both(a: int, b: int = 2) -> int:
         print("adding", a, "and", b)
         return a + b
@@ -120,7 +120,7 @@ def test_two_skills_at_once_and_the_stream_is_put_back():
     assert sys.stdout is before
 
 
-def test_a_stream_that_somebody_puts_there_meanwhile_stays():
+def test_a_stream_replaced_meanwhile_stays():
     before = sys.stdout
     theirs = io.StringIO()
     with captured_output() as printed:

@@ -61,7 +61,7 @@ def test_skills_of_other_packages(offered):
     assert (skill.signature, skill.docstring) == ("(name: str) -> None", "Say hello.")
 
 
-def test_broken_skills_of_other_packages_disturb_nobody(offered, caplog):
+def test_broken_skills_of_other_packages_do_no_harm(offered, caplog):
     offered("import not_installed\n", "absent = extra_skills:absent")
     with caplog.at_level(logging.INFO):
         assert "absent" not in skills.available()
@@ -106,7 +106,7 @@ def test_the_documentation_is_in_the_format_of_the_reference():
     assert "\n\n\n" not in documentation
 
 
-def test_star_import_brings_exactly_what_is_available(forget_registered_skills):
+def test_star_import_brings_exactly_the_available_skills(forget_registered_skills):
     def added() -> None:
         """Do nothing."""
 
@@ -157,7 +157,7 @@ def test_adding_and_removing_by_name(forget_registered_skills, offered):
         (":f", "cannot be added"),
     ],
 )
-def test_what_cannot_be_added(forget_registered_skills, target, message):
+def test_invalid_skills(forget_registered_skills, target, message):
     with pytest.raises(SkillError, match=message):
         skills.add(target)
 

@@ -85,7 +85,7 @@ def test_an_empty_file(tmp_path, capsys):
     )
 
 
-def test_what_cannot_be_opened(tmp_path, numbered, capsys):
+def test_files_that_cannot_be_opened(tmp_path, numbered, capsys):
     open_file("/no/such/file")
     assert capsys.readouterr().out == "ERROR: File /no/such/file not found.\n"
     open_file(str(numbered(5)), 6)
@@ -122,7 +122,7 @@ def test_search_file(numbered, capsys):
     assert capsys.readouterr().out == "ERROR: File /no/such/file not found.\n"
 
 
-def test_search_dir_leaves_out_what_is_no_text(tmp_path, capsys):
+def test_search_dir_skips_binary_files(tmp_path, capsys):
     for name in ("b.txt", "a.txt", ".hidden", ".git/config", "sub/c.txt"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)

@@ -89,7 +89,7 @@ def test_pptx(tmp_path, capsys):
         (parse_pptx, "PowerPoint", "pptx"),
     ],
 )
-def test_what_cannot_be_read_is_told_and_not_raised(parse, kind, package, tmp_path, capsys):
+def test_unreadable_files_are_reported_and_not_raised(parse, kind, package, tmp_path, capsys):
     pytest.importorskip(package)
     broken = tmp_path / "broken"
     broken.write_bytes(b"\xff\xfe not a document")

@@ -44,7 +44,7 @@ def test_folders_are_found_by_name(tmp_path: Path) -> None:
     ],
     ids=["no header", "another name", "no description", "too long", "no end"],
 )
-def test_what_is_not_well_formed_is_skipped(tmp_path: Path, text: str) -> None:
+def test_malformed_skills_are_skipped(tmp_path: Path, text: str) -> None:
     write(tmp_path, ".agents/skills/bad", text)
     (tmp_path / ".claude/skills/binary").mkdir(parents=True)
     (tmp_path / ".claude/skills/binary/SKILL.md").write_bytes(b"\xff\xfe")

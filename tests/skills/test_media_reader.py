@@ -125,13 +125,13 @@ def test_a_film(api, film, capsys):
 
 
 @pytest.mark.thorough
-def test_a_long_film_is_looked_at_thirty_times_at_most(api, film, capsys):
+def test_a_long_film_has_thirty_frames_at_most(api, film, capsys):
     parse_video(str(film(100)), frame_interval=1)
     assert "Totally 25 would be analyze..." in capsys.readouterr().out
     assert len(api.requests) == 25
 
 
-def test_what_can_go_wrong_is_said(api, tmp_path, capsys, monkeypatch):
+def test_failures_are_reported(api, tmp_path, capsys, monkeypatch):
     pytest.importorskip("cv2")
     parse_image("/no/such.png")
     assert "Error with the request: [Errno 2]" in capsys.readouterr().out

@@ -71,7 +71,7 @@ def repo(tmp_path, monkeypatch):
     return root
 
 
-def test_the_tree_of_what_the_repository_contains(repo):
+def test_the_tree_of_the_repository(repo):
     assert explore_tree_structure(["/"], dependency_type_filter=["contains"]) == (
         "/\n"
         "├── contains ── geometry\n"
@@ -83,7 +83,7 @@ def test_the_tree_of_what_the_repository_contains(repo):
     )
 
 
-def test_downstream_is_what_an_entity_uses(repo):
+def test_downstream_lists_entities_used_by_one(repo):
     tree = explore_tree_structure(["geometry/shapes.py:Circle"], traversal_depth=1)
     assert tree.splitlines() == [
         "geometry/shapes.py:Circle",
@@ -102,7 +102,7 @@ def test_downstream_is_what_an_entity_uses(repo):
     ]
 
 
-def test_upstream_is_what_uses_an_entity(repo):
+def test_upstream_lists_users_of_an_entity(repo):
     tree = explore_tree_structure(["geometry/base.py:area_of"], "upstream", 1)
     assert tree.splitlines() == [
         "geometry/base.py:area_of",
@@ -231,7 +231,7 @@ def test_searching_by_words_works_in_a_small_repository(repo):
     )
 
 
-def test_what_several_terms_find_is_shown_once(repo):
+def test_a_match_of_several_terms_is_shown_once(repo):
     text = search_code_snippets(["Circle", "class Circle"])
     assert text.startswith('##Searching for term "Circle", "class Circle"...')
     assert text.count("Found class") == 1
@@ -276,7 +276,7 @@ def test_many_entities_of_one_name_are_only_listed(repo):
     assert "```" not in text
 
 
-def test_the_repository_is_read_anew_and_nothing_is_written_to_it(repo, monkeypatch, tmp_path):
+def test_the_repository_is_read_again_and_never_written(repo, monkeypatch, tmp_path):
     before = sorted(path for path in repo.rglob("*"))
     explore_tree_structure(["/"])
     search_code_snippets(["Circle"])

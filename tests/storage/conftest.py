@@ -28,10 +28,10 @@ from oh_jupyter.storage.webhook.scheduler import RetryPolicy
 
 def _program(name, package):
     beside = Path(sys.executable).parent / name
-    found = str(beside) if beside.exists() else shutil.which(name)
-    if not found:
+    program = str(beside) if beside.exists() else shutil.which(name)
+    if not program:
         pytest.skip(f"{name} is not installed; pip install {package}")
-    return found
+    return program
 
 
 @contextmanager
@@ -124,7 +124,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class Receiver:
-    """A real HTTP server that remembers requests, and answers as it is told."""
+    """A real HTTP server that remembers requests and sends configured responses."""
 
     def __init__(self):
         self.requests = []

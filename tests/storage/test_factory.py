@@ -75,8 +75,8 @@ def test_webhooks():
 def test_the_session_key_is_the_default_header(monkeypatch):
     monkeypatch.setenv("SESSION_API_KEY", "key")
     assert get_file_store("memory", None, "http://h/").client.headers["X-Session-API-Key"] == "key"
-    given = get_file_store("memory", None, "http://h/", {})
-    assert "X-Session-API-Key" not in given.client.headers
+    file_store = get_file_store("memory", None, "http://h/", {})
+    assert "X-Session-API-Key" not in file_store.client.headers
 
 
 @pytest.mark.parametrize("headers", ["{'A': 'b'}", '{"A": "b"}', "{'A': 'b',}"])

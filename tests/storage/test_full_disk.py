@@ -1,4 +1,4 @@
-"""A disk without room: what was there stays, and everything goes on when there is room again."""
+"""A full disk: old contents stay, and work continues when there is room again."""
 
 import os
 
@@ -57,7 +57,7 @@ def sent(receiver):
     return {request.path.removeprefix("/hook/"): request.body for request in receiver.requests}
 
 
-def test_a_full_outbox_drains_and_lists_what_it_could_not_keep(
+def test_a_full_outbox_drains_and_lists_dropped_changes(
     small_disk, tmp_path, make, receiver, caplog
 ):
     store = make(

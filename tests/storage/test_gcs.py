@@ -65,13 +65,13 @@ def test_a_missing_bucket():
             use()
 
 
-def test_nobody_answers(monkeypatch):
+def test_an_unreachable_server(monkeypatch):
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
     with pytest.raises(StoreAccessError, match=r"cannot be reached.*STORAGE_EMULATOR_HOST"):
         GoogleCloudFileStore("bucket").read("f")
 
 
-def test_without_credentials_it_says_so_at_once(monkeypatch, tmp_path):
+def test_missing_credentials_are_reported_at_once(monkeypatch, tmp_path):
     monkeypatch.delenv("STORAGE_EMULATOR_HOST")
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
@@ -82,7 +82,7 @@ def test_without_credentials_it_says_so_at_once(monkeypatch, tmp_path):
     assert time.monotonic() - started < 40  # gcsfs looks for a minute
 
 
-def test_a_server_that_hangs_is_given_up(monkeypatch):
+def test_a_hanging_server_times_out(monkeypatch):
     assert gcs._MAX_ATTEMPTS * gcs._READ_SECONDS + 2**gcs._MAX_ATTEMPTS <= 45
     monkeypatch.setattr(gcs, "_READ_SECONDS", 0.1)
     monkeypatch.setattr(gcs, "_MAX_ATTEMPTS", 1)

@@ -132,7 +132,7 @@ def test_full_path(store):
         store.get_full_path("../a")
 
 
-def test_a_file_in_the_way(store):
+def test_a_file_where_a_directory_is_needed(store):
     store.write("a", "x")
     with pytest.raises(NotADirectoryError):
         store.write("a/b", "y")

@@ -59,7 +59,7 @@ def test_one_thread_at_a_time(tmp_path):
         list(pool.map(use, range(80)))
 
 
-def test_a_lock_file_that_is_removed_by_its_holder_is_made_anew(tmp_path, monkeypatch):
+def test_a_lock_file_removed_by_its_holder_is_recreated(tmp_path, monkeypatch):
     path = tmp_path / "d" / "lock"
     waits = threading.Event()
     entered = threading.Event()

@@ -42,7 +42,7 @@ def test_stores_do_not_share_files():
     assert InMemoryFileStore().list("") == []
 
 
-def test_what_others_do_with_the_dict_is_seen():
+def test_changes_of_the_dict_by_others_are_seen():
     store = InMemoryFileStore()
     files = store.files
     files["d/a"] = "1"

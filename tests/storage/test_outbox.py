@@ -1,4 +1,4 @@
-"""What waits for a receiver survives whatever happens to the process."""
+"""Pending changes survive the end of the process."""
 
 import base64
 import hashlib
@@ -41,7 +41,7 @@ def outbox(tmp_path):
 
 
 def contents(receiver):
-    """What the receiver knows of each path, in the end."""
+    """Return the receiver's final state of each path."""
     known = {}
     for request in receiver.requests:
         if request.path == "/hook/" and request.method == "POST":
@@ -92,7 +92,7 @@ def run(kind, url, outbox, root, end):
 
 
 @pytest.mark.parametrize("end", ["kill", "term", "exception", "normal"])
-def test_the_next_start_delivers_what_a_dead_process_left(
+def test_the_next_start_delivers_changes_of_a_dead_process(
     receiver, kind, outbox, tmp_path, make, end
 ):
     receiver.gate.clear()  # it takes requests, and never answers
@@ -107,7 +107,7 @@ def test_the_next_start_delivers_what_a_dead_process_left(
     assert again.flush().pending == 0
 
 
-def test_a_process_that_is_killed_at_any_time_reports_what_the_store_has(
+def test_changes_of_a_process_killed_at_any_time_are_reported(
     receiver, kind, outbox, tmp_path, make
 ):
     root = tmp_path / "root"
@@ -449,12 +449,12 @@ def test_large_contents_are_kept_beside_and_go_when_they_are_sent(
 
 def test_places(tmp_path, make):
     (tmp_path / "dir").mkdir()
-    for place, file in (
+    for directory, file in (
         (tmp_path / "dir", "dir/outbox.sqlite3"),
         (tmp_path / "new/er", "new/er/outbox.sqlite3"),
         (tmp_path / "x/mine.db", "x/mine.db"),
     ):
-        store = make(WebHookFileStore, outbox=place)
+        store = make(WebHookFileStore, outbox=directory)
         assert store.outbox == str(tmp_path / file)
         assert stat.S_IMODE(os.stat(store.outbox).st_mode) == 0o600
     (tmp_path / "text.db").write_text("no database, but somebody's " * 50)
@@ -594,7 +594,7 @@ def test_a_new_change_is_tried_soon_whatever_pause_those_before_are_in(
     wait_until(lambda: not store.deliveries())
 
 
-def test_when_nobody_answered_a_new_change_finds_out_soon_and_takes_the_others_along(
+def test_after_an_outage_a_new_change_soon_delivers_the_others(
     make, receiver, quick, kind, outbox, monkeypatch
 ):
     policy = RetryPolicy(durable=True, pause_seconds=0.01, backoff_seconds=100)
@@ -631,7 +631,7 @@ def stop_between_transactions(process, outbox):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the platform has no SIGSTOP")
-def test_a_stopped_process_sends_what_others_recorded_when_it_resumes(make, receiver, kind, outbox):
+def test_a_resumed_process_sends_changes_of_others(make, receiver, kind, outbox):
     receiver.gate.clear()
     stopped = subprocess.Popen(
         [sys.executable, "-c", STOPPED, kind.__name__, receiver.url, outbox],
@@ -679,7 +679,7 @@ def test_another_process_takes_over_from_a_stopped_one(make, receiver, kind, out
     assert contents(receiver) == {"ours": "x", "theirs": "x", "again": "x"}
 
 
-def test_a_receiver_that_is_not_there_yet_says_404(make, receiver, quick, kind, outbox):
+def test_a_receiver_that_answers_404_at_first(make, receiver, quick, kind, outbox):
     receiver.answers = [(404, {})] * 4
     store = make(kind, outbox=outbox)
     store.write("f", "1")
@@ -697,7 +697,9 @@ def test_no_pause_is_longer_than_two_minutes(make, receiver, kind, outbox):
     assert 0 < (waiting.due - datetime.now(UTC)).total_seconds() <= 120
 
 
-def test_anybody_can_send_what_a_killed_kernel_left(receiver, kind, tmp_path, monkeypatch):
+def test_another_process_sends_the_changes_of_a_killed_kernel(
+    receiver, kind, tmp_path, monkeypatch
+):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     settings = ["local", str(tmp_path / "store"), receiver.url, {}, kind is BatchedWebHookFileStore]
     program = (
@@ -716,7 +718,7 @@ def test_anybody_can_send_what_a_killed_kernel_left(receiver, kind, tmp_path, mo
     assert get_file_store(*settings).close() == DeliveryReport(0, (), 0)
 
 
-def test_what_flush_calls_delivered_is_not_sent_again(receiver, kind, outbox, make):
+def test_changes_delivered_by_flush_are_not_sent_again(receiver, kind, outbox, make):
     program = (
         "import os, sys\n"
         "from oh_jupyter.storage import *\n"

@@ -41,7 +41,7 @@ def test_the_key_is_where_the_operating_system_would_go(path):
 
 
 @given(PATHS)
-def test_what_leaves_the_root_has_no_key(path):
+def test_paths_outside_the_root_have_no_key(path):
     depth = 0
     for segment in path.split("/"):
         depth += -1 if segment == ".." else segment not in ("", ".")
@@ -61,8 +61,8 @@ def test_nothing_appears_outside_a_local_root(path):
             assert os.listdir(store.root) == []
         else:
             assert store.read(path) == "x"
-            found = [f"{d}/{n}".lstrip("/") for d, _, names in store.walk() for n in names]
-            assert found == [file_key(path)]
+            paths = [f"{d}/{n}".lstrip("/") for d, _, names in store.walk() for n in names]
+            assert paths == [file_key(path)]
         assert os.listdir(top) == ["root"]
 
 

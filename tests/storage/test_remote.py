@@ -39,7 +39,7 @@ class TestDirectoriesOfFsspec(FileStoreContract):
 
 
 @pytest.mark.parametrize("url", ["local://{}", "memory://{}"])
-def test_what_is_in_the_way_of_a_file_is_said(url, tmp_path):
+def test_path_conflicts_are_reported(url, tmp_path):
     store = FsspecFileStore(url.format(tmp_path))
     store.write("d/f", "kept")
     for write in (store.write, lambda path, contents: store.write_many({path: contents})):
@@ -68,7 +68,7 @@ def test_credentials_are_not_shown():
     assert "secret" not in repr(FsspecFileStore("sftp://me:secret@host/dir"))
 
 
-def test_a_directory_that_somebody_makes_while_it_is_looked_at(monkeypatch):
+def test_a_directory_created_during_the_check(monkeypatch):
     store = FsspecFileStore(f"memory://{uuid.uuid4().hex}")
     store.write("d/f", "x")
 

@@ -48,9 +48,9 @@ def test_listing_and_deleting_more_than_a_page(store):
     store.write("dd", "stays")
     assert store.list("d") == [f"d/{n:04}" for n in range(1010)]
     assert len(store.list("deep")) == 1005
-    found = store.read_many(store.list("d"))
-    assert found["d/1009"] == b"1009"
-    assert len(found) == 1010
+    contents = store.read_many(store.list("d"))
+    assert contents["d/1009"] == b"1009"
+    assert len(contents) == 1010
     store.delete("d")
     assert store.list("d") == []
     store.delete("deep")
@@ -133,13 +133,13 @@ def test_no_credentials(monkeypatch, tmp_path):
 
 
 @pytest.mark.thorough
-def test_nobody_answers(monkeypatch):
+def test_an_unreachable_server(monkeypatch):
     monkeypatch.setenv("AWS_S3_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(StoreAccessError, match="cannot be reached"):
         S3FileStore("bucket").read("f")
 
 
-def test_what_answers_is_no_http_server(monkeypatch):
+def test_a_server_that_does_not_speak_http(monkeypatch):
     def answer(server):
         with contextlib.suppress(OSError):
             while True:
@@ -197,7 +197,7 @@ def hung_server(monkeypatch):
     ],
     ids=["read", "write", "create", "list", "delete", "info", "read_many", "write_many", "open"],
 )
-def test_a_server_that_hangs_is_given_up(hung_server, monkeypatch, use, at_once):
+def test_a_hanging_server_times_out(hung_server, monkeypatch, use, at_once):
     """Each attempt takes a connection of its own, and waits for `_READ_SECONDS`."""
     assert s3._MAX_ATTEMPTS * max(s3._READ_SECONDS, s3._CONNECT_SECONDS) <= 20
     monkeypatch.setattr(s3, "_READ_SECONDS", 0.1)
@@ -213,7 +213,7 @@ def test_the_time_of_a_request_is_limited_and_named(hung_server, monkeypatch):
 
 
 @pytest.mark.thorough
-def test_a_server_that_stops_reading_is_given_up(hung_server, monkeypatch):
+def test_a_server_that_stops_reading_times_out(hung_server, monkeypatch):
     monkeypatch.setattr(fsspec_store, "TIMEOUT_SECONDS", 0.5)
     monkeypatch.setattr(fsspec_store, "_MIN_BYTES_PER_SECOND", 1 << 30)
     for use in (

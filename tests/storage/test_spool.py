@@ -1,4 +1,4 @@
-"""A store that is away: the log goes on, is kept on disk, and arrives when it is back."""
+"""An unreachable store: the log continues on disk and is delivered later."""
 
 import contextlib
 import logging
@@ -60,7 +60,7 @@ def _soon(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-def test_where_no_thread_can_be_started_what_waits_stays_for_the_next_start(tmp_path, monkeypatch):
+def test_without_threads_pending_files_wait_for_the_next_start(tmp_path, monkeypatch):
     def refuse(*args):
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
@@ -77,7 +77,7 @@ def test_where_no_thread_can_be_started_what_waits_stays_for_the_next_start(tmp_
     assert server.read("f") == "x"
 
 
-def test_the_log_begins_goes_on_and_arrives(tmp_path, caplog):
+def test_a_log_written_during_an_outage_is_delivered(tmp_path, caplog):
     server = Absent()
     store = SpoolingFileStore(server, str(tmp_path / "spool"))
     events = EventStream(store, "s")
@@ -98,7 +98,7 @@ def test_the_log_begins_goes_on_and_arrives(tmp_path, caplog):
     events.close()
 
 
-def test_what_has_arrived_is_listed_while_the_rest_is_delivered(tmp_path):
+def test_delivered_files_are_listed_during_delivery(tmp_path):
     listed = []
 
     class Observed(Absent):
@@ -129,7 +129,7 @@ def test_a_store_is_not_back_before_it_answers(tmp_path, caplog):
     wait_until(lambda: is_back in caplog.text)
 
 
-def test_the_next_process_delivers_what_one_has_left(tmp_path):
+def test_the_next_process_delivers_pending_files(tmp_path):
     server = Absent()
     store = SpoolingFileStore(server, str(tmp_path / "spool"))
     store.create("sessions/s/0.json", "x")
@@ -168,7 +168,7 @@ def test_a_store_that_hangs_is_not_waited_for(tmp_path, monkeypatch, caplog):
     hanging.set()
 
 
-def test_what_cannot_be_sent_now_is_sent_later(tmp_path, monkeypatch, caplog):
+def test_a_failed_delivery_is_retried(tmp_path, monkeypatch, caplog):
     server = Absent()
     store = SpoolingFileStore(server, str(tmp_path / "spool"))
     failing = [OSError("no space left"), ValueError("a fault of a backend")]
@@ -187,7 +187,7 @@ def test_what_cannot_be_sent_now_is_sent_later(tmp_path, monkeypatch, caplog):
     assert "no space left" in caplog.text
 
 
-def test_a_store_that_nobody_uses_any_more_is_not_asked(tmp_path, monkeypatch):
+def test_an_unused_store_is_not_asked(tmp_path, monkeypatch):
     # pytest keeps what is logged: an error, in whose traceback the store is.
     monkeypatch.setattr(logging.getLogger(spool.__name__), "disabled", True)
     monkeypatch.setattr(spool, "_FIRST_PAUSE_SECONDS", 600)
@@ -218,9 +218,9 @@ def test_the_runtime_starts_while_s3_is_down(
         assert caplog.text.count("are kept in") == 1
     monkeypatch.setenv("AWS_S3_ENDPOINT", s3_server)
     server = S3FileStore(f"bucket/{tmp_path.name}")
-    kept = spool_while_unreachable(server)
+    pending_store = spool_while_unreachable(server)
     wait_until(lambda: server.exists("sessions"))
-    wait_until(lambda: not kept.pending())
+    wait_until(lambda: not pending_store.pending())
     (session,) = server.list("sessions")
     assert server.exists(f"{session}events/0.json")
     server.delete("")

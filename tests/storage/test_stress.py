@@ -61,8 +61,8 @@ def test_killed_writers_lose_nothing_and_keep_the_order(receiver, make, quick, t
     chance = random.Random(7)
 
     def newest():
-        found = inner.read_many([f"d/{n}" for n in range(PATHS)], missing_ok=True)
-        return max(map(int, found.values()), default=-1)
+        contents = inner.read_many([f"d/{n}" for n in range(PATHS)], missing_ok=True)
+        return max(map(int, contents.values()), default=-1)
 
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
     with subprocess.Popen(

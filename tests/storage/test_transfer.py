@@ -56,7 +56,7 @@ def test_large_files_and_progress(local, tmp_path):
     assert local.read_bytes("out/2") == b"\x02" * size
 
 
-def test_only_what_differs(local, memory):
+def test_only_differences_are_transferred(local, memory):
     for name in ("same", "edited", "new/one"):
         memory.write(name, name)
     assert sync(memory, "", local, "mirror").copied == [

@@ -219,7 +219,7 @@ def test_tries_are_a_second_apart(make, receiver):
     assert third - second >= 1.2
 
 
-def test_what_is_refused_for_good_is_not_tried_again(make, receiver, quick, kind):
+def test_a_permanent_refusal_is_not_retried(make, receiver, quick, kind):
     receiver.answers = [(400, {})]
     store = make(kind)
     store.write("f", "1")
@@ -291,7 +291,7 @@ def test_memory_is_bounded(make, receiver, kind, monkeypatch, caplog):
     assert caplog.text.count("oldest changes are dropped") < 50
 
 
-def test_flush_says_what_became_of_each(make, receiver, quick):
+def test_flush_reports_each_outcome(make, receiver, quick):
     receiver.refused = {"/hook/b": 400}
     store = make(WebHookFileStore)
     for name in ("a", "b", "c"):
@@ -384,8 +384,8 @@ def number_sent(receiver, kind):
 
 
 @pytest.mark.parametrize("end", ["normal", "exception", "sys.exit", "lost", "at exit"])
-def test_what_is_pending_at_exit_is_delivered(receiver, kind, end):
-    """From Python 3.12 on no thread can be started then; threads that are there go on."""
+def test_pending_changes_are_delivered_at_exit(receiver, kind, end):
+    """From Python 3.12 on no thread can be started then; existing threads continue."""
     done = subprocess.run(
         [sys.executable, "-c", EXIT, kind.__name__, receiver.url, end],
         stderr=subprocess.PIPE,
@@ -398,7 +398,7 @@ def test_what_is_pending_at_exit_is_delivered(receiver, kind, end):
 
 
 @pytest.mark.thorough
-def test_what_is_pending_at_the_end_of_a_kernel_is_delivered(receiver, kind):
+def test_pending_changes_are_delivered_at_the_end_of_a_kernel(receiver, kind):
     manager, client = start_new_kernel()
     code = EXIT.replace("sys.argv[1:]", repr((kind.__name__, receiver.url, "normal")))
     try:
@@ -410,7 +410,7 @@ def test_what_is_pending_at_the_end_of_a_kernel_is_delivered(receiver, kind):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the platform has no SIGTERM")
-def test_what_a_terminated_kernel_leaves_in_its_outbox_is_delivered(receiver, kind, tmp_path, make):
+def test_the_outbox_of_a_terminated_kernel_is_delivered(receiver, kind, tmp_path, make):
     receiver.gate.clear()
     manager, client = start_new_kernel()
     outbox = str(tmp_path / "outbox")
