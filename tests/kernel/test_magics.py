@@ -181,6 +181,8 @@ def test_a_file_is_made_edited_viewed_and_restored(kernel) -> None:
         ("%oh_store put x", "say what is put where: %oh_store put x FILE"),
         ("%oh_skills no_such_skill", "no skill"),
         ("%oh_log --last many", "invalid int"),
+        ("%oh_log --kind runn", "no type 'runn'. Did you mean run?"),
+        ("%oh_confirm --rules 99", "--rules takes no number"),
         ("oh.run(5)", "args.command"),
         ("oh.run('pwd', cwd='/nowhere')", "cwd is for static commands: add is_static, or put cd"),
         ("oh.store.read('nothing')", "StoreNotFoundError"),

@@ -32,6 +32,7 @@ from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.completion import complete_path, one_of
 from oh_jupyter.kernel.magics.options import magic_options, parse_line, unquoted
+from oh_jupyter.nearest_name import did_you_mean
 from oh_jupyter.runtime.confirmation import PendingAction
 from oh_jupyter.storage import InMemoryFileStore
 from oh_jupyter.text import first_line, shorten, visible
@@ -98,7 +99,7 @@ class LogMagics(OhMagics):
             except FileNotFoundError:
                 raise UsageError(f"there is no event {options.id} in this log") from None
         matches = _filter(options)
-        kinds = None if options.kind is None else set(options.kind)
+        kinds = None if options.kind is None else _known_kinds(options.kind)
         selected = [event for event in events.search(kinds=kinds) if matches(event)]
         rows = [_row(event) for event in selected[-options.last :]] if options.last > 0 else []
         return Table(("id", "who", "type", "what"), tuple(rows))
@@ -155,6 +156,16 @@ def stored_sessions(oh: Oh) -> list[str]:
         return [entry.split("/")[1] for entry in oh.store.list("sessions")]
     except (OSError, ValueError):
         return []
+
+
+def _known_kinds(names: Sequence[str]) -> set[str]:
+    """Return types of events; raise UsageError if one does not exist."""
+    known = sorted({*ACTIONS, *OBSERVATIONS})
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise UsageError(f"there is no type {name!r}. {hint}Types: {', '.join(known)}")
+    return set(names)
 
 
 def _filter(options: Namespace) -> Callable[[Event], bool]:
@@ -271,6 +282,8 @@ class ConfirmMagics(OhMagics):
             self.oh.forget_approvals(None if is_all else options.forget)
             print("All approvals are revoked." if is_all else "The approval is revoked.")
             return None
+        if options.rules and options.id is not None:
+            raise UsageError("--rules takes no number; --forget revokes the approval of a number")
         if options.rules:
             rules = [(number, *rule) for number, rule in enumerate(self.oh.approvals, 1)]
             return Table(("rule", "type", "reason", "for the"), tuple(rules))
