@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -120,7 +121,12 @@ def run_command(
         The running server.
     """
     process = subprocess.Popen(
-        command, cwd=directory, env=dict(environment), stderr=subprocess.PIPE, text=True
+        command,
+        cwd=directory,
+        # So that SIGABRT writes the stacks of all threads.
+        env={**environment, "PYTHONFAULTHANDLER": "1"},
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stderr is not None
     log: list[str] = []
@@ -131,11 +137,13 @@ def run_command(
         _wait_for_answer(server)
         yield server
     finally:
-        end_server(process)
-        if drain.ident is not None:
-            drain.join()
-        process.stderr.close()
-        print("".join(log))  # shown if a test has failed
+        try:
+            end_server(process)
+        finally:
+            if drain.ident is not None:
+                drain.join()
+            process.stderr.close()
+            print("".join(log))  # shown if a test has failed
 
 
 def end_server(process: subprocess.Popen[str]) -> None:
@@ -149,9 +157,15 @@ def end_server(process: subprocess.Popen[str]) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(30)
             return
+    process.send_signal(getattr(signal, "SIGABRT", signal.SIGTERM))
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(10)
     process.kill()
     process.wait()
-    raise RuntimeError("The server did not stop within 90 s of the signal, and was killed.")
+    raise RuntimeError(
+        "The server did not stop within 90 s of the signal, and was killed. Its log ends with the "
+        "stacks of its threads"
+    )
 
 
 def _address(process: subprocess.Popen[str], log: list[str]) -> str:

@@ -15,6 +15,7 @@ from oh_jupyter.kernel.control.rpc import find_handler
 from oh_jupyter.operations import ENVELOPE, Operation, arguments
 from oh_jupyter.operations.catalog import declared
 from oh_jupyter.schema import documented_names, field_types, is_required, summary, type_schema
+from oh_jupyter.server.handlers import KERNEL_TABLES, SERVER_TABLES
 from oh_jupyter.testing import LiveKernel
 
 pytest_plugins = ("oh_jupyter.testing.kernel",)
@@ -105,6 +106,12 @@ def test_agents_may_not_ask_for_what_is_a_persons(
     reply = live_kernel.ask(operation.wire_name, **asked)[0]
     expected = "NotApprovedError" if operation.scope == "person" else "WireError"
     assert (reply["status"], reply["ename"]) == ("error", expected)
+
+
+def test_endpoints_ask_only_for_what_anyone_may() -> None:
+    tables = (*KERNEL_TABLES, *SERVER_TABLES)
+    asked = [route.operation for table in tables for route in table.routes if route.operation]
+    assert {each.scope for each in asked} == {"anyone"}
 
 
 def test_messages() -> None:
