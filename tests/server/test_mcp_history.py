@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import nbformat
 import pytest
 from mcp_client import MAJOR, text_of
 
@@ -39,6 +40,17 @@ async def test_an_agent_undoes_its_own_turns_only(mcp_connect, book, jp_root_dir
         assert not (jp_root_dir / "one.txt").exists()
         await change(command="rewind", id=77)
         assert results["failed"]
+
+
+async def test_the_diff_of_a_notebook_shows_its_cells(mcp_connect, book, jp_root_dir: Path) -> None:
+    kernel, path = await book("pass"), jp_root_dir / "other.ipynb"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("before = 1", id="a")])
+    nbformat.write(notebook, path)
+    async with mcp_connect(kernel) as agent:
+        await agent.call_tool("run", {"command": f"sed -i s/before/after/ {path.name}"})
+        diff = await agent.call_tool("changes", {"command": "diff", "path": path.name})
+        assert not diff.is_error, text_of(diff)
+        assert text_of(diff) == "before = 1\n=>\nafter = 1"
 
 
 @pytest.mark.thorough
