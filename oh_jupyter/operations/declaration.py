@@ -58,7 +58,7 @@ class Operation(Generic[R]):
     names_actor: ClassVar[bool]
 
     def __init_subclass__(cls, *, scope: Scope, names_actor: bool = False, **keywords: Any) -> None:
-        """Register the operation."""
+        """Set the attributes of the class."""
         super().__init_subclass__(**keywords)
         (cls.reply,) = get_args(cls.__orig_bases__[0])  # type: ignore[attr-defined]
         cls.wire_name = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()

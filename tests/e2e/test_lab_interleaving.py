@@ -23,7 +23,7 @@ SETUP = r"""() => {
     const { content, context } = jupyterapp.shell.currentWidget;
     const { commands } = jupyterapp;
     const shared = content.model.sharedModel;
-    const oh = window.oh = { dialogs: [], toasts: 0, told: [] };
+    const oh = window.oh = { dialogs: [], toasts: 0, repeated: [] };
     oh.tokens = () => shared.cells.flatMap(cell => cell.getSource().match(/#[pa]\d+;/g) ?? []);
     const twice = () => oh.tokens().filter((each, index, all) => all.indexOf(each) !== index);
     let last = [];
@@ -42,7 +42,7 @@ SETUP = r"""() => {
             if (!seen.has(toast) && toast.textContent.includes('oth versions')) {
                 seen.add(toast);
                 oh.toasts += 1;
-                oh.told.push(...twice());
+                oh.repeated.push(...twice());
             }
         }
     }).observe(document.body, { childList: true, subtree: true });
@@ -247,7 +247,7 @@ def expect_nothing_lost(tab: Tab, *actors: Actor) -> None:
     assert in_file(tab) == in_tab(tab)
     state = tab.page.evaluate("({ ...oh, tokens: oh.tokens() })")
     assert state["dialogs"] == []
-    counts, reported = Counter(state["tokens"]), set(state["told"])
+    counts, reported = Counter(state["tokens"]), set(state["repeated"])
     written = set().union(*(actor.written for actor in actors))
     reverted = set().union(*(actor.reverted for actor in actors))
     print(f"{len(written)} written, {len(reverted)} reverted, {state['toasts']} conflicts")

@@ -52,11 +52,6 @@ def send_body(handler: OhHandler, reply: Reply) -> None:
     handler.finish_json(reply.body or b"null")
 
 
-def send_field(name: str) -> Callable[[OhHandler, Reply], None]:
-    """Return a function that sends one field of the reply as JSON."""
-    return lambda handler, reply: handler.finish_json(reply.fields[name])
-
-
 def send_nothing(handler: OhHandler, reply: Reply) -> None:
     """Send 204."""
     handler.finish_empty()
