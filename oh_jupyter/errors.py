@@ -26,6 +26,7 @@
     │   ├── NoHistoryError              nothing to undo or redo
     │   ├── DraftError                  a draft cannot be merged unambiguously
     │   └── FileChangedError            the file changed since it was read
+    ├── LedgerError                     the database of the user's state cannot be used
     ├── CheckpointError                 a checkpoint cannot be saved or restored
     ├── ChildStartError                 a child process could not be started
     ├── DocumentError                   a document could not be read as text
@@ -115,6 +116,7 @@ __all__ = [
     "KernelError",
     "KernelNotFoundError",
     "KernelTimeoutError",
+    "LedgerError",
     "LimitExceededError",
     "McpError",
     "NoHistoryError",
@@ -265,6 +267,10 @@ class DraftError(EditorError):
 
 class FileChangedError(EditorError):
     """Someone else changed the file since it was last seen."""
+
+
+class LedgerError(OhJupyterError, OSError):
+    """The database of the user's state cannot be read or written."""
 
 
 class CheckpointError(OhJupyterError):

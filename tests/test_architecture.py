@@ -36,7 +36,10 @@ BASE = {
     "trace_context",
     "visibility",
 }
-LOW = BASE | {"documents", "events", "config", "process", "locks", "edit_lock", "writes", "policy"}
+LOW = BASE | {
+    *("documents", "events", "config", "process", "locks", "edit_lock", "writes", "policy"),
+    "state",
+}
 MAY_IMPORT = {
     "errors": set(),
     "_version": set(),
@@ -63,7 +66,8 @@ MAY_IMPORT = {
     "events": BASE,
     "policy": BASE,
     "config": BASE | {"policy"},
-    "writes": BASE | {"config", "locks"},
+    "state": BASE | {"config", "locks"},
+    "writes": BASE | {"config", "locks", "state"},
     "process": BASE,
     "documents": BASE | {"process"},
     "mcp_sdk": BASE,
@@ -108,6 +112,7 @@ MAY_IMPORT = {
         "events",
         "config",
         "edit_lock",
+        "state",
         "writes",
         "storage",
         "traits",

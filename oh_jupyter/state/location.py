@@ -1,0 +1,93 @@
+"""Folder of the user's ledger: that of the rest of the user's state, unless it is on a network.
+
+A write-ahead log is shared memory of one machine. Two machines that open the same one destroy it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+from oh_jupyter.config import state_home
+
+FILE_NAME = "ledger.db"
+
+_LOCAL_TYPES = {
+    *("apfs", "bcachefs", "btrfs", "exfat", "f2fs", "ffs", "hfs", "ntfs", "refs", "ufs", "zfs"),
+    *("overlay", "ramfs", "rootfs", "tmpfs"),
+}
+
+
+def ledger_folder() -> Path:
+    """Return the folder of the user's ledger, which may not exist yet.
+
+    It is the directory of the user's state. If that is on a network or cannot be written, it is a
+    private one in the machine's temporary directory that survives a reboot.
+    """
+    home = state_home()
+    return home if is_usable(home) else local_folder(home)
+
+
+def is_usable(folder: Path) -> bool:
+    """Return whether a folder, or the one in which it will be made, is writable and local."""
+    existing = folder
+    while not existing.is_dir() and existing != existing.parent:
+        existing = existing.parent
+    return os.access(existing, os.W_OK | os.X_OK) and is_local(existing)
+
+
+def local_folder(home: Path) -> Path:
+    """Return the folder on this machine for the state that belongs to a directory elsewhere."""
+    user = os.geteuid() if hasattr(os, "geteuid") else 0
+    root = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
+    private = Path(root, f"oh_jupyter-{user}")
+    with contextlib.suppress(OSError):
+        private.mkdir(mode=0o700)
+    if not _is_private(private):  # somebody else made it, and could write there
+        private = _folder_of_process()
+    return private / hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
+
+
+def _folder_of_process() -> Path:
+    global _own_folder
+    if _own_folder is None:
+        _own_folder = tempfile.TemporaryDirectory(prefix="oh_jupyter-")
+    return Path(_own_folder.name)
+
+
+_own_folder: tempfile.TemporaryDirectory[str] | None = None
+
+
+def _is_private(folder: Path) -> bool:
+    try:
+        info = os.lstat(folder)
+    except OSError:
+        return False
+    if not stat.S_ISDIR(info.st_mode) or not os.access(folder, os.W_OK):
+        return False
+    return sys.platform == "win32" or (info.st_uid == os.geteuid() and not info.st_mode & 0o077)
+
+
+def is_local(folder: Path) -> bool:
+    """Return whether a directory is on a file system of this machine alone."""
+    if sys.platform == "linux" and os.major(os.stat(folder).st_dev):
+        return True  # network and user-space file systems have no device
+    return _type_of(folder).lower() in _LOCAL_TYPES
+
+
+def _type_of(folder: Path) -> str:
+    """Return the type of the file system of a directory, "" if that is unknown."""
+    import psutil
+
+    real = os.path.realpath(folder)
+    kinds = {
+        mount.mountpoint: mount.fstype
+        for mount in psutil.disk_partitions(all=True)
+        if real == mount.mountpoint or real.startswith(mount.mountpoint.rstrip(os.sep) + os.sep)
+    }
+    return kinds[max(kinds, key=len)] if kinds else ""

@@ -1,0 +1,212 @@
+"""The ledger of a user: shared by threads and processes, and usable after damage or removal."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from oh_jupyter.errors import LedgerError
+from oh_jupyter.state.ledger import Ledger
+from oh_jupyter.state.location import is_local, ledger_folder, local_folder
+from oh_jupyter.state.shared import open_ledger
+
+ADD = "INSERT INTO identity VALUES (?)"
+COUNT = "SELECT count(*) FROM identity"
+
+
+def count(ledger: Ledger) -> int:
+    row = ledger.row(COUNT)
+    return 0 if row is None else row[0]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path):
+    ledger = Ledger(tmp_path / "state" / "ledger.db")
+    yield ledger
+    ledger.close()
+
+
+def test_reading_creates_nothing(ledger: Ledger):
+    assert ledger.rows("SELECT * FROM identity") == []
+    assert not ledger.path.parent.exists()
+
+
+def test_only_the_owner_can_read_it(ledger: Ledger):
+    ledger.execute(ADD, ("one",))
+    assert ledger.path.stat().st_mode & 0o777 == 0o600
+    assert ledger.path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_an_error_in_a_transaction_changes_nothing(ledger: Ledger):
+    ledger.execute(ADD, ("one",))
+    before = count(ledger)
+    with pytest.raises(ZeroDivisionError):
+        _add_and_fail(ledger)
+    assert count(ledger) == before
+
+
+def _add_and_fail(ledger: Ledger) -> None:
+    with ledger.transaction() as connection:
+        connection.execute(ADD, ("two",))
+        raise ZeroDivisionError
+
+
+def test_a_reader_does_not_wait_for_a_writer(ledger: Ledger):
+    ledger.execute(ADD, ("one",))
+    before = count(ledger)
+    with ledger.transaction() as connection:
+        connection.execute(ADD, ("two",))
+        seen: list[int] = []
+        thread = threading.Thread(target=lambda: seen.append(count(ledger)))
+        thread.start()
+        thread.join(20)
+        assert seen == [before]
+    assert count(ledger) == before + 1
+
+
+def test_threads_take_turns(ledger: Ledger):
+    def add() -> None:
+        for _ in range(50):
+            with ledger.transaction() as connection:
+                (number,) = connection.execute(COUNT).fetchone()
+                connection.execute(ADD, (str(number),))
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    numbers = [int(name) for (name,) in ledger.rows("SELECT name FROM identity")[1:]]
+    assert numbers == list(range(1, 201))
+
+
+def test_processes_take_turns(ledger: Ledger):
+    script = (
+        "import sys; from pathlib import Path; from oh_jupyter.state.ledger import Ledger\n"
+        "ledger = Ledger(Path(sys.argv[1]))\n"
+        "for _ in range(50):\n"
+        "    with ledger.transaction() as connection:\n"
+        "        (n,) = connection.execute('SELECT count(*) FROM identity').fetchone()\n"
+        "        connection.execute('INSERT INTO identity VALUES (?)', (str(n),))\n"
+    )
+    command = [sys.executable, "-c", script, str(ledger.path)]
+    children = [subprocess.Popen(command) for _ in range(3)]
+    assert [child.wait(60) for child in children] == [0, 0, 0]
+    assert count(ledger) == 151
+
+
+def test_a_forked_child_has_connections_of_its_own(ledger: Ledger):
+    ledger.execute(ADD, ("parent",))
+    with ledger.transaction() as connection:
+        child = multiprocessing.get_context("fork").Process(target=_read, args=(ledger,))
+        child.start()
+        child.join(30)
+        assert child.exitcode == 0
+        connection.execute(ADD, ("parent",))
+    child = multiprocessing.get_context("fork").Process(target=_write, args=(ledger,))
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0
+    assert count(ledger) == 4
+
+
+def _read(ledger: Ledger) -> None:
+    assert count(ledger) == 2
+
+
+def _write(ledger: Ledger) -> None:
+    ledger.execute(ADD, ("child",))
+
+
+def test_a_removed_file_begins_again(ledger: Ledger):
+    ledger.execute(ADD, ("one",))
+    name = ledger.name
+    for file in ledger.path.parent.iterdir():
+        file.unlink()
+    assert ledger.rows(COUNT) == []
+    ledger.execute(ADD, ("two",))
+    assert count(ledger) == 2
+    assert ledger.name != name
+
+
+@pytest.mark.parametrize("start", [0, 3900])
+def test_a_damaged_file_is_moved_aside(ledger: Ledger, start: int, caplog):
+    ledger.execute(ADD, ("one",))
+    ledger.close()
+    contents = bytearray(ledger.path.read_bytes())
+    contents[start : start + 2000] = os.urandom(2000)
+    ledger.path.write_bytes(contents)
+    ledger.execute(ADD, ("two",))
+    assert count(ledger) == 2
+    (aside,) = ledger.damaged()
+    assert aside.read_bytes() == contents
+    assert "was damaged" in caplog.text
+
+
+def test_damage_under_an_open_connection_is_reported_once(ledger: Ledger):
+    with ledger.transaction() as connection:
+        connection.executemany(ADD, [("x" * 3000,)] * 50)
+    assert count(ledger) == 51
+    connection = sqlite3.connect(ledger.path)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    with open(ledger.path, "r+b") as file:
+        file.seek(4096 * 2)
+        file.write(os.urandom(4096 * 40))
+    with pytest.raises(LedgerError, match="malformed"):
+        ledger.rows("SELECT sum(length(name)) FROM identity")
+    assert count(ledger) == 0
+    ledger.execute(ADD, ("again",))
+    assert count(ledger) == 2
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path):
+    tmp_path.joinpath("file").write_text("")
+    ledger = Ledger(tmp_path / "file" / "ledger.db")
+    assert ledger.rows(COUNT) == []
+    with pytest.raises(LedgerError, match=r"file/ledger.db cannot be read or written.*try again"):
+        ledger.execute(ADD, ("one",))
+
+
+def test_a_temporary_ledger_reads_what_it_wrote():
+    ledger = Ledger(None)
+    ledger.execute(ADD, ("one",))
+    assert count(ledger) == 2
+    ledger.close()
+
+
+def test_a_flushed_transaction_is_on_the_disk(ledger: Ledger):
+    ledger.execute(ADD, ("one",))
+    with ledger.transaction(is_flushed=True) as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+    with ledger.transaction() as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (1,)
+
+
+def test_a_folder_has_one_ledger_in_a_process(tmp_path: Path):
+    tmp_path.joinpath("link").symlink_to(tmp_path)
+    assert open_ledger(tmp_path) is open_ledger(tmp_path / "link")
+    assert open_ledger().path.parent == ledger_folder()
+
+
+def test_a_local_folder_is_used_as_it_is(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "missing"))
+    assert is_local(tmp_path)
+    assert ledger_folder() == tmp_path / "missing" / "oh_jupyter"
+
+
+def test_a_folder_on_a_network_is_replaced_by_a_private_one(monkeypatch):
+    # /proc stands for a network: it has no device, and a type that is none of a disk or memory.
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc")
+    assert not is_local(Path("/proc"))
+    folder = ledger_folder()
+    assert folder == local_folder(Path("/proc/oh_jupyter"))
+    assert folder.parent.stat().st_mode & 0o777 == 0o700
+    assert folder.parent.stat().st_uid == os.geteuid()
