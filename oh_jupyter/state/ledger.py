@@ -8,8 +8,11 @@ damaged one is moved aside, and a new one begins.
 from __future__ import annotations
 
 import contextlib
+import errno
+import functools
 import logging
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -17,7 +20,7 @@ import uuid
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from oh_jupyter.errors import LedgerError
 from oh_jupyter.locks import file_lock
@@ -28,13 +31,15 @@ Values = Sequence[Any] | Mapping[str, Any]
 
 _log = logging.getLogger(__name__)
 _BUSY_SECONDS = 30.0
-_MAX_LOG_PAGES = 4096  # 16 MiB, if no earlier checkpoint runs
+_MAX_LOG_PAGES = 1000  # 4 MiB
 _CHECKPOINT_BYTES = 4 << 20
 _CHECKPOINT_SECONDS = 0.1
 _RESERVE_BYTES = 128 << 10
 _MAX_CHECKED_BYTES = 32 << 20  # checking more takes longer than a tenth of a second
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _DAMAGED = ".damaged-"
+_TABLE_OF_STATEMENT = re.compile(r"CREATE TABLE IF NOT EXISTS (\w+)|CREATE .* ON (\w+)")
+_MISSING_TABLE = re.compile(r"no such table: (?:main\.)?(\w+)")
 
 _ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
 
@@ -76,7 +81,12 @@ class Ledger:
         if not self.exists():
             return []
         with self._reader.errors(), self._reader.lock:
-            return self._reader.get().execute(query, values).fetchall()
+            try:
+                return sqlite3.Connection.execute(self._reader.get(), query, values).fetchall()
+            except sqlite3.OperationalError as error:
+                if _MISSING_TABLE.match(str(error)):
+                    return []
+                raise
 
     def row(self, query: str, values: Values = ()) -> tuple[Any, ...] | None:
         """Return the first row of a query, or None.
@@ -288,9 +298,49 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
+class _LazyConnection(sqlite3.Connection):
+    """A connection that makes a table at the first statement that needs it.
+
+    So a small ledger is small, and opening one costs the same however many tables there are.
+    """
+
+    def execute(self, statement: str, values: Any = (), /) -> sqlite3.Cursor:
+        """Execute one statement."""
+        return self._with_tables(super().execute, statement, values)
+
+    def executemany(self, statement: str, rows: Any, /) -> sqlite3.Cursor:
+        """Execute one statement for each of some rows."""
+        return self._with_tables(super().executemany, statement, list(rows))
+
+    def _with_tables(self, execute: Any, statement: str, values: Any) -> sqlite3.Cursor:
+        while True:
+            try:
+                return cast("sqlite3.Cursor", execute(statement, values))
+            except sqlite3.OperationalError as error:
+                missing = _MISSING_TABLE.match(str(error))
+                if missing is None or missing[1] not in statements_by_table():
+                    raise
+                for each in statements_by_table()[missing[1]]:
+                    super().execute(each)
+
+
+@functools.cache
+def statements_by_table() -> dict[str, list[str]]:
+    """Return the statements that make each table and its indexes."""
+    statements: dict[str, list[str]] = {}
+    for statement in TABLES.split(";\n"):
+        if match := _TABLE_OF_STATEMENT.search(statement):
+            statements.setdefault(match[1] or match[2], []).append(statement)
+    return statements
+
+
 def _connect(path: str, pragmas: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        path,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=_LazyConnection,
     )
     try:
         connection.executescript(pragmas)
@@ -312,12 +362,10 @@ def _check(connection: sqlite3.Connection) -> None:
 
 
 def _prepare(connection: sqlite3.Connection) -> str:
-    """Create the tables of a new database; return its name."""
+    """Name a new database, and return the name of any."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version != VERSION:
         with _transaction(connection):
-            for statement in TABLES.split(";\n"):
-                connection.execute(statement)
             connection.execute(
                 "INSERT INTO identity SELECT ? WHERE NOT EXISTS (SELECT 1 FROM identity)",
                 (uuid.uuid4().hex[:16],),
@@ -333,6 +381,8 @@ def _is_damage(error: sqlite3.Error) -> bool:
 
 def _error(path: Path | None, error: Exception) -> LedgerError:
     where = "a temporary file" if path is None else str(path)
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+        error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     return LedgerError(
         f"The ledger {where} cannot be read or written: {error}. Free space there or make it "
         "writable, and try again."

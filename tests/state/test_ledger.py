@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.errors import LedgerError
-from oh_jupyter.state.ledger import Ledger
+from oh_jupyter.state.ledger import Ledger, statements_by_table
 from oh_jupyter.state.location import is_local, ledger_folder, local_folder
 from oh_jupyter.state.shared import open_ledger
+from oh_jupyter.state.tables import TABLES
 
 ADD = "INSERT INTO identity VALUES (?)"
 COUNT = "SELECT count(*) FROM identity"
@@ -36,6 +37,34 @@ def ledger(tmp_path: Path):
 def test_reading_creates_nothing(ledger: Ledger):
     assert ledger.rows("SELECT * FROM identity") == []
     assert not ledger.path.parent.exists()
+
+
+def test_each_statement_makes_a_table_or_its_index():
+    statements = [each for each in TABLES.split(";\n") if each.strip()]
+    by_table = statements_by_table()
+    assert sum(map(len, by_table.values())) == len(statements)
+    assert all(f"TABLE IF NOT EXISTS {table}" in made[0] for table, made in by_table.items())
+    for made in by_table.values():
+        connection = sqlite3.connect(":memory:")
+        for statement in made:
+            connection.execute(statement)
+        connection.close()
+
+
+def test_a_table_is_made_by_the_first_write(ledger: Ledger, monkeypatch):
+    identity = ["CREATE TABLE identity(name TEXT)"]
+    made = {
+        "identity": identity,
+        "notes": ["CREATE TABLE notes(text TEXT)", "CREATE INDEX some ON notes(text)"],
+    }
+    monkeypatch.setattr("oh_jupyter.state.ledger.statements_by_table", lambda: made)
+    ledger.execute("INSERT INTO identity VALUES ('x')")
+    assert ledger.rows("SELECT * FROM notes") == []
+    ledger.execute("INSERT INTO notes VALUES ('one')")
+    assert ledger.rows("SELECT * FROM notes") == [("one",)]
+    assert ledger.rows("SELECT name FROM sqlite_schema WHERE tbl_name = 'notes'")[1:] == [("some",)]
+    with pytest.raises(LedgerError, match="no such table: nonsense"):
+        ledger.execute("INSERT INTO nonsense VALUES ('one')")
 
 
 def test_only_the_owner_can_read_it(ledger: Ledger):
