@@ -14,7 +14,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
@@ -48,26 +48,22 @@ _MAX_RECORD_BYTES = 16384  # two paths of maximum length
 
 @dataclass(frozen=True)
 class LockHolder:
-    """An editor that changes a file, identified by the file's history folder."""
+    """An editor that changes a file: the folder of its ledger, its history there, and the path."""
 
     folder: str
+    history: str
     path: str
 
     @classmethod
     def parse(cls, record: bytes) -> LockHolder | None:
         """Read the holder from a lock file; None if it is empty or damaged."""
-        folder, separator, path = record.partition(b"\0")
-        return cls(os.fsdecode(folder), os.fsdecode(path)) if separator else None
+        parts = record.split(b"\0")
+        return cls(*map(os.fsdecode, parts)) if len(parts) == len(fields(cls)) else None
 
     @property
     def record(self) -> bytes:
         """The content of the lock file."""
-        return os.fsencode(self.folder) + b"\0" + os.fsencode(self.path)
-
-    @property
-    def is_unfinished(self) -> bool:
-        """Whether it has written an intent and not yet committed it."""
-        return os.path.exists(os.path.join(self.folder, "intent.json"))
+        return b"\0".join(map(os.fsencode, (self.folder, self.history, self.path)))
 
 
 class InterruptedEdit(Exception):
@@ -84,22 +80,33 @@ def held_by_saver(path: str, timeout_seconds: float) -> Iterator[None]:
 
     A suspended or dead editor must not prevent saving a person's work.
     """
-    holder = LockHolder(os.devnull, path)
+    holder = LockHolder(os.devnull, "", path)
     with ExitStack() as stack:
         with suppress(InterruptedEdit, OSError):  # TimeoutError is one
-            stack.enter_context(held([holder], lambda _: False, timeout_seconds))
+            stack.enter_context(held([holder], timeout_seconds=timeout_seconds))
         yield
 
 
 @contextmanager
 def held(
     holders: Sequence[LockHolder],
-    is_known: Callable[[LockHolder], bool],
+    *,
+    is_known: Callable[[LockHolder], bool] = lambda _: False,
+    is_unfinished: Callable[[str], bool] = lambda _: False,
     timeout_seconds: float | None = None,
 ) -> Iterator[None]:
-    """Hold the locks of files; raise InterruptedEdit for a lock whose holder died.
+    """Hold the locks of files.
 
-    Raise TimeoutError if one lock takes longer than ``timeout_seconds``.
+    Args:
+        holders: Who changes which files.
+        is_known: Whether a dead holder is no reason to stop.
+        is_unfinished: Whether the change of a path is neither done nor reverted at the end, so
+            that its holder stays named.
+        timeout_seconds: Maximum time for each lock; None for no limit.
+
+    Raises:
+        InterruptedEdit: The last holder of a lock died.
+        TimeoutError: Others held a lock until the timeout.
     """
     folder = _lock_folder()
     if folder is None:
@@ -111,7 +118,8 @@ def held(
             named = {name: holder for holder in holders if (name := name_of(holder.path))}
             for name in sorted(named):
                 file = os.path.join(folder, name)
-                stack.enter_context(_held(file, named[name], is_known, timeout_seconds))
+                lock = _held(file, named[name], is_known, is_unfinished, timeout_seconds)
+                stack.enter_context(lock)
         yield
 
 
@@ -120,21 +128,23 @@ def _held(
     file: str,
     holder: LockHolder,
     is_known: Callable[[LockHolder], bool],
+    is_unfinished: Callable[[str], bool],
     timeout_seconds: float | None,
 ) -> Iterator[None]:
     with file_lock(file, timeout_seconds) as descriptor:
-        before = LockHolder.parse(os.read(descriptor, _MAX_RECORD_BYTES))
-        if before is not None and before != holder:
-            if before.is_unfinished and not is_known(before):
-                raise InterruptedEdit(before)
-            os.ftruncate(descriptor, 0)
-            os.lseek(descriptor, 0, os.SEEK_SET)
+        record = os.read(descriptor, _MAX_RECORD_BYTES)
+        before = LockHolder.parse(record)
         if before != holder:
+            if before is not None and before.folder != os.devnull and not is_known(before):
+                raise InterruptedEdit(before)
+            if record:  # truncating an empty file makes ext4 flush it when it is closed
+                os.ftruncate(descriptor, 0)
+                os.lseek(descriptor, 0, os.SEEK_SET)
             os.write(descriptor, holder.record)
         try:
             yield
         finally:
-            if not holder.is_unfinished:
+            if not is_unfinished(holder.path):
                 _remove(file, descriptor)
 
 
@@ -170,11 +180,11 @@ def _dead_holder(file: str) -> LockHolder | None:
     try:
         with open(file, "rb", buffering=0) as stream:
             holder = LockHolder.parse(stream.read(_MAX_RECORD_BYTES))
-        if holder is not None and holder.is_unfinished:
+        if holder is not None and holder.folder != os.devnull:
             with file_lock(file, timeout_seconds=0) as descriptor:
                 if LockHolder.parse(os.read(descriptor, _MAX_RECORD_BYTES)) == holder:
                     return holder
-                _remove(file, descriptor)  # it has finished meanwhile
+                _remove(file, descriptor)  # another one has finished it meanwhile
     except OSError:
         pass  # no lock, or its holder is alive
     return None

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from oh_jupyter.editor.history.edit import Edit
 from oh_jupyter.editor.history.edit_history import EditHistory
 from oh_jupyter.editor.history.file_history import FileHistory
 from oh_jupyter.editor.notebook.cells import Cell, Notebook
@@ -18,6 +19,7 @@ from oh_jupyter.editor.undo import decoded, read_current
 from oh_jupyter.runs_when import change_runs_when
 
 _UNKNOWN = "unknown"  # not a digest
+_FORGOTTEN = b"\0forgotten"  # compared by identity
 
 
 @dataclass(frozen=True)
@@ -184,48 +186,57 @@ def changes(store: EditHistory, since: HistoryPosition | None) -> list[ChangedFi
             if history.path != path:  # a link has replaced it, which no edit does
                 continue
             current, _ = read_current(history)
-            is_complete = since is None or len(history.timeline.steps) < store.max_steps
-            old, index = _past(history, current, old_head, is_complete)
-            steps = history.timeline.steps[index or 0 : history.timeline.cursor]
-        if index is None:
+            edits = history.changes()
+            since_then = _since(edits, old_head)
+            if old_head == _UNKNOWN and (since is None or history.is_complete):
+                since_then = edits
+            old = _before(history, since_then, current)
+        if since_then is None or old is _FORGOTTEN:
             change = ChangedFile(path, "changed", None, current, forgotten=True)
         elif old == current:
             continue
         else:
             change = ChangedFile.between(path, old, current)
-        transactions[path] = {step.transaction for step in steps} - {""}
+        edits = _standing(edits, since_then or [])
+        transactions[path] = {edit.together for edit in edits} - {""}
         changed[path] = replace(
             change,
-            commands=tuple(step.command for step in steps if not step.external),
-            by_others=any(step.external for step in steps),
+            commands=tuple(edit.command for edit in edits if edit.kind == "edit"),
+            by_others=any(edit.kind == "outside" for edit in edits),
         )
     _join_moves(changed, transactions)
     return [changed[path] for path in sorted(changed)]
 
 
-def _past(
-    history: FileHistory, current: bytes | None, head: str | None, is_complete: bool
-) -> tuple[bytes | None, int | None]:
-    """Return the content with a digest, and the number of steps done then; None if forgotten."""
-    steps, cursor, blobs = history.timeline.steps, history.timeline.cursor, history.blobs
-    content = current
+def _since(edits: Sequence[Edit], head: str | None) -> Sequence[Edit] | None:
+    """Return the changes after the last one that led to a digest; None if none did."""
+    for index in range(len(edits), 0, -1):
+        if edits[index - 1].after == head:
+            return edits[index:]
+    return edits if edits and edits[0].before == head else None
+
+
+def _before(
+    history: FileHistory, edits: Sequence[Edit] | None, current: bytes | None
+) -> bytes | None:
+    """Return the content before some changes, the current one without any."""
+    if not edits:
+        return current if edits is not None else _FORGOTTEN
     try:
-        for index in range(cursor, 0, -1):
-            if blobs.digests.of(content) == head:
-                return content, index
-            content = steps[index - 1].undo(content, blobs)
-        if head == _UNKNOWN:
-            return (content, 0) if is_complete else (None, None)
-        if blobs.digests.of(content) == head:
-            return content, 0
-        content = current
-        for index in range(cursor, len(steps)):
-            content = steps[index].redo(content, blobs)
-            if blobs.digests.of(content) == head:
-                return content, index + 1
-    except (LookupError, ValueError):
-        pass  # the history is damaged
-    return None, None
+        return history.content_after(edits[0].number - 1)
+    except LookupError:  # the history is damaged
+        return _FORGOTTEN
+
+
+def _standing(edits: Sequence[Edit], since: Sequence[Edit]) -> list[Edit]:
+    """Return the edits and others' changes since then that still count."""
+    redone = {edit.target for edit in since if edit.kind == "redo"}
+    numbers = {edit.number for edit in since} | redone
+    return [
+        edit
+        for edit in edits
+        if edit.number in numbers and edit.kind in ("edit", "outside") and edit.state == "done"
+    ]
 
 
 def _join_moves(changed: dict[Path, ChangedFile], transactions: dict[Path, set[str]]) -> None:

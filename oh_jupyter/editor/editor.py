@@ -14,8 +14,8 @@ from oh_jupyter.editor.changed_files import ChangedFile, HistoryPosition, change
 from oh_jupyter.editor.engine import EditOptions, Transaction, apply, apply_together, overwrite
 from oh_jupyter.editor.files.paths import check_path, check_regular, exists, parse_path
 from oh_jupyter.editor.history.edit_history import (
+    MAX_EDITS,
     MAX_HISTORY_BYTES,
-    MAX_STEPS,
     EditHistory,
     HistoryEntry,
 )
@@ -43,7 +43,7 @@ class FileEditor:
         workspace_root: str | os.PathLike[str] | None = None,
         max_file_size_mb: float = 10,
         history_dir: str | os.PathLike[str] | None = None,
-        history_limit: int = MAX_STEPS,
+        history_limit: int = MAX_EDITS,
         history_mb: float = MAX_HISTORY_BYTES / 1024 / 1024,
     ) -> None:
         """Create an editor; nothing is read or written yet.
@@ -52,8 +52,8 @@ class FileEditor:
             workspace_root: The workspace; by default the working directory.
             max_file_size_mb: Maximum size of a file in MiB; of a larger text, only ranges of lines
                 are shown.
-            history_dir: Directory of the undo history; by default a folder for this workspace
-                below ``$XDG_STATE_HOME/oh_jupyter/history``.
+            history_dir: Directory with a ledger of its own for the undo history; by default it is
+                in the user's ledger.
             history_limit: Undo steps to keep for each file, at least 1.
             history_mb: Maximum size of the whole history in MiB; the oldest steps go first.
 
@@ -298,8 +298,6 @@ class FileEditor:
 
     def position(self) -> HistoryPosition:
         """Return the current position in the edit history, for `changes`.
-
-        The cost is reading the start of one small file for each file ever edited here.
 
         Returns:
             The position: plain data, which is also valid in other processes.

@@ -154,7 +154,7 @@ def _write(
             parents: list[Path] = []
             try:
                 _make_parents(stage.changed, parents)
-                commit(history.journal, stage.plan(histories, command))
+                commit(history.table, stage.plan(histories, command))
             except BaseException as error:
                 for folder in reversed(parents):
                     # It may no longer be empty.

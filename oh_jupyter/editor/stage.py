@@ -156,31 +156,25 @@ class Stage:
             self.state.last_read.remember(self.real_path(staged.path), staged.old)
 
     def plan(self, histories: Sequence[FileHistory], command: str = "") -> list[PlannedChange]:
-        """Record each changed file in its locked history; write nothing yet."""
+        """Plan the edit of each changed file in its locked history; write nothing yet."""
         by_path = {history.path: history for history in histories}
         changed = [(real, staged) for real, staged in self._files.items() if staged.changed]
         together = tuple(str(real) for real, _ in changed) if len(changed) > 1 else ()
-        transaction = os.urandom(16).hex() if together else ""
+        name = os.urandom(16).hex() if together else ""
         changes = []
-        try:
-            for real, staged in changed:
-                history, old, new = by_path[real], staged.old, staged.new
-                history.sync(old)
-                timeline = history.record(
-                    command or staged.command,
-                    old,
-                    new,
-                    several_places=staged.commands != 1,
-                    transaction=transaction,
-                    files=together,
-                )
-                changes.append(
-                    PlannedChange(history, timeline, old, new, staged.fingerprint, staged.mode)
-                )
-        except OSError:
-            for history in histories:
-                history.rollback(history.timeline)
-            raise
+        for real, staged in changed:
+            history, old, new = by_path[real], staged.old, staged.new
+            history.sync(old)
+            row = history.plan(
+                command or staged.command,
+                old,
+                new,
+                several_places=staged.commands != 1,
+                mode=staged.mode,
+                together=name,
+                files=together,
+            )
+            changes.append(PlannedChange(history, row, old, new, staged.fingerprint, staged.mode))
         return changes
 
     def remember(self) -> None:

@@ -10,13 +10,7 @@ from pathlib import Path
 from threading import Lock
 
 from oh_jupyter.edit_lock import find_interrupted
-from oh_jupyter.editor.history.edit_history import (
-    EditHistory,
-    default_folder,
-    finish_for,
-    state_folder,
-)
-from oh_jupyter.editor.history.journal import EditJournal
+from oh_jupyter.editor.history.edit_history import EditHistory, finish_for
 
 _MAX_BYTES = 64 * 1024 * 1024
 
@@ -63,32 +57,24 @@ class EditorState:
         workspace: Path,
         max_file_bytes: int,
         history_dir: Path | None,
-        max_steps: int,
+        max_edits: int,
         max_history_bytes: int,
     ) -> None:
         self.workspace = workspace
         self.max_file_bytes = max_file_bytes
         self.last_read = LastRead()
         self._history_dir = history_dir
-        self._limits = max_steps, max_history_bytes
-        self._history: EditHistory | None = None
-
-    @property
-    def history(self) -> EditHistory:
-        """The store of the undo steps, opened on first use."""
-        if self._history is None:
-            folder = self._history_dir or default_folder(self.workspace)
-            self._history = EditHistory(folder, *self._limits)
-        return self._history
+        self._limits = max_edits, max_history_bytes
 
     @cached_property
-    def _journal(self) -> EditJournal:
-        return EditJournal(self._history_dir or state_folder(self.workspace))
+    def history(self) -> EditHistory:
+        """The history of the edits."""
+        name = os.path.realpath(self.workspace) if self._history_dir is None else ""
+        return EditHistory(self._history_dir, name, *self._limits)
 
     def finish_interrupted(self, *paths: Path) -> None:
-        """Finish edits whose process died; usually this only looks into two directories."""
-        if self._journal.names():
-            self.history.finish_all()
+        """Finish edits whose process died; usually this only asks the ledger."""
+        self.history.finish_all()
         for path in paths:
             holder = find_interrupted(path)
             if holder is not None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.atomic_write import ConcurrentWriteError
 from oh_jupyter.editor.history.commit import PlannedChange, commit
+from oh_jupyter.editor.history.edit import Edit
 from oh_jupyter.editor.history.edit_history import EditHistory
-from oh_jupyter.editor.history.file_history import FileHistory
-from oh_jupyter.editor.history.steps import Step
-from oh_jupyter.editor.history.timeline import Conflict, Timeline
+from oh_jupyter.editor.history.file_history import Conflict, FileHistory
 from oh_jupyter.editor.messages import DRY_RUN, cannot_read, cannot_write
 from oh_jupyter.editor.reading import show_text
 from oh_jupyter.editor.result import EditorResult, Part
@@ -38,25 +38,25 @@ def undo_or_redo(
     forgotten: list[str] = []
     with store.open(path) as history:
         current = read_current(history)
-        step = _target(history.timeline, command)
-        if step is None or len(step.files) < 2:
-            step = None
+        edit = _target(history, command)
+        if edit is None or len(edit.files) < 2:
+            edit = None
             changes = [_change(history, current, path, command)]
             _write(store, changes, path, dry_run)
-    if step is not None:
-        with store.open_all([real_path(Path(file)) for file in step.files]) as histories:
-            changes, forgotten = _changes_together(histories, step, command)
+    if edit is not None:
+        with store.open_all([real_path(Path(file)) for file in edit.files]) as histories:
+            changes, forgotten = _changes_together(histories, edit, command)
             _write(store, changes, path, dry_run)
     real = real_path(path) if len(changes) > 1 else changes[0].history.path
     main = next(change for change in changes if change.history.path == real)
     result = _result(path, main, command, dry_run)
     parts = [Part(result.output)]
-    if step is not None:
+    if edit is not None:
         verb = "undone" if command == "undo_edit" else "redone"
         others = ", ".join(str(c.history.path) for c in changes if c is not main)
         parts.append(
             Part(
-                f"This edit changed {plural(len(step.files), 'file')}; it was {verb} in all of "
+                f"This edit changed {plural(len(edit.files), 'file')}; it was {verb} in all of "
                 f"them, including {others}.\n"
             )
         )
@@ -74,33 +74,32 @@ def undo_or_redo(
 
 
 def _changes_together(
-    histories: Sequence[FileHistory], step: Step, command: str
+    histories: Sequence[FileHistory], edit: Edit, command: str
 ) -> tuple[list[PlannedChange], list[str]]:
     """Plan to undo or redo an edit in each of its files; also list those that have forgotten it."""
     changes: list[PlannedChange] = []
     forgotten: list[str] = []
+    name = os.urandom(16).hex()
     for history in histories:
         current = read_current(history)
-        target = _target(history.timeline, command)
-        if target is not None and target.transaction == step.transaction:
-            changes.append(_change(history, current, history.path, command))
-        elif command == "undo_edit" and not any(
-            other.transaction == step.transaction for other in history.timeline.steps
-        ):
+        target = _target(history, command)
+        if target is not None and target.together == edit.together:
+            changes.append(_change(history, current, history.path, command, name))
+        elif command == "undo_edit" and not history.has(edit.together):
             forgotten.append(str(history.path))
         else:
-            raise _changed_since(history, step, command)
+            raise _changed_since(history, edit, command)
     return changes, forgotten
 
 
-def _changed_since(history: FileHistory, step: Step, command: str) -> FileChangedError:
+def _changed_since(history: FileHistory, edit: Edit, command: str) -> FileChangedError:
     verb, hint = (
         ("undone", "Undo the later edits of that file first.")
         if command == "undo_edit"
         else ("redone", "This edit can no longer be redone.")
     )
     return FileChangedError(
-        f"The edit changed {len(step.files)} files together ({', '.join(step.files)}) and can only "
+        f"The edit changed {len(edit.files)} files together ({', '.join(edit.files)}) and can only "
         f"be {verb} in all of them, but {history.path} was changed since. {hint} Nothing was "
         "changed."
     )
@@ -111,7 +110,7 @@ def _write(store: EditHistory, changes: list[PlannedChange], path: Path, dry_run
     if dry_run:
         return
     try:
-        commit(store.journal, changes)
+        commit(store.table, changes)
     except ConcurrentWriteError:
         raise FileChangedError(
             f"Someone else wrote {path} at the same moment; nothing was changed. Try again."
@@ -127,10 +126,20 @@ def diff(store: EditHistory, path: Path, steps: int) -> str:
     """Compare a file with its content some edits ago, as a unified diff."""
     with store.open(path) as history:
         current, _ = read_current(history)
-        timeline, content = history.timeline, current
-        for _ in range(steps):
-            timeline, content = _step(history, timeline, content, path, "undo_edit")
+        content = current
+        for edit in _undoable(history, steps, path):
+            content = _reversed(history, edit, content, path, "undo_edit")
     return unified_diff(decoded(content), decoded(current), str(path), context=3)
+
+
+def _undoable(history: FileHistory, count: int, path: Path) -> list[Edit]:
+    """Return the last edits, the newest first."""
+    done = [edit for edit in history.entries() if edit.state == "done"]
+    is_deleted = bool(done) and done[-1].is_deletion_by_others
+    edits = [edit for edit in done if edit.kind == "edit"] + done[-1:] * is_deleted
+    if len(edits) < count:
+        raise NoHistoryError(f"No edit history found for {path}.")
+    return edits[::-1][:count]
 
 
 def read_current(history: FileHistory) -> _Current:
@@ -143,29 +152,34 @@ def read_current(history: FileHistory) -> _Current:
     return current
 
 
-def _target(timeline: Timeline, command: str) -> Step | None:
-    """Return the step that a command would undo or redo."""
-    return timeline.last if command == "undo_edit" else timeline.next
+def _target(history: FileHistory, command: str) -> Edit | None:
+    """Return the edit that a command would undo or redo."""
+    return history.last if command == "undo_edit" else history.next
 
 
-def _change(history: FileHistory, current: _Current, path: Path, command: str) -> PlannedChange:
+def _change(
+    history: FileHistory, current: _Current, path: Path, command: str, together: str = ""
+) -> PlannedChange:
     old, fingerprint = current
-    timeline, content = _step(history, history.timeline, old, path, command)
-    return PlannedChange(history, timeline, old, content, fingerprint)
+    edit = _target(history, command)
+    undoes = command == "undo_edit"
+    if edit is None:
+        missing = "edit history" if undoes else "undone edit"
+        raise NoHistoryError(f"No {missing} found for {path}.")
+    new = _reversed(history, edit, old, path, command)
+    row = history.plan_reversal("undo" if undoes else "redo", edit, old, new, together)
+    return PlannedChange(history, row, old, new, fingerprint)
 
 
-def _step(
-    history: FileHistory, timeline: Timeline, current: bytes | None, path: Path, command: str
-) -> tuple[Timeline, bytes | None]:
-    """Compute the timeline and the content after one step; None removes the file."""
+def _reversed(
+    history: FileHistory, edit: Edit, current: bytes | None, path: Path, command: str
+) -> bytes | None:
+    """Return the content without an edit, or with it again; None removes the file."""
     undoes = command == "undo_edit"
     try:
-        return (timeline.undo if undoes else timeline.redo)(current, history.blobs)
-    except NoHistoryError:
-        missing = "edit history" if undoes else "undone edit"
-        raise NoHistoryError(f"No {missing} found for {path}.") from None
+        return (history.undone if undoes else history.redone)(edit, current)
     except Conflict as conflict:
-        changes = short_diff(path, decoded(conflict.before), decoded(current))
+        changes = short_diff(path, decoded(conflict.base), decoded(current))
         raise FileChangedError(
             f"{path} was changed by somebody else in the lines that would be "
             f"{'undone' if undoes else 'redone'}; nothing was changed. Revert that change first, "

@@ -38,7 +38,7 @@ _RESERVE_BYTES = 128 << 10
 _MAX_CHECKED_BYTES = 32 << 20  # checking more takes longer than a tenth of a second
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _DAMAGED = ".damaged-"
-_TABLE_OF_STATEMENT = re.compile(r"CREATE TABLE IF NOT EXISTS (\w+)|CREATE .* ON (\w+)")
+_TABLE_OF_STATEMENT = re.compile(r"TABLE IF NOT EXISTS (\w+)|INDEX IF NOT EXISTS \w+ ON (\w+)")
 _MISSING_TABLE = re.compile(r"no such table: (?:main\.)?(\w+)")
 
 _ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
@@ -78,9 +78,9 @@ class Ledger:
         Raises:
             LedgerError: The database cannot be read.
         """
-        if not self.exists():
-            return []
         with self._reader.errors(), self._reader.lock:
+            if not self._reader.is_usable() and not self.exists():
+                return []
             try:
                 return sqlite3.Connection.execute(self._reader.get(), query, values).fetchall()
             except sqlite3.OperationalError as error:
@@ -242,9 +242,8 @@ class _Connection:
 
     def get(self) -> sqlite3.Connection:
         """Return the connection, to another file if the one that was opened is gone."""
-        connection = self._connection
-        if connection is not None and (connection.in_transaction or self._is_current()):
-            return connection
+        if self._connection is not None and self.is_usable():
+            return self._connection
         self.close()
         ledger = self._ledger()
         assert ledger is not None
@@ -252,8 +251,11 @@ class _Connection:
         self._opened = None if self._path is None else os.stat(self._path)
         return self._connection
 
-    def _is_current(self) -> bool:
-        if self._path is None or self._opened is None:
+    def is_usable(self) -> bool:
+        """Return whether the connection is open, and its file still there."""
+        if self._connection is None:
+            return False
+        if self._path is None or self._opened is None or self._connection.in_transaction:
             return True
         try:
             return os.path.samestat(os.stat(self._path), self._opened)

@@ -17,6 +17,9 @@ from oh_jupyter.config import state_home
 
 FILE_NAME = "ledger.db"
 
+LOCAL_ROOT = "/var/tmp"
+"""Where a folder survives a reboot."""
+
 _LOCAL_TYPES = {
     *("apfs", "bcachefs", "btrfs", "exfat", "f2fs", "ffs", "hfs", "ntfs", "refs", "ufs", "zfs"),
     *("overlay", "ramfs", "rootfs", "tmpfs"),
@@ -36,15 +39,16 @@ def ledger_folder() -> Path:
 def is_usable(folder: Path) -> bool:
     """Return whether a folder, or the one in which it will be made, is writable and local."""
     existing = folder
-    while not existing.is_dir() and existing != existing.parent:
+    while not os.path.lexists(existing) and existing != existing.parent:
         existing = existing.parent
-    return os.access(existing, os.W_OK | os.X_OK) and is_local(existing)
+    is_writable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+    return is_writable and is_local(existing)
 
 
 def local_folder(home: Path) -> Path:
     """Return the folder on this machine for the state that belongs to a directory elsewhere."""
     user = os.geteuid() if hasattr(os, "geteuid") else 0
-    root = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
+    root = LOCAL_ROOT if os.path.isdir(LOCAL_ROOT) else tempfile.gettempdir()
     private = Path(root, f"oh_jupyter-{user}")
     with contextlib.suppress(OSError):
         private.mkdir(mode=0o700)

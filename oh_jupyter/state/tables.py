@@ -8,4 +8,29 @@ VERSION = 1
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS identity(name TEXT NOT NULL);
+
+-- A file that an editor changed. Its base is the content after the change with that number, from
+-- which the others are rebuilt.
+CREATE TABLE IF NOT EXISTS edited_files(
+    id INTEGER PRIMARY KEY, history BLOB NOT NULL, path BLOB NOT NULL,
+    base INTEGER, digest TEXT, is_pruned INTEGER NOT NULL DEFAULT 0, UNIQUE(history, path));
+CREATE INDEX IF NOT EXISTS bases ON edited_files(digest);
+
+-- A change of a file from one content to the next: an edit, one from outside, an undo or a redo.
+-- One that rewrites the file has no delta, but both contents.
+CREATE TABLE IF NOT EXISTS edits(
+    id INTEGER PRIMARY KEY, file INTEGER NOT NULL, number INTEGER NOT NULL,
+    kind TEXT NOT NULL, state TEXT NOT NULL, command TEXT NOT NULL, time REAL NOT NULL,
+    before TEXT, after TEXT, target INTEGER, together TEXT NOT NULL, files TEXT NOT NULL,
+    attributes TEXT, size INTEGER NOT NULL, tag TEXT, mode INTEGER,
+    is_whole INTEGER NOT NULL, delta BLOB, delta_file TEXT, UNIQUE(file, number));
+CREATE INDEX IF NOT EXISTS whole_before ON edits(before) WHERE is_whole;
+CREATE INDEX IF NOT EXISTS whole_after ON edits(after) WHERE is_whole;
+CREATE INDEX IF NOT EXISTS edits_by_state ON edits(file, kind, state, number);
+CREATE INDEX IF NOT EXISTS planned_edits ON edits(state) WHERE state IN ('planned', 'reverting');
+
+-- A whole content of an edited file; `file` names that of a large one.
+CREATE TABLE IF NOT EXISTS edited_contents(
+    history BLOB NOT NULL, digest TEXT NOT NULL, data BLOB, file TEXT, size INTEGER NOT NULL,
+    PRIMARY KEY(history, digest));
 """

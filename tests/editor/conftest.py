@@ -1,4 +1,5 @@
 import gc
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.editor import FileEditor
+from oh_jupyter.state.shared import open_ledger
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +44,22 @@ def editor(workspace, tmp_path):
 def another_editor(workspace, tmp_path):
     """A second one on the same history, as in a kernel that was restarted."""
     return FileEditor(workspace, history_dir=tmp_path / "history")
+
+
+@pytest.fixture
+def interrupt(tmp_path):
+    """Let the last change of a file look like one whose process has died before its end."""
+
+    def interrupt(path: Path, tag: str = "") -> None:
+        file = "SELECT id FROM edited_files WHERE path = ?"
+        changed = open_ledger(tmp_path / "history").execute(
+            "UPDATE edits SET state = 'planned', tag = ? WHERE id = "
+            f"(SELECT max(id) FROM edits WHERE file = ({file}))",
+            (tag, os.fsencode(path)),
+        )
+        assert changed == 1
+
+    return interrupt
 
 
 @pytest.fixture

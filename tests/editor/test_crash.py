@@ -1,6 +1,5 @@
 """A process dies in the middle of an edit."""
 
-import json
 import os
 import signal
 import subprocess
@@ -66,49 +65,63 @@ def test_kill_9_in_the_middle_of_edits_loses_nothing(
         assert path.read_text().split()[0] == str(number - back)
 
 
-def test_an_edit_whose_process_died_before_writing_did_not_happen(editor, write, tmp_path):
+def test_an_edit_whose_process_died_before_writing_did_not_happen(editor, write, interrupt):
     path = write("a.txt", "x")
     edit(editor, path, "x", "y")
-    (index,) = (tmp_path / "history").rglob("index.json")
-    before = index.read_bytes()
     edit(editor, path, "y", "z")
-    index.rename(index.with_name("intent.json"))
-    index.write_bytes(before)
+    interrupt(path)
     path.write_bytes(b"y")
     assert [entry.command for entry in editor.history(path)] == ["str_replace"]
     undo(editor, path)
     assert path.read_bytes() == b"x"
 
 
-def test_the_temporary_file_of_a_process_that_died_is_removed(editor, workspace, write, tmp_path):
+def test_the_temporary_file_of_a_process_that_died_is_removed(editor, workspace, write, interrupt):
     path = write("a.txt", "x")
     edit(editor, path, "x", "y")
-    (index,) = (tmp_path / "history").rglob("index.json")
-    intent = {**json.loads(index.read_bytes()), "temporary": "0a1b2c3d4e5f"}
-    index.with_name("intent.json").write_text(json.dumps(intent))
+    interrupt(path, "0a1b2c3d4e5f")
+    path.write_bytes(b"x")
     left = temporary_for(path, "0a1b2c3d4e5f")
     left.write_bytes(b"half of it")
-    edit(editor, path, "y", "z")
+    edit(editor, path, "x", "z")
     assert os.listdir(workspace) == ["a.txt"]
     assert path.read_bytes() == b"z"
 
 
-def test_an_edit_whose_process_died_after_writing_did_happen(editor, write, tmp_path):
+def test_an_edit_whose_process_died_after_writing_did_happen(editor, write, interrupt):
     path = write("a.txt", "x")
     edit(editor, path, "x", "y")
-    (index,) = (tmp_path / "history").rglob("index.json")
-    index.rename(index.with_name("intent.json"))
+    interrupt(path)
     undo(editor, path)
     assert path.read_bytes() == b"x"
 
 
-def test_a_torn_write_of_a_hard_linked_file_is_finished(editor, workspace, write, tmp_path):
+def test_an_edit_is_done_although_somebody_has_changed_the_file_since(editor, write, interrupt):
+    path = write("a.txt", "one\ntwo\n")
+    edit(editor, path, "one", "1")
+    interrupt(path)
+    path.write_bytes(b"1\ntwo\nthree\n")
+    assert [entry.command for entry in editor.history(path)] == ["str_replace"]
+    undo(editor, path)
+    assert path.read_bytes() == b"one\ntwo\nthree\n"
+
+
+def test_an_undo_whose_process_died_after_writing_did_happen(editor, write, interrupt):
+    path = write("a.txt", "x")
+    edit(editor, path, "x", "y")
+    undo(editor, path)
+    interrupt(path)
+    assert [entry.undone for entry in editor.history(path)] == [True]
+    redo(editor, path)
+    assert path.read_bytes() == b"y"
+
+
+def test_a_torn_write_of_a_hard_linked_file_is_finished(editor, workspace, write, interrupt):
     old, new = "a" * 5000 + "z" * 5000, "b" * 5000 + "z" * 5000
     path = write("a.txt", old)
     os.link(path, workspace / "other")
     edit(editor, path, "a" * 5000, "b" * 5000)
-    (index,) = (tmp_path / "history").rglob("index.json")
-    index.rename(index.with_name("intent.json"))
+    interrupt(path)
     with open(path, "r+b") as file:
         file.write((new[:3000] + old[3000:]).encode())
     assert [entry.command for entry in editor.history(path)] == ["str_replace"]

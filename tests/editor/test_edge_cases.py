@@ -67,6 +67,7 @@ def test_a_closed_directory_is_refused(open_folder):
         from oh_jupyter.editor import EditorError, FileEditor
         folder = sys.argv[1]
         history = sys.argv[2]
+        import oh_jupyter.state.shared  # at its first use, which is root's right
         editor = FileEditor(folder, history_dir=history)
         os.setgroups([])
         os.setgid(65534)
@@ -137,7 +138,7 @@ def test_without_a_state_folder_the_history_is_one_folder(tmp_path, monkeypatch,
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     folder = tmp_path / "tmp"
     folder.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    monkeypatch.setattr("oh_jupyter.state.location.LOCAL_ROOT", str(folder))
     path = workspace / "a.txt"
     for number in range(3):
         editor = FileEditor(workspace)

@@ -1,4 +1,3 @@
-import json
 import os
 import stat as stat_module
 from contextlib import suppress
@@ -7,12 +6,12 @@ import pytest
 
 from oh_jupyter.editor import (
     EditorError,
-    EditorParameterInvalidError,
     FileChangedError,
     FileEditor,
     NoHistoryError,
 )
-from oh_jupyter.editor.history.edit_history import default_folder
+from oh_jupyter.editor.history.edit_history import EditHistory
+from oh_jupyter.state.shared import open_ledger
 
 
 def edit(editor, path, old, new):
@@ -135,12 +134,11 @@ def test_the_oldest_steps_are_forgotten(tmp_path, write):
 def test_dropped_steps_do_not_stay_on_disk(tmp_path, write):
     editor = FileEditor(tmp_path, history_dir=tmp_path / "limited", history_limit=2)
     path = write("a.txt", "0")
-    sizes = set()
+    counts = set()
     for number in range(600):
         edit(editor, path, str(number), str(number + 1))
-        (log,) = (tmp_path / "limited").rglob("steps-*")
-        sizes.add(log.stat().st_size)
-    assert max(sizes) < 300 * 200
+        counts.update(open_ledger(tmp_path / "limited").rows("SELECT count(*) FROM edits"))
+    assert max(counts) <= (3,)
 
 
 @pytest.mark.thorough
@@ -168,7 +166,6 @@ def test_edits_after_an_undo_replace_the_undone_ones_on_disk(tmp_path, write):
         undo(editor, path)
     later = FileEditor(tmp_path, history_dir=tmp_path / "history")
     assert [entry.undone for entry in later.history(path)] == [False] * 10 + [True]
-    assert len(list((tmp_path / "history").rglob("steps-*"))) == 1
     for number in range(9, -1, -1):
         undo(later, path)
         assert path.read_text() == str(number)
@@ -179,8 +176,7 @@ def test_the_size_is_bounded_and_nothing_unneeded_stays(tmp_path, write):
     editor = FileEditor(tmp_path, history_dir=folder, history_mb=100_000 / 1024 / 1024)
     for number in range(30):
         editor(command="write", path=path, content=chr(65 + number) * 20_000)
-    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    assert size < 150_000
+    assert EditHistory(folder).table.size() <= 100_000
     assert len(editor.history(path)) >= 2
 
 
@@ -270,31 +266,42 @@ def test_redo_after_a_foreign_change_in_the_same_place_is_not_offered(editor, wr
     assert path.read_text() == "1\nother\n3\n"
 
 
-def test_damaged_history_is_reported_and_moved_aside(editor, write, tmp_path):
-    path = write("a.txt", "x" * 5000)
-    edit(editor, path, "x" * 5000, "y" * 5000)
-    for blob in (tmp_path / "history").rglob("blobs/*"):
-        blob.write_bytes(b"damaged")
+def test_a_damaged_content_is_reported(editor, write, tmp_path):
+    path = write("a.txt", "x" * 100_000)
+    edit(editor, path, "x" * 100_000, "y" * 100_000)
+    for content in (tmp_path / "history" / "contents").iterdir():
+        content.write_bytes(b"damaged")
     with pytest.raises(EditorError, match="damaged"):
         undo(editor, path)
-    assert path.read_bytes() == b"y" * 5000
-    for index in (tmp_path / "history").rglob("index.json"):
-        index.write_text("{")
-    with pytest.raises(EditorParameterInvalidError if not path.exists() else NoHistoryError):
+    assert path.read_bytes() == b"y" * 100_000
+
+
+def test_a_damaged_ledger_is_moved_aside(editor, write, tmp_path):
+    path = write("a.txt", "x")
+    edit(editor, path, "x", "y")
+    ledger = open_ledger(tmp_path / "history")
+    ledger.close()
+    ledger.path.write_bytes(b"no database")
+    with pytest.raises(NoHistoryError):
         undo(editor, path)
-    edit(editor, path, "y" * 5000, "z")
-    assert path.read_bytes() == b"z"
+    edit(editor, path, "y", "z")
+    undo(editor, path)
+    assert path.read_bytes() == b"y"
+    assert [file.read_bytes() for file in ledger.damaged()] == [b"no database"]
 
 
-def test_the_default_folder_is_in_the_state_home(tmp_path, monkeypatch, write):
+def test_the_history_is_in_the_user_s_ledger_by_workspace(tmp_path, monkeypatch, write):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     path = write("a.txt", "x")
     edit(FileEditor(tmp_path), path, "x", "y")
-    assert default_folder(tmp_path).is_relative_to(tmp_path / "state" / "oh_jupyter" / "history")
-    assert default_folder(tmp_path) != default_folder(tmp_path.parent)
-    (index,) = (tmp_path / "state").rglob("index.json")
-    assert json.loads(index.read_text())["path"] == str(path)
-    assert index.stat().st_mode & 0o077 == 0 or index.parent.stat().st_mode & 0o077 == 0
+    ledger = open_ledger()
+    assert ledger.path.is_relative_to(tmp_path / "state" / "oh_jupyter")
+    rows = ledger.rows("SELECT history, path FROM edited_files")
+    assert rows == [(os.fsencode(tmp_path), os.fsencode(path))]
+    with pytest.raises(NoHistoryError):
+        undo(FileEditor(tmp_path.parent), path)
+    undo(FileEditor(tmp_path), path)
+    assert path.read_bytes() == b"x"
 
 
 # What a file has besides its content
@@ -350,7 +357,7 @@ def test_redo_of_a_creation_gives_the_attributes_back_but_a_new_file_is_new(edit
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no limit of open files")
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_a_system_error_while_the_history_is_read_is_not_damage(
-    editor, write, tmp_path, interrupted
+    editor, write, tmp_path, interrupt, interrupted
 ):
     """The process runs out of file descriptors at each point of an edit in turn."""
     import resource
@@ -358,9 +365,9 @@ def test_a_system_error_while_the_history_is_read_is_not_damage(
     path = write("a.txt", "0\n")
     for number in range(3):
         edit(editor, path, f"{number}\n", f"{number + 1}\n")
-    (index,) = (tmp_path / "history").rglob("index.json")
     if interrupted:
-        index.with_name("intent.json").write_bytes(index.read_bytes())
+        interrupt(path)
+    open_ledger(tmp_path / "history").close()
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     # The limit is one of numbers: no lower number may be free.
     highest = max(map(int, os.listdir("/dev/fd")))
@@ -369,6 +376,7 @@ def test_a_system_error_while_the_history_is_read_is_not_damage(
     for more in range(1, 18):
         content = path.read_bytes()
         fresh = FileEditor(tmp_path, history_dir=tmp_path / "history")
+        open_ledger(tmp_path / "history").close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1 + more, limits[1]))
         try:
             edit(fresh, path, "3\n", "3\n4\n")
@@ -379,7 +387,7 @@ def test_a_system_error_while_the_history_is_read_is_not_damage(
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         assert path.read_bytes() == content
-        assert not list(tmp_path.rglob("*.damaged"))
+        assert not open_ledger(tmp_path / "history").damaged()
         if content == b"3\n4\n":
             break
     for filler in [*fillers, highest + 1]:

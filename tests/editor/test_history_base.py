@@ -10,8 +10,9 @@ import sys
 import pytest
 
 from oh_jupyter.editor import EditorError, FileEditor, NoHistoryError
-from oh_jupyter.editor.history import base
+from oh_jupyter.editor.history import file_history
 from oh_jupyter.editor.history.edit_history import EditHistory
+from oh_jupyter.state.shared import open_ledger
 from tests.editor.dying import DYING_EDITOR
 
 REST = "x" * 5000
@@ -35,37 +36,42 @@ def stored_content(folder):
     """Return the content that the history rebuilds for a file, and whether nothing else is kept."""
 
     def stored_content(path):
-        with EditHistory(folder).open(path) as history:
-            content = history.timeline.content(history.blobs)
-            stored = set(os.listdir(history.blobs.folder))
-            return content, stored == history.timeline.references
+        store = EditHistory(folder)
+        with store.open(path) as history:
+            content = history.content_after(history.head.number)
+        needed = "SELECT digest FROM edited_files UNION SELECT before FROM edits WHERE is_whole "
+        needed += "UNION SELECT after FROM edits WHERE is_whole"
+        stored = store.table.rows(
+            f"SELECT count(*) FROM edited_contents WHERE digest NOT IN ({needed})"
+        )
+        return content, stored == [(0,)]
 
     return stored_content
 
 
-def blobs_of(folder):
-    return sorted(folder.rglob("blobs/*"))
+def contents_of(folder):
+    return open_ledger(folder).rows("SELECT digest FROM edited_contents")
 
 
 def test_small_edits_and_undos_do_not_store_the_file_again(editor, write, folder):
     path = write("a.txt", "0 " + REST)
     edit(editor, path, 0)
-    before = blobs_of(folder)
-    for number in range(1, 90):
+    before = contents_of(folder)
+    for number in range(1, 60):
         edit(editor, path, number)
-    for _ in range(60):
+    for _ in range(30):
         undo(editor, path)
-    assert blobs_of(folder) == before
+    assert contents_of(folder) == before
     assert len(before) == 1
 
 
 def test_a_base_that_is_far_is_replaced(editor, write, folder, stored_content, monkeypatch):
-    monkeypatch.setattr(base, "_MAX_STEPS", 3)
+    monkeypatch.setattr(file_history, "MAX_CHAIN", 3)
     path = write("a.txt", "0 " + REST)
     seen = set()
     for number in range(20):
         edit(editor, path, number)
-        seen.update(blobs_of(folder))
+        seen.update(contents_of(folder))
         assert stored_content(path) == (path.read_bytes(), True)
     assert len(seen) == 5
     for _ in range(20):
@@ -74,12 +80,12 @@ def test_a_base_that_is_far_is_replaced(editor, write, folder, stored_content, m
 
 
 def test_a_large_file_is_stored_again_sooner(editor, write, folder, monkeypatch):
-    monkeypatch.setattr(base, "_MAX_COPIED_BYTES", 2 * len(REST) + 100)
+    monkeypatch.setattr(file_history, "MAX_COPIED_BYTES", 2 * len(REST) + 100)
     path = write("a.txt", "0 " + REST)
     seen = set()
     for number in range(9):
         edit(editor, path, number)
-        seen.update(blobs_of(folder))
+        seen.update(contents_of(folder))
     assert len(seen) == 3
 
 
@@ -87,7 +93,7 @@ def test_a_large_file_is_stored_again_sooner(editor, write, folder, monkeypatch)
 def test_any_sequence_of_edits_undos_and_changes_by_others(
     workspace, write, folder, stored_content, monkeypatch, seed
 ):
-    monkeypatch.setattr(base, "_MAX_STEPS", 4)
+    monkeypatch.setattr(file_history, "MAX_CHAIN", 4)
     path = write("a.txt", "".join(f"line {number}\n" for number in range(300)))
     chance = random.Random(seed)
     for number in range(60):
@@ -116,8 +122,7 @@ def test_a_lost_base_loses_the_history_when_others_changed_the_file(
     path = write("a.txt", "0 " + REST)
     for number in range(3):
         edit(editor, path, number)
-    (blob,) = blobs_of(folder)
-    blob.write_bytes(b"damaged")
+    assert open_ledger(folder).execute("UPDATE edited_contents SET data = x'00'") == 1
     undo(another_editor, path)
     assert path.read_text() == "2 " + REST
     path.write_text("0 theirs")
@@ -134,50 +139,33 @@ def test_a_base_among_the_forgotten_steps_is_replaced(
     path = write("a.txt", "0 " + REST)
     for number in range(30):
         edit(editor, path, number)
-    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    size = EditHistory(folder).table.size()
     small = FileEditor(workspace, history_dir=folder, history_mb=(size - 1) / 1024 / 1024)
     edit(small, path, 30)
     assert 0 < len(small.history(path)) < 31
     assert stored_content(path) == (path.read_bytes(), True)
-    path.write_text(path.read_text() + "\ntheirs")
+    path.write_text(f"31 {REST}\ntheirs")
     undo(small, path)
     assert path.read_text() == f"30 {REST}\ntheirs"
 
 
-def test_a_torn_undo_of_a_hard_linked_file_is_finished(editor, workspace, write, folder):
+def test_a_torn_undo_of_a_hard_linked_file_is_finished(editor, workspace, write, interrupt):
     contents = [letter * 5000 + "z" * 5000 for letter in "abc"]
     path = write("a.txt", contents[0])
     os.link(path, workspace / "other")
     for old, new in ("ab", "bc"):
         editor(command="str_replace", path=path, old_str=old * 5000, new_str=new * 5000)
-    (index,) = folder.rglob("index.json")
-    before = index.read_bytes()
     undo(editor, path)
-    index.rename(index.with_name("intent.json"))
-    index.write_bytes(before)
+    interrupt(path)
     with open(path, "r+b") as file:
         file.write((contents[1][:3000] + contents[2][3000:]).encode())
     assert [entry.undone for entry in editor.history(path)] == [False, True]
     assert path.read_text() == contents[1]
 
 
-@pytest.mark.parametrize("share", [0, 0.1, 0.5, 1])
-def test_a_torn_intent_is_an_edit_that_did_not_happen(editor, another_editor, write, folder, share):
-    path = write("a.txt", "0 " + REST)
-    edit(editor, path, 0)
-    (index,) = folder.rglob("index.json")
-    whole = index.read_bytes()
-    index.with_name("intent.json").write_bytes(whole[: int(share * (len(whole) - 1))])
-    edit(another_editor, path, 1)
-    assert len(another_editor.history(path)) == 2
-    undo(another_editor, path)
-    undo(another_editor, path)
-    assert path.read_text() == "0 " + REST
-
-
 DIES = f"""{DYING_EDITOR}
-from oh_jupyter.editor.history import base
-base._MAX_STEPS = 2
+from oh_jupyter.editor.history import file_history
+file_history.MAX_CHAIN = 2
 command, path = rest
 number = int(open(path).read().split()[0])
 arguments = {{"old_str": f"{{number}} ", "new_str": f"{{number + 1}} "}}
@@ -193,7 +181,7 @@ editor(command=command, path=path, **(arguments if command == "str_replace" else
 def test_death_at_any_call_leaves_the_file_and_its_history_together(
     workspace, write, folder, deadly, command, hard_linked, stored_content, monkeypatch
 ):
-    monkeypatch.setattr(base, "_MAX_STEPS", 2)
+    monkeypatch.setattr(file_history, "MAX_CHAIN", 2)
     path = write("a.txt", "0 " + REST)
     if hard_linked:
         os.link(path, workspace / "other")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oh_jupyter.editor.text import changed_lines, unified_diff
-from oh_jupyter.editor.text.delta import apply, commute, compare, invert
+from oh_jupyter.editor.text.delta import apply, compare, invert, moved
 from oh_jupyter.editor.text.line_diff import changed_ranges, common_lengths
 
 LINES = st.lists(st.sampled_from("abc"), max_size=25)
@@ -68,14 +68,15 @@ def test_the_common_subsequence_is_the_longest(old, new):
 
 @given(LINES, LINES, LINES)
 @settings(max_examples=300)
-def test_changes_that_do_not_touch_can_change_places(first, second, third):
+def test_changes_of_one_text_that_do_not_touch_are_merged(first, second, third):
     a, b, c = ("".join(f"{line}\n" for line in lines).encode() for lines in (first, second, third))
-    one, two = compare(a, b, lines=True), compare(b, c, lines=True)
+    one, two = compare(a, b, lines=True), compare(a, c, lines=True)
     assert apply(one, a) == b
     assert apply(invert(one), b) == a
-    swapped = commute(one, two)
-    if swapped is not None:
-        assert apply(swapped[1], apply(swapped[0], a)) == c
+    ours, theirs = moved(one, two), moved(two, one)
+    assert (ours is None) == (theirs is None)
+    if ours is not None:
+        assert apply(ours, c) == apply(theirs, b)
 
 
 MANY = 180_000  # lines, 9 MB

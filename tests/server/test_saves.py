@@ -71,7 +71,7 @@ async def test_a_save_waits_for_an_edit_of_the_same_file(contents, saves, tmp_pa
     await contents.save(text("one"), "a.txt")
     known = (await contents.get("a.txt", content=False, require_hash=True))["hash"]
     file = tmp_path / "a.txt"
-    with held([LockHolder(str(tmp_path), str(file))], lambda _: False):
+    with held([LockHolder(str(tmp_path), "", str(file))]):
         saving = asyncio.ensure_future(
             contents.save(text("two", **{EXPECTED_HASH: known}), "a.txt")
         )
@@ -108,8 +108,8 @@ async def test_a_file_is_not_read_before_it_is_whole(contents, tmp_path) -> None
 async def test_a_reader_that_goes_away_while_it_waits_leaves_no_lock(contents, saves, tmp_path):
     file = tmp_path / "a.txt"
     file.write_text("one")
-    holder = LockHolder(str(tmp_path), str(file))
-    with held([holder], lambda _: False):
+    holder = LockHolder(str(tmp_path), "", str(file))
+    with held([holder]):
         reading = asyncio.ensure_future(contents.get("a.txt"))
         await asyncio.wait({reading}, timeout=0.1)
         reading.cancel()
@@ -122,5 +122,5 @@ async def test_a_reader_that_goes_away_while_it_waits_leaves_no_lock(contents, s
 
 
 def lock_and_release(holder: LockHolder) -> None:
-    with held([holder], lambda _: False, timeout_seconds=60):
+    with held([holder], timeout_seconds=60):
         pass

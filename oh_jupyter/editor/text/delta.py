@@ -1,22 +1,21 @@
-"""Binary deltas: ascending, separate byte changes, which can be applied, inverted and swapped.
+"""Binary deltas: ascending, separate byte changes, which can be applied, inverted and merged.
 
-Two deltas that do not touch can be swapped: so an edit is undone below a later one.
+Two deltas of one content that do not touch can be merged: so an edit is undone below a later one.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import NamedTuple
 
 from oh_jupyter.editor.text.line_diff import Change, changed_ranges, common_ends
 
 _MAX_CHANGES = 500  # of one step, which is written again with every later step
 
 
-@dataclass(frozen=True)
-class ByteChange:
+class ByteChange(NamedTuple):
     """One changed range of bytes."""
 
     offset: int  # in the content before the change
@@ -90,21 +89,12 @@ def invert(delta: Sequence[ByteChange]) -> Delta:
     ]
 
 
-def commute(
-    first: Sequence[ByteChange], second: Sequence[ByteChange]
-) -> tuple[Delta, Delta] | None:
-    """Swap two successive deltas; None if they touch."""
-    middle = invert(first)  # the first delta, with offsets in the content before the second
-    if _touch(middle, second):
+def moved(delta: Sequence[ByteChange], other: Sequence[ByteChange]) -> Delta | None:
+    """Return a delta as it applies after another one of the same content; None if they touch."""
+    if _touch(delta, other):
         return None
-    by_middle, by_second = _growth_before(middle), _growth_before(second)
-    return (
-        [replace(c, offset=c.offset + by_middle(c.offset)) for c in second],
-        [
-            replace(c, offset=c.offset + by_second(m.offset))
-            for c, m in zip(first, middle, strict=True)
-        ],
-    )
+    growth_before = _growth_before(other)
+    return [each._replace(offset=each.offset + growth_before(each.offset)) for each in delta]
 
 
 def _touch(some: Sequence[ByteChange], others: Sequence[ByteChange]) -> bool:
