@@ -404,7 +404,7 @@ class Oh(ActionMethods):
 
         async def decide() -> None:
             decision = Decision(approve, "the notebook", why, scope, values or {})
-            confirmations.resolve(chosen, decision)
+            await confirmations.resolve(chosen, decision)
 
         self._wait(decide())
 
@@ -420,11 +420,11 @@ class Oh(ActionMethods):
             number: Position in ``approvals``, counted from 1; None for all.
 
         Raises:
-            ConfirmationError: There is no such approval, or the file cannot be written.
+            ConfirmationError: There is no such approval, or the ledger cannot be written.
         """
 
         async def forget() -> None:
-            self._executor.confirmations.rules.forget(number)
+            await self._executor.in_thread(self._executor.confirmations.rules.forget, number)
 
         self._wait(forget())
 

@@ -1,19 +1,18 @@
-"""Approvals that also cover later Actions: for the session, or for the workspace on disk."""
+"""Approvals that also cover later Actions: for the session, or for the workspace in the ledger."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
-from oh_jupyter.config import state_home
-from oh_jupyter.errors import ConfirmationError
-from oh_jupyter.locks import file_lock
-from oh_jupyter.runtime.reasons import Reason
+from oh_jupyter.errors import ConfirmationError, LedgerError
+from oh_jupyter.runtime.reasons import Reason, ReasonCode
+
+if TYPE_CHECKING:
+    from oh_jupyter.state.ledger import Ledger
 
 logger = logging.getLogger(__name__)
 
@@ -26,9 +25,6 @@ Pair = tuple[str, Reason]
 
 Pairs = set[Pair]
 
-LOCK_SECONDS = 2.0
-"""Time that another kernel may take to save a rule."""
-
 
 class ApprovalRule(NamedTuple):
     """A type of Actions and the text of a reason that need no more questions, and for how long."""
@@ -39,12 +35,11 @@ class ApprovalRule(NamedTuple):
 
 
 class ApprovalRules:
-    """The rules of one workspace; those on disk hold for all kernels in it."""
+    """The rules of one workspace; those in the ledger hold for all kernels in it."""
 
     def __init__(self, workspace_dir: str) -> None:
-        self._session: Pairs = set()
-        digest = hashlib.sha256(os.path.realpath(workspace_dir).encode()).hexdigest()[:16]
-        self._path = state_home() / "approvals" / f"{digest}.json"
+        self._session: frozenset[Pair] = frozenset()
+        self._workspace = os.fsencode(os.path.realpath(workspace_dir))
 
     def covers(self, kind: str, reasons: Iterable[Reason]) -> bool:
         """Return whether an Action needs no question, because rules cover all of its reasons."""
@@ -52,19 +47,29 @@ class ApprovalRules:
         return pairs <= self._session or pairs <= self._session | self._saved()
 
     def add(self, kind: str, reasons: Iterable[Reason], scope: Scope) -> None:
-        """Add rules; raise ConfirmationError if they cannot be saved for the workspace."""
+        """Add rules; raise ConfirmationError if they cannot be saved for the workspace.
+
+        Those of the workspace wait for the ledger.
+        """
         pairs = {(kind, reason) for reason in reasons}
         if scope == "session":
             self._session |= pairs
         elif scope == "workspace":
-            self._change_saved(lambda saved: saved | pairs)
+            self._change(
+                "INSERT OR IGNORE INTO approvals VALUES (?, ?, ?, ?)",
+                pairs,
+                "Approve for the session, because the approval cannot be saved",
+            )
 
     def list(self) -> list[ApprovalRule]:
         """Return the rules, those of the session first."""
         return [ApprovalRule(kind, str(reason), scope) for (kind, reason), scope in self._scoped()]
 
     def forget(self, number: int | None = None) -> None:
-        """Remove the rule with a number in ``list``, counted from 1, or all rules."""
+        """Remove the rule with a number in ``list``, counted from 1, or all rules.
+
+        Those of the workspace wait for the ledger.
+        """
         rules = self._scoped()
         if number is None:
             removed = rules
@@ -75,9 +80,11 @@ class ApprovalRules:
                 f"There is no approval {number!r:.100}; %oh_confirm --rules lists them by number."
             )
         self._session -= {pair for pair, scope in removed if scope == "session"}
-        gone = {pair for pair, scope in removed if scope == "workspace"}
-        if gone:
-            self._change_saved(lambda saved: saved - gone)
+        self._change(
+            "DELETE FROM approvals WHERE (workspace, kind, code, parameters) = (?, ?, ?, ?)",
+            {pair for pair, scope in removed if scope == "workspace"},
+            "The approval still holds, because it cannot be removed",
+        )
 
     def _scoped(self) -> Sequence[tuple[Pair, Scope]]:
         """Return the rules in the order of ``list``."""
@@ -87,46 +94,47 @@ class ApprovalRules:
         return [*session, *((pair, "workspace") for pair in sorted(self._saved()))]
 
     def _saved(self) -> Pairs:
+        query = "SELECT kind, code, parameters FROM approvals WHERE workspace = ?"
         try:
-            entries = [
-                (str(kind), code, tuple(map(str, parameters)))
-                for kind, code, parameters in json.loads(self._path.read_bytes())
-            ]
-        except FileNotFoundError:
-            return set()
-        except (OSError, ValueError, TypeError) as error:
-            logger.warning("The approvals in %s are ignored: %s", self._path, error)
+            rows = _ledger().rows(query, (self._workspace,))
+        except LedgerError as error:
+            logger.warning("The approvals of the workspace are ignored: %s", error)
             return set()
         pairs: Pairs = set()
-        for kind, code, parameters in entries:
+        for kind, code, parameters in rows:
             try:
-                pairs.add((kind, Reason(code, parameters)))
+                pairs.add((kind, _reason(code, parameters)))
             except (TypeError, ValueError) as error:
                 logger.warning(
-                    "An approval in %s is ignored, so its actions wait again: %s", self._path, error
+                    "An approval in %s is ignored, so its actions wait again: %s",
+                    *(_ledger().path, error),
                 )
         return pairs
 
-    def _change_saved(self, change: Callable[[Pairs], Pairs]) -> None:
-        """Change the rules on disk; other kernels of the workspace do the same meanwhile."""
+    def _change(self, statement: str, pairs: Pairs, failure: str) -> None:
+        """Change rows in the ledger; other kernels of the workspace do the same meanwhile."""
+        if not pairs:
+            return
+        rows = [
+            (self._workspace, kind, reason.code, json.dumps(reason.parameters))
+            for kind, reason in pairs
+        ]
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with file_lock(self._path.with_suffix(".lock"), LOCK_SECONDS):
-                self._save(change(self._saved()))
-        except OSError as error:
-            raise ConfirmationError(
-                f"The approval cannot be saved in {str(self._path)!r}: "
-                f"{error.strerror or 'another kernel holds its lock'}. Approve for the session, or "
-                "make that folder writable."
-            ) from error
-
-    def _save(self, pairs: Pairs) -> None:
-        fresh = self._path.with_suffix(f".{os.getpid()}")
-        with open(fresh, "w", encoding="utf-8", opener=_open_private) as file:
-            rows = [(kind, each.code, each.parameters) for kind, each in sorted(pairs)]
-            json.dump(rows, file)
-        fresh.replace(self._path)
+            with _ledger().transaction() as connection:
+                connection.executemany(statement, rows)
+        except LedgerError as error:
+            raise ConfirmationError(f"{failure}: {error}") from error
 
 
-def _open_private(path: str | Path, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def _ledger() -> Ledger:
+    from oh_jupyter.state.shared import open_ledger  # imports sqlite3, which takes 13 ms
+
+    return open_ledger()
+
+
+def _reason(code: str, parameters: str) -> Reason:
+    """Return a saved reason; raise TypeError or ValueError if this version does not have it."""
+    texts = json.loads(parameters)
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"its parameters are no texts: {parameters!r:.200}")
+    return Reason(cast("ReasonCode", code), tuple(texts))

@@ -115,6 +115,7 @@ class RuntimeComponents:
         self.confirmations = Confirmations(
             settings.confirmation or "risky", settings.confirmation_timeout, workspace_dir
         )
+        self.confirmations.in_thread = self.in_thread
         self.boxes = BoxedShells(
             lambda: self.settings,
             workspace_dir,

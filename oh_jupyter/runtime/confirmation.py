@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -127,6 +127,7 @@ class Confirmations:
         timeout_seconds: How long each waits before it is rejected.
         lookup: Returns a variable of the notebook by name, to analyse what cells do.
         rules: Approvals that cover later Actions.
+        in_thread: Calls a function in a thread.
     """
 
     def __init__(self, policy: str, timeout_seconds: float, workspace_dir: str) -> None:
@@ -137,6 +138,7 @@ class Confirmations:
         self._workspace_dir = workspace_dir
         self.lookup: Lookup = lambda name: None
         self.rules = ApprovalRules(workspace_dir)
+        self.in_thread: Callable[..., Awaitable[Any]] = asyncio.to_thread
         self._waiting: dict[int, tuple[PendingAction, asyncio.Future[Decision]]] = {}
         self._on_decision: Watchers[[int, Decision]] = Watchers()
         self._on_question: Watchers[[]] = Watchers()
@@ -247,11 +249,11 @@ class Confirmations:
 
     def _release_covered(self, decision: Decision) -> None:
         """Approve the waiting Actions that the rules now cover as well."""
-        for id, entry in self.waiting.items():
+        for id, (entry, future) in list(self._waiting.items()):
             if not entry.is_question and self.rules.covers(entry.action.kind, entry.reasons):
-                self.resolve(id, Decision(True, by=decision.by))
+                self._settle(id, future, Decision(True, by=decision.by))
 
-    def resolve(self, id: int, decision: Decision) -> None:
+    async def resolve(self, id: int, decision: Decision) -> None:
         """Approve or reject a waiting Action.
 
         Raises ConfirmationError if it does not wait, or its rule cannot be saved, and AnswerError
@@ -265,7 +267,19 @@ class Confirmations:
             if decision.approved and pending.is_question:
                 decision = replace(decision, values=answers(pending.form, decision.values))
             elif decision.approved:
-                self.rules.add(pending.action.kind, pending.reasons, decision.scope)
+                await self._add_rules(pending, decision.scope)
+            self._settle(id, future, decision)
+
+    async def _add_rules(self, pending: PendingAction, scope: Scope) -> None:
+        kind, reasons = pending.action.kind, pending.reasons
+        if scope == "workspace":
+            await self.in_thread(self.rules.add, kind, reasons, scope)
+        else:
+            self.rules.add(kind, reasons, scope)
+
+    def _settle(self, id: int, future: asyncio.Future[Decision], decision: Decision) -> None:
+        """Set a decision, unless the time was over, or somebody decided, while it was saved."""
+        if not future.done():
             future.set_result(decision)
             self._on_decision.tell(id, decision)
 

@@ -33,4 +33,9 @@ CREATE INDEX IF NOT EXISTS planned_edits ON edits(state) WHERE state IN ('planne
 CREATE TABLE IF NOT EXISTS edited_contents(
     history BLOB NOT NULL, digest TEXT NOT NULL, data BLOB, file TEXT, size INTEGER NOT NULL,
     PRIMARY KEY(history, digest));
+-- A kind of Actions that a reason no longer holds up in a workspace; parameters are a JSON list
+CREATE TABLE IF NOT EXISTS approvals(
+    workspace BLOB NOT NULL, kind TEXT NOT NULL, code TEXT NOT NULL, parameters TEXT NOT NULL,
+    PRIMARY KEY (workspace, kind, code, parameters)
+) WITHOUT ROWID;
 """

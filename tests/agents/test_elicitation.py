@@ -37,7 +37,7 @@ def question(guests: Guests, fields: Mapping[str, Any] | str = FIELDS) -> tuple[
 
 def decide(guests: Guests, id: int, decision: Decision) -> None:
     async def resolve() -> None:
-        guests.runtime.executor.confirmations.resolve(id, decision)
+        await guests.runtime.executor.confirmations.resolve(id, decision)
 
     guests.call(resolve())
 

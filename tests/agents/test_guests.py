@@ -397,7 +397,7 @@ def test_a_permission_is_one_question_and_its_approval_applies(
 
 
 async def resolve(confirmations: Any, id: int, approved: bool) -> None:
-    confirmations.resolve(id, Decision(approved))
+    await confirmations.resolve(id, Decision(approved))
 
 
 @pytest.mark.thorough

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import logging
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from oh_jupyter.errors import ConfirmationError
 from oh_jupyter.runtime.approvals import ApprovalRule, ApprovalRules
 from oh_jupyter.runtime.reasons import SENTENCES, Reason
+from oh_jupyter.state.shared import open_ledger
 
 OUTSIDE = Reason("writes_outside", ("/srv/data",))
 SUDO = Reason("becomes_other_user")
@@ -22,16 +24,11 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "state"
 
 
-def saved(state: Path) -> Path:
-    (file,) = state.rglob("*.json")
-    return file
-
-
-def test_the_file_has_codes_and_parameters(state: Path, tmp_path: Path) -> None:
+def test_the_rows_have_codes_and_parameters(tmp_path: Path) -> None:
     ApprovalRules(str(tmp_path)).add("run_ipython", [SUDO, OUTSIDE], "workspace")
-    assert json.loads(saved(state).read_bytes()) == [
-        ["run_ipython", "becomes_other_user", []],
-        ["run_ipython", "writes_outside", ["/srv/data"]],
+    assert open_ledger().rows("SELECT * FROM approvals") == [
+        (os.fsencode(tmp_path), "run_ipython", "becomes_other_user", "[]"),
+        (os.fsencode(tmp_path), "run_ipython", "writes_outside", '["/srv/data"]'),
     ]
 
 
@@ -56,33 +53,39 @@ def test_a_reworded_sentence_loses_no_approval(
 
 
 @pytest.mark.parametrize(
-    "entry",
-    [["run", "made_up", []], ["run", "changes_file", []], ["run", ["becomes_other_user"], []]],
-    ids=["an unknown code", "a missing parameter", "no code"],
+    "row",
+    [
+        ("made_up", "[]"),
+        ("changes_file", "[]"),
+        ("becomes_other_user", "{"),
+        ("becomes_other_user", "7"),
+        ("changes_file", "[7]"),
+        (7, b"\xff"),
+    ],
+    ids=["an unknown code", "a missing parameter", "no JSON", "no list", "no text", "no code"],
 )
 def test_one_unreadable_approval_leaves_the_others(
-    entry: object, state: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    row: tuple[object, object], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rules = ApprovalRules(str(tmp_path))
     rules.add("run", [SUDO], "workspace")
-    saved(state).write_text(json.dumps([entry, ["run", "becomes_other_user", []]]))
+    values = (os.fsencode(tmp_path), *row)
+    open_ledger().execute("INSERT INTO approvals VALUES (?, 'run', ?, ?)", values)
     with caplog.at_level(logging.WARNING):
         assert rules.list() == [ApprovalRule("run", "it becomes another user", "workspace")]
-    assert f"An approval in {saved(state)} is ignored" in caplog.text
+    assert f"An approval in {open_ledger().path} is ignored" in caplog.text
 
 
-@pytest.mark.parametrize("text", ["{", "7", "[7]", '[["run", "it becomes another user"]]'])
-def test_a_file_of_another_form_is_ignored(
-    text: str, state: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_an_unusable_ledger_covers_nothing_and_says_so(
+    state: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rules = ApprovalRules(str(tmp_path))
-    rules.add("run", [SUDO], "workspace")
-    saved(state).write_text(text)
+    (state / "oh_jupyter" / "ledger.db").mkdir(parents=True)
     with caplog.at_level(logging.WARNING):
         assert not rules.covers("run", [SUDO])
-    assert f"The approvals in {saved(state)} are ignored" in caplog.text
-    rules.add("run", [SUDO], "workspace")
-    assert rules.covers("run", [SUDO])
+    assert "The approvals of the workspace are ignored" in caplog.text
+    with pytest.raises(ConfirmationError, match=r"cannot be saved: The ledger .*ledger\.db"):
+        rules.add("run", [SUDO], "workspace")
 
 
 def test_two_kernels_of_one_process_lose_no_approval(tmp_path: Path) -> None:

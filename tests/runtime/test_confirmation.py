@@ -27,6 +27,7 @@ from oh_jupyter.runtime.approvals import ApprovalRules, Scope
 from oh_jupyter.runtime.confirmation import REJECTED, Confirmations, Decision, PendingAction
 from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.runtime.risk import risks
+from oh_jupyter.state.shared import close_ledgers
 
 RISKY = [
     CmdRunAction("rm -rf /"),
@@ -120,7 +121,7 @@ def test_an_approval_for_the_session_covers_later_actions(tmp_path) -> None:
         reasons = confirmations.require(action, "agent")
         deciding = asyncio.ensure_future(confirmations.decide(action, reasons))
         await asyncio.sleep(0)
-        confirmations.resolve(1, Decision(True, scope="session"))
+        await confirmations.resolve(1, Decision(True, scope="session"))
         assert await deciding is None
         return confirmations
 
@@ -137,7 +138,7 @@ def approve(confirmations: Confirmations, command: str, scope: Scope) -> None:
         assert reasons
         deciding = asyncio.ensure_future(confirmations.decide(action, reasons))
         await asyncio.sleep(0)
-        confirmations.resolve(1, Decision(True, scope=scope))
+        await confirmations.resolve(1, Decision(True, scope=scope))
         assert await deciding is None
 
     asyncio.run(scenario())
@@ -146,8 +147,6 @@ def approve(confirmations: Confirmations, command: str, scope: Scope) -> None:
 def test_an_approval_for_the_workspace_holds_in_later_sessions(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     approve(Confirmations("risky", 60, str(tmp_path)), "sudo ls", "workspace")
-    (file,) = (tmp_path / "state").rglob("*.json")
-    assert file.stat().st_mode & 0o777 == 0o600
     later = Confirmations("risky", 60, str(tmp_path))
     assert later.require(CmdRunAction("sudo id"), "agent") == []
     elsewhere = Confirmations("risky", 60, str(tmp_path / "other"))
@@ -177,12 +176,19 @@ rules = ApprovalRules(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(50):
-    rules.add("run", [Reason("changes_file", (f"{sys.argv[2]} {number}",))], "workspace")
+    if sys.argv[2] == "forgets":
+        rules.forget(1)
+    else:
+        rules.add("run", [Reason("changes_file", (f"{sys.argv[2]} {number}",))], "workspace")
 """
 
 
-def test_kernels_that_save_approvals_at_the_same_time_lose_none(tmp_path, monkeypatch) -> None:
+def test_kernels_that_add_and_forget_approvals_at_the_same_time_lose_none(
+    tmp_path, monkeypatch
+) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    old = [Reason("changes_file", (str(number),)) for number in range(50)]
+    ApprovalRules(str(tmp_path)).add("a kind that is listed first", old, "workspace")
     kernels = [
         subprocess.Popen(
             [sys.executable, "-c", SAVING, str(tmp_path), name],
@@ -190,7 +196,7 @@ def test_kernels_that_save_approvals_at_the_same_time_lose_none(tmp_path, monkey
             stdout=subprocess.PIPE,
             text=True,
         )
-        for name in ("one", "two", "three")
+        for name in ("one", "two", "forgets")
     ]
     for kernel in kernels:
         assert kernel.stdout is not None
@@ -203,8 +209,7 @@ def test_kernels_that_save_approvals_at_the_same_time_lose_none(tmp_path, monkey
         kernel.communicate()
         assert kernel.returncode == 0
     reasons = {rule.reason for rule in ApprovalRules(str(tmp_path)).list()}
-    names = ("one", "two", "three")
-    assert reasons == {f"it changes {name} {n}" for name in names for n in range(50)}
+    assert reasons == {f"it changes {name} {n}" for name in ("one", "two") for n in range(50)}
 
 
 def test_an_approval_that_cannot_be_saved_leaves_the_action_waiting(tmp_path, monkeypatch) -> None:
@@ -218,25 +223,27 @@ def test_an_approval_that_cannot_be_saved_leaves_the_action_waiting(tmp_path, mo
         deciding = asyncio.ensure_future(confirmations.decide(action, reasons))
         await asyncio.sleep(0)
         with pytest.raises(ConfirmationError, match="Approve for the session"):
-            confirmations.resolve(1, Decision(True, scope="workspace"))
+            await confirmations.resolve(1, Decision(True, scope="workspace"))
         assert list(confirmations.waiting) == [1]
-        confirmations.resolve(1, Decision(True, scope="session"))
+        await confirmations.resolve(1, Decision(True, scope="session"))
         assert await deciding is None
 
     asyncio.run(scenario())
 
 
-def test_damaged_approvals_are_ignored_and_an_agents_edit_of_them_waits(
+def test_unreadable_approvals_are_ignored_and_an_agents_edit_of_them_waits(
     tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     workspace = str(tmp_path / "workspace")
     approve(Confirmations("risky", 60, workspace), "sudo ls", "workspace")
-    (file,) = (tmp_path / "state").rglob("*.json")
+    (file,) = (tmp_path / "state").rglob("ledger.db")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     edit = FileWriteAction(str(file), "[]")
     assert [str(reason) for reason in risks(edit, workspace)] == [f"it changes {file}"]
-    file.write_text("{")
+    close_ledgers()
+    file.unlink()
+    file.mkdir()
     assert Confirmations("risky", 60, workspace).require(CmdRunAction("sudo id"), "agent") != []
 
 
@@ -254,11 +261,11 @@ def test_an_approval_for_the_session_starts_pending_actions_with_the_same_reason
             for action in actions
         ]
         await asyncio.sleep(0)
-        confirmations.resolve(0, Decision(True, by="the panel", scope="session"))
+        await confirmations.resolve(0, Decision(True, by="the panel", scope="session"))
         assert await asyncio.gather(*deciding[:2]) == [None, None]
         assert decided == [0, 1]
         assert list(confirmations.waiting) == [2]
-        confirmations.resolve(2, Decision(False))
+        await confirmations.resolve(2, Decision(False))
         await deciding[2]
 
     asyncio.run(scenario())
@@ -270,7 +277,7 @@ def test_the_agent_reads_why_it_was_rejected(tmp_path) -> None:
         action = CmdRunAction("ls", id=1)
         deciding = asyncio.ensure_future(confirmations.decide(action, [Reason("every_action")]))
         await asyncio.sleep(0)
-        confirmations.resolve(1, Decision(False, why=" use git "))
+        await confirmations.resolve(1, Decision(False, why=" use git "))
         return await deciding
 
     assert asyncio.run(scenario()).content == f"{REJECTED} (The user says: use git)"
@@ -303,8 +310,8 @@ def test_a_person_decides(tmp_path, approve) -> None:
         shown = {id: entry.reason for id, entry in confirmations.waiting.items()}
         assert shown == {7: "every action of an agent waits"}
         with pytest.raises(ConfirmationError, match="No action 8 waits for confirmation"):
-            confirmations.resolve(8, Decision(True))
-        confirmations.resolve(7, Decision(approve))
+            await confirmations.resolve(8, Decision(True))
+        await confirmations.resolve(7, Decision(approve))
         observation = await deciding
         assert confirmations.waiting == {}
         return observation, action.confirmation_state

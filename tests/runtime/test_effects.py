@@ -105,7 +105,7 @@ def temporary_folder_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 NAMES = (
     *(".zshenv", ".bash_logout", ".config/fish/config.fish", ".local/share/jupyter/kernels/p/k"),
-    *("site-packages/x.pth", "notes.txt", ".local/state/oh_jupyter/approvals/x.json", "etc/cron.d"),
+    *("site-packages/x.pth", "notes.txt", ".local/state/oh_jupyter/ledger.db", "etc/cron.d"),
 )
 
 
@@ -158,7 +158,7 @@ def test_a_relative_path_is_the_one_that_was_asked_about(runtime: Runtime, tmp_p
     (id,) = runtime.executor.confirmations.waiting
 
     async def approve() -> None:
-        runtime.executor.confirmations.resolve(id, Decision(True))
+        await runtime.executor.confirmations.resolve(id, Decision(True))
 
     runtime.submit(approve()).result(60)
     waiting.result(60)

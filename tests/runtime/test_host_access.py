@@ -105,7 +105,7 @@ def answer(runtime: Runtime, approved: bool, scope: Any = "once") -> PendingActi
 
     async def resolve() -> None:
         decision = Decision(approved, "the test", scope=scope)
-        runtime.executor.confirmations.resolve(entry.action.id or 0, decision)
+        await runtime.executor.confirmations.resolve(entry.action.id or 0, decision)
 
     runtime.submit(resolve()).result(10)
     return entry
@@ -324,7 +324,7 @@ def test_each_agent_asks_for_itself(site: Site) -> None:
     ids = list(waiting.waiting)
 
     async def resolve() -> None:
-        waiting.resolve(ids[0], Decision(True, scope="session"))  # covers both
+        await waiting.resolve(ids[0], Decision(True, scope="session"))  # covers both
 
     runtime.submit(resolve()).result(10)
     assert [result.result(60).content for result in results] == ["hello", "hello"]

@@ -129,7 +129,7 @@ def test_a_question_tells_sandboxed_actions_apart(make) -> None:
         assert entry.terms.startswith("sandboxed; " if sandboxed else "not sandboxed; ")
 
         async def approve(id: int = id) -> None:
-            confirmations.resolve(id, Decision(True))
+            await confirmations.resolve(id, Decision(True))
 
         runtime.submit(approve()).result(10)
         running.result(60)

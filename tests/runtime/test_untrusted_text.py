@@ -182,7 +182,7 @@ def test_a_person_decides_in_a_runtime(runtime: Runtime, tmp_path: Path) -> None
         await asyncio.wait_for(asked.wait(), 60)
         assert not flag.exists()
         ((id, pending),) = executor.confirmations.waiting.items()
-        executor.confirmations.resolve(id, Decision(True))
+        await executor.confirmations.resolve(id, Decision(True))
         return await sending, pending.reason
 
     observation, reason = runtime.submit(work()).result(60)

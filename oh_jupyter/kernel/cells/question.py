@@ -102,7 +102,7 @@ class CellQuestions:
         async def decide() -> None:
             self._asked = None
             with suppress(ConfirmationError):  # already decided elsewhere
-                self._confirmations.resolve(id, decision)
+                await self._confirmations.resolve(id, decision)
 
         self._submit(decide())
 

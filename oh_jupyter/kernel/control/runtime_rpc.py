@@ -227,7 +227,7 @@ def _scope(op: actions.Confirm) -> Scope:
 async def _confirm(request: Request, op: actions.Confirm) -> None:
     values = op.values or {}
     decision = Decision(op.approve, by=op.by, why=op.reason, scope=_scope(op), values=values)
-    request.runtime.executor.confirmations.resolve(op.id, decision)
+    await request.runtime.executor.confirmations.resolve(op.id, decision)
 
 
 @handles(actions.Withdraw)
