@@ -47,9 +47,9 @@ _seconds.__name__ = "time"  # argparse's messages use it
 
 
 def _token(options: argparse.Namespace) -> int:
-    from oh_jupyter.server.tokens import TokenFile
+    from oh_jupyter.server.tokens import ScopedTokens
 
-    tokens = TokenFile()
+    tokens = ScopedTokens()
     if options.revoke is not None:
         tokens.revoke(options.revoke)
         print(f"Revoked {options.revoke}.")

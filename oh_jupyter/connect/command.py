@@ -24,7 +24,7 @@ from oh_jupyter.server.running import (
     find_server,
     server_at,
 )
-from oh_jupyter.server.tokens import TokenFile
+from oh_jupyter.server.tokens import ScopedTokens
 
 CHECK_SECONDS = 30.0
 """Timeout of an agent's first message."""
@@ -183,14 +183,14 @@ def _scoped(target: Target, client: Client, options: argparse.Namespace, path: s
     if options.notebook is not None and not path:
         raise ConfigError(f"the token is for an open notebook: open {options.notebook} first")
     scopes = [scope.strip() for scope in options.scopes.split(",") if scope.strip()]
-    token, secret = TokenFile().create(scopes, notebook=path, label=client.title)
+    token, secret = ScopedTokens().create(scopes, notebook=path, label=client.title)
     _revoke(client, but=token.id)
     return replace(target, environment={**target.environment, "OH_TOKEN": secret})
 
 
 def _revoke(client: Client, but: str = "") -> None:
     """Revoke the tokens that earlier entries of a client held."""
-    tokens = TokenFile()
+    tokens = ScopedTokens()
     for token in tokens.list():
         if token.label == client.title and token.id != but:
             tokens.revoke(token.id)

@@ -14,7 +14,7 @@ import psutil
 from oh_jupyter.server.limits import RequestLimits
 from oh_jupyter.server.result_store import ResultStore
 from oh_jupyter.server.router import Router
-from oh_jupyter.server.tokens import TokenFile
+from oh_jupyter.server.tokens import ScopedTokens
 from oh_jupyter.server.unsaved import UnsavedDocuments
 from oh_jupyter.server.workspace import CommandLog
 
@@ -49,7 +49,7 @@ class ServerState:
     activity: Activity
     unsaved: UnsavedDocuments
     results: ResultStore = field(default_factory=ResultStore)
-    tokens: TokenFile = field(default_factory=TokenFile)
+    tokens: ScopedTokens = field(default_factory=ScopedTokens)
     commands: defaultdict[str, CommandLog] = field(default_factory=lambda: defaultdict(CommandLog))
     contexts: dict[str, Any] = field(default_factory=dict)
     """Kernels that clients of E2B have started, by id."""

@@ -1,25 +1,26 @@
 """Scoped tokens: what an agent may do over REST and MCP, in which notebook, and until when.
 
-Only a hash of each token is stored, so that nobody can use what they read there. The server reads
-the file again when it changes, so a revoked token is refused at once.
+Only a hash of each token is stored, so that nobody can use what they read there. The server looks
+up the token of each request, so a revoked one is refused at once.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
+import logging
 import secrets
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.config import state_home
-from oh_jupyter.errors import ConfigError
+from oh_jupyter.errors import ConfigError, LedgerError
 from oh_jupyter.events.scopes import SCOPES
-from oh_jupyter.locks import file_lock
+
+if TYPE_CHECKING:
+    from oh_jupyter.state.ledger import Ledger
+
+_logger = logging.getLogger(__name__)
 
 PREFIX = "ohj_"
 """Start of every scoped token."""
@@ -68,14 +69,21 @@ def confines(scopes: Iterable[str] | None) -> bool:
     return scopes is not None and "execute" not in scopes
 
 
-class TokenFile:
-    """The tokens of a user, in a file that only this user can read."""
+class ScopedTokens:
+    """The tokens of a user, in a ledger that only this user can read."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        """Use a file, by default that of the user's state."""
-        self.path = path or state_home() / "tokens.json"
-        self._version: tuple[int, int] | None = None
-        self._tokens: dict[str, ScopedToken] = {}
+    def __init__(self, ledger: Ledger | None = None) -> None:
+        """Use a ledger, by default that of the user's state."""
+        self._chosen = ledger
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger with the tokens."""
+        if self._chosen is not None:
+            return self._chosen
+        from oh_jupyter.state.shared import open_ledger  # imports sqlite3, which takes 13 ms
+
+        return open_ledger()
 
     def create(
         self,
@@ -87,70 +95,72 @@ class TokenFile:
     ) -> tuple[ScopedToken, str]:
         """Store a new token; return its record, and the token, which is stored nowhere.
 
-        Raises ConfigError if no scope is named, a scope is unknown, or the file cannot be written.
+        Raises ConfigError if no scope is named or one is unknown, and LedgerError if the ledger
+        cannot be written.
         """
         chosen = tuple(scope for scope in SCOPES if scope in {*scopes})
         if unknown := sorted({*scopes} - SCOPES.keys()):
             raise ConfigError(f"there is no scope {unknown[0]!r}. Scopes: {', '.join(SCOPES)}")
         if not chosen:
             raise ConfigError(f"name what the token allows: {', '.join(SCOPES)}")
-        secret = PREFIX + secrets.token_urlsafe(32)
+        secret, now = PREFIX + secrets.token_urlsafe(32), time.time()
         token = ScopedToken(
             secrets.token_hex(4),
             chosen,
             notebook.strip("/"),
-            None if expires_seconds is None else time.time() + expires_seconds,
-            label,
+            None if expires_seconds is None else now + expires_seconds,
+            label.encode(errors="replace").decode(),
             _hash(secret),
         )
-        self._change(lambda tokens: [*tokens, token])
+        row = (
+            *(token.hash, token.id, " ".join(chosen), _encoded(token.notebook)),
+            *(token.expires, token.label),
+        )
+        with self.ledger.transaction() as connection:
+            connection.execute("DELETE FROM tokens WHERE expires <= ?", (now,))
+            connection.execute(
+                "INSERT INTO tokens(hash, id, scopes, notebook, expires, label) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                row,
+            )
         return token, secret
 
     def revoke(self, id: str) -> None:
         """Remove a token; raise ConfigError if there is none with this id."""
-        if id not in (known := [token.id for token in self.list()]):
+        if id in (known := [token.id for token in self.list()]):
+            # A power loss must not make it valid again.
+            with self.ledger.transaction(is_flushed=True) as connection:
+                connection.execute("DELETE FROM tokens WHERE id = ?", (id,))
+        else:
             raise ConfigError(f"there is no token {id!r}. Tokens: {', '.join(known) or 'none'}")
-        self._change(lambda tokens: [token for token in tokens if token.id != id])
 
     def list(self) -> list[ScopedToken]:
         """Return the tokens that have not expired, oldest first."""
-        self._read()
-        return [token for token in self._tokens.values() if not token.is_expired]
+        tokens = map(_token, self.ledger.rows(f"{_SELECT} ORDER BY number"))
+        return [token for token in tokens if not token.is_expired]
 
     def find(self, secret: str) -> ScopedToken | None:
-        """Return the record of a token that is valid, or None."""
-        self._read()
-        token = self._tokens.get(_hash(secret))
+        """Return the record of a token that is valid, or None; an unusable ledger admits nobody."""
+        try:
+            row = self.ledger.row(f"{_SELECT} WHERE hash = ?", (_hash(secret),))
+        except LedgerError as error:
+            _logger.warning("Requests with scoped tokens are refused: %s", error)
+            return None
+        token = None if row is None else _token(row)
         return None if token is None or token.is_expired else token
 
-    def _change(self, change: Any) -> None:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with file_lock(f"{self.path}.lock"):
-                fresh = self.path.with_suffix(".new")
-                content = json.dumps([asdict(token) for token in change(self.list())], indent=1)
-                descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-                with open(descriptor, "w", encoding="utf-8") as file:
-                    file.write(content)
-                fresh.replace(self.path)
-        except OSError as error:
-            raise ConfigError(f"{self.path} cannot be written: {error}") from error
 
-    def _read(self) -> None:
-        """Read the file if it has changed; an unreadable one admits nobody."""
-        try:
-            status = self.path.stat()
-            version = (status.st_mtime_ns, status.st_ino)
-            if version != self._version:
-                listed = json.loads(self.path.read_text("utf-8"))
-                tokens = [
-                    ScopedToken(**{**each, "scopes": tuple(each["scopes"])}) for each in listed
-                ]
-                self._tokens = {token.hash: token for token in tokens}
-                self._version = version
-        except (OSError, ValueError, TypeError, KeyError):
-            self._tokens, self._version = {}, None
+_SELECT = "SELECT id, scopes, notebook, expires, label, hash FROM tokens"
+
+
+def _token(row: tuple[Any, ...]) -> ScopedToken:
+    id, scopes, notebook, *others = row
+    return ScopedToken(id, tuple(scopes.split()), notebook.decode(errors="surrogatepass"), *others)
+
+
+def _encoded(path: str) -> bytes:
+    return path.encode(errors="surrogatepass")  # names of files need not be UTF-8
 
 
 def _hash(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()

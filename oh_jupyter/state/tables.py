@@ -38,4 +38,9 @@ CREATE TABLE IF NOT EXISTS approvals(
     workspace BLOB NOT NULL, kind TEXT NOT NULL, code TEXT NOT NULL, parameters TEXT NOT NULL,
     PRIMARY KEY (workspace, kind, code, parameters)
 ) WITHOUT ROWID;
+-- A token that allows an agent some things; scopes are separated by spaces
+CREATE TABLE IF NOT EXISTS tokens(
+    number INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, id TEXT NOT NULL UNIQUE,
+    scopes TEXT NOT NULL, notebook BLOB NOT NULL, expires REAL, label TEXT NOT NULL
+);
 """

@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from oh_jupyter.connect.clients import CLIENTS
-from oh_jupyter.server.tokens import TokenFile
+from oh_jupyter.server.tokens import ScopedTokens
+from oh_jupyter.state.ledger import Ledger
 
 FILES = {
     "claude": (".claude.json", ".mcp.json"),
@@ -191,7 +192,7 @@ def test_an_agent_gets_a_token_of_its_own_with_only_its_scopes(place: Any) -> No
     assert secret.startswith("ohj_")
     assert secret not in output
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    tokens = TokenFile(place.state / "oh_jupyter" / "tokens.json")
+    tokens = ScopedTokens(Ledger(place.state / "oh_jupyter" / "ledger.db"))
     first = tokens.find(secret)
     assert first is not None
     assert (first.scopes, first.label) == (("read", "edit"), "Claude Code")

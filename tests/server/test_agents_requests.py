@@ -20,7 +20,9 @@ from oh_jupyter.events.scopes import SCOPES
 from oh_jupyter.server.handlers import KERNEL_TABLES, SERVER_TABLES
 from oh_jupyter.server.handlers.workspace import routes as workspace_routes
 from oh_jupyter.server.state import state_of
-from oh_jupyter.server.tokens import TokenFile
+from oh_jupyter.server.tokens import ScopedTokens
+from oh_jupyter.state.ledger import Ledger
+from oh_jupyter.state.shared import open_ledger
 
 pytestmark = pytest.mark.server_config(
     OhJupyter={
@@ -129,11 +131,11 @@ def test_the_table_has_every_address() -> None:
 
 @pytest.fixture
 def token(jp_serverapp: Any, tmp_path: Path) -> Callable[..., dict[str, str]]:
-    file = TokenFile(tmp_path / "tokens.json")
-    state_of(jp_serverapp.web_app.settings).tokens = TokenFile(file.path)
+    tokens = ScopedTokens(Ledger(tmp_path / "ledger.db"))
+    state_of(jp_serverapp.web_app.settings).tokens = ScopedTokens(open_ledger(tmp_path))
 
     def token(*scopes: str, **options: Any) -> dict[str, str]:
-        return {"Authorization": f"token {file.create(scopes, **options)[1]}"}
+        return {"Authorization": f"token {tokens.create(scopes, **options)[1]}"}
 
     return token
 

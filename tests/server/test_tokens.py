@@ -7,6 +7,7 @@ import json
 import os
 import re
 import stat
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from mcp_client import McpError, text_of
 from nbformat.v4 import new_code_cell, new_notebook
 
 from oh_jupyter.errors import ConfigError
-from oh_jupyter.server import tokens
 from oh_jupyter.server.state import state_of
-from oh_jupyter.server.tokens import TokenFile
+from oh_jupyter.server.tokens import ScopedTokens
+from oh_jupyter.state.ledger import Ledger
+from oh_jupyter.state.shared import open_ledger
 
 Act = Callable[..., Awaitable[tuple[int, Any]]]
 
@@ -27,13 +29,13 @@ Act = Callable[..., Awaitable[tuple[int, Any]]]
 @pytest.fixture
 def token(jp_serverapp: Any, tmp_path: Path) -> Callable[..., dict[str, str]]:
     """Make a token; return the headers of a request with it."""
-    file = TokenFile(tmp_path / "tokens.json")
-    state_of(jp_serverapp.web_app.settings).tokens = TokenFile(file.path)
+    tokens = ScopedTokens(Ledger(tmp_path / "ledger.db"))
+    state_of(jp_serverapp.web_app.settings).tokens = ScopedTokens(open_ledger(tmp_path))
 
     def token(*scopes: str, **options: Any) -> dict[str, str]:
-        return {"Authorization": f"token {file.create(scopes, **options)[1]}"}
+        return {"Authorization": f"token {tokens.create(scopes, **options)[1]}"}
 
-    token.file = file  # type: ignore[attr-defined]
+    token.all = tokens  # type: ignore[attr-defined]
     return token
 
 
@@ -124,19 +126,27 @@ async def test_jupyters_own_addresses_do_not_know_it(jp_fetch: Any, token: Any) 
         assert refused.value.code == 403
 
 
-@pytest.mark.parametrize("end", ["revoked", "expired", "invented", "damaged file"])
-async def test_a_token_that_is_not_valid(ask: Any, token: Any, monkeypatch: Any, end: str) -> None:
+@pytest.mark.parametrize("end", ["revoked", "expired", "invented", "damaged", "unreadable"])
+async def test_a_token_that_is_not_valid(
+    ask: Any, token: Any, jp_serverapp: Any, monkeypatch: Any, end: str
+) -> None:
     headers = token("read", expires_seconds=3600)
     assert (await ask("alive", headers=headers))[0] == 200
     if end == "revoked":
-        token.file.revoke(token.file.list()[0].id)
+        token.all.revoke(token.all.list()[0].id)
     elif end == "expired":
-        now = tokens.time.time()
-        monkeypatch.setattr(tokens.time, "time", lambda: now + 3600)
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now + 3600)
     elif end == "invented":
         headers = {"Authorization": "token ohj_invented"}
     else:
-        token.file.path.write_text("[{}]")
+        path = token.all.ledger.path
+        token.all.ledger.close()
+        state_of(jp_serverapp.web_app.settings).tokens.ledger.close()
+        path.write_bytes(b"x" * 5000)
+        if end == "unreadable":
+            path.unlink()
+            path.mkdir()
     status, answer = await ask("alive", headers=headers)
     assert status == 403
     assert "token is missing or wrong" in answer["detail"]
@@ -302,12 +312,24 @@ async def test_to_edit_is_not_to_run(mcp_connect: Any, token: Any, open_notebook
 
 
 def test_only_a_hash_is_stored_and_only_for_the_user(tmp_path: Path) -> None:
-    file = TokenFile(tmp_path / "state" / "tokens.json")
-    record, secret = file.create(["edit", "read"], notebook="a b.ipynb", label="Claude")
-    assert secret not in file.path.read_text()
-    assert stat.S_IMODE(os.stat(file.path).st_mode) == 0o600
-    assert TokenFile(file.path).find(secret) == record
-    assert str(record) == f"{record.id}  read, edit in a b.ipynb (Claude)"
+    ledger = Ledger(tmp_path / "state" / "ledger.db")
+    record, secret = ScopedTokens(ledger).create(["edit", "read"], notebook="a b", label="Claude")
+    assert ScopedTokens(ledger).find(secret) == record
+    assert str(record) == f"{record.id}  read, edit in a b (Claude)"
+    ledger.close()
+    files = list(ledger.path.parent.iterdir())
+    assert ledger.path in files
+    for file in files:
+        assert secret.encode() not in file.read_bytes()
+        assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
+
+
+def test_names_need_not_be_unicode(tmp_path: Path) -> None:
+    tokens = ScopedTokens(Ledger(tmp_path / "ledger.db"))
+    record, secret = tokens.create(["read"], notebook="caf\udce9.ipynb", label="caf\udce9")
+    assert tokens.find(secret) == record
+    assert (record.notebook, record.label) == ("caf\udce9.ipynb", "caf?")
+    assert tokens.find("ohj_\udce9") is None
 
 
 @pytest.mark.parametrize(
@@ -316,5 +338,5 @@ def test_only_a_hash_is_stored_and_only_for_the_user(tmp_path: Path) -> None:
 )
 def test_wrong_scopes(tmp_path: Path, scopes: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        TokenFile(tmp_path / "tokens.json").create(scopes)
-    assert not (tmp_path / "tokens.json").exists()
+        ScopedTokens(Ledger(tmp_path / "ledger.db")).create(scopes)
+    assert not (tmp_path / "ledger.db").exists()
