@@ -34,6 +34,7 @@ from oh_jupyter.sandbox.listed_hosts import ListedHosts
 from oh_jupyter.sandbox.own_folders import homes, make_folders, own_folders, settings_files
 from oh_jupyter.sandbox.profile import Network
 from oh_jupyter.sandbox.proxy import Proxy
+from oh_jupyter.trust import is_trusted
 
 __all__ = ["SandboxProvisioner", "install_kernelspec"]
 
@@ -137,7 +138,7 @@ class SandboxProvisioner(LocalProvisioner):
     @property
     def _network(self) -> str:
         """The kernel's network, as far as an administrator's policy allows it."""
-        return kernel_network(load_settings().policy or {}, str(self.network))
+        return kernel_network(load_settings(is_trusted=is_trusted).policy or {}, str(self.network))
 
     def _with_own_connection_file(self, command: list[str]) -> list[str]:
         """Return the command with a copy of the connection file, beside the kernel's sockets.
@@ -185,7 +186,7 @@ class SandboxProvisioner(LocalProvisioner):
             self._box.limit_processes(self.pid)
 
     def _make_box(self, workspace: str, state: Path) -> Box:
-        settings = load_settings()
+        settings = load_settings(is_trusted=is_trusted)
         engine = find_engine(None)
         if engine.program is None:
             raise SandboxError(f"The kernel was not started: {engine.sentence}")
@@ -207,7 +208,7 @@ class SandboxProvisioner(LocalProvisioner):
         return Box(profile, engine)
 
     async def _start_proxy(self, path: str) -> None:
-        hosts = [*load_settings().sandbox_hosts, *self.hosts]
+        hosts = [*load_settings(is_trusted=is_trusted).sandbox_hosts, *self.hosts]
         self._proxy = KernelProxy(ListedHosts(hosts, f"kernel {self.kernel_id}"))
         await self._proxy.listen(path)
 

@@ -17,9 +17,10 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from oh_jupyter._version import __version__
-from oh_jupyter.config import Settings, untrusted_notice
+from oh_jupyter.config import Settings
 from oh_jupyter.errors import ConfigError, OhJupyterError
 from oh_jupyter.installed import find_program, python_environment
+from oh_jupyter.trust import untrusted_notice
 from oh_jupyter.vulnerabilities import installed_vulnerabilities
 
 PROGRAM_SECONDS = 20.0

@@ -25,6 +25,7 @@ from traitlets.config import Config, Configurable
 from oh_jupyter.config import Settings, load_settings
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.nearest_name import did_you_mean
+from oh_jupyter.trust import is_trusted
 
 
 def _trait(hint: Any, help: str, choices: tuple[str, ...]) -> TraitType[Any, Any]:
@@ -116,7 +117,7 @@ def explicit_settings(traits: HasTraits) -> dict[str, Any]:
 
 def settings_from_traits(traits: HasTraits) -> Settings:
     """Return all settings, those of the traits first, or raise ConfigError."""
-    return load_settings(explicit_settings(traits))
+    return load_settings(explicit_settings(traits), is_trusted=is_trusted)
 
 
 def show_settings(traits: HasTraits, settings: Settings) -> None:

@@ -67,6 +67,7 @@ MAY_IMPORT = {
     "policy": BASE,
     "config": BASE | {"policy"},
     "state": BASE | {"config", "locks"},
+    "trust": BASE | {"config", "state"},
     "writes": BASE | {"config", "locks", "state"},
     "process": BASE,
     "documents": BASE | {"process"},
@@ -81,13 +82,13 @@ MAY_IMPORT = {
     "checkpoints": LOW,
     "cells": LOW,
     "sandbox": LOW,
-    "boxed_kernel": BASE | {"config", "policy", "sandbox"},
+    "boxed_kernel": BASE | {"config", "policy", "sandbox", "trust"},
     "plugins": LOW | ROOMS | {"cells"},
-    "runtime": LOW | ROOMS | {"cells", "plugins", "mcp_sdk"},
-    "evaluation": LOW | {"browser", "runtime", "storage", "mcp_sdk", "agents", "client"},
+    "runtime": LOW | ROOMS | {"cells", "plugins", "mcp_sdk", "trust"},
+    "evaluation": LOW | {"browser", "runtime", "storage", "mcp_sdk", "agents", "client", "trust"},
     "agents": LOW | ROOMS | {"cells", "plugins", "runtime", "mcp_sdk"},
     "logs": BASE | {"events"},
-    "traits": BASE | {"config"},
+    "traits": BASE | {"config", "trust"},
     "kernel": LOW
     | {"operations"}
     | ROOMS
@@ -103,6 +104,7 @@ MAY_IMPORT = {
         "plugins",
         "runtime",
         "traits",
+        "trust",
         "logs",
     },
     "openhands": LOW | {"runtime", "kernel", "client"},
@@ -116,6 +118,7 @@ MAY_IMPORT = {
         "writes",
         "storage",
         "traits",
+        "trust",
         "logs",
         "mcp_sdk",
         "mcp_tools",
@@ -127,10 +130,10 @@ MAY_IMPORT = {
     "adapters": BASE | {"events", "client"},
     "hub": BASE,
     "connect": BASE | {"events", "config", "server", "client"},
-    "doctor": LOW | ROOMS | {"agents", "runtime", "vulnerabilities"},
+    "doctor": LOW | ROOMS | {"agents", "runtime", "trust", "vulnerabilities"},
     "cli": BASE
     | {"boxed_kernel", "sandbox", "browser", "server", "client", "connect", "config", "doctor"}
-    | {"events", "evaluation", "hub"},
+    | {"events", "evaluation", "hub", "state", "trust"},
     "testing": BASE | {"cells", "storage"},
     "__init__": BASE | {"kernel", "server"},
 }

@@ -13,6 +13,8 @@ import pytest
 from oh_jupyter.cli import main
 from oh_jupyter.config import Settings, check_name, folder_settings, load_settings, read_settings
 from oh_jupyter.errors import ConfigError
+from oh_jupyter.state.shared import close_ledgers, open_ledger
+from oh_jupyter.trust import is_trusted, untrusted_notice
 
 LOOSE = """
 [core]
@@ -56,7 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def held() -> dict[str, Any]:
     """The settings that differ from the defaults."""
-    settings = load_settings(environ={})
+    settings = load_settings(environ={}, is_trusted=is_trusted)
     values = {name: getattr(settings, name) for name in Settings.__dataclass_fields__}
     return {name: value for name, value in values.items() if value != getattr(Settings(), name)}
 
@@ -93,6 +95,47 @@ def test_a_copy_in_another_folder_is_not_trusted(
     assert held() == {}
 
 
+def test_a_file_whose_name_is_not_unicode_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "config.toml").write_text(LOOSE)
+    assert main(["trust"]) == 0
+    assert held()["confirmation"] == "never"
+    assert main(["trust", "--forget"]) == 0
+    assert held() == {}
+
+
+def test_an_unusable_ledger_trusts_nothing(folder: Path, capsys: Any) -> None:
+    (folder / "config.toml").write_text(LOOSE)
+    assert main(["trust"]) == 0
+    path = open_ledger().path
+    assert path is not None
+    close_ledgers()
+    path.unlink()
+    path.mkdir()
+    assert held() == {}
+    assert "config.toml sets" in untrusted_notice()
+    capsys.readouterr()
+    assert main(["trust"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"oh-jupyter: The ledger {path} cannot be read or written")
+    assert error.count("\n") == 1
+
+
+def test_a_folder_without_settings_needs_no_database(folder: Path) -> None:
+    code = (
+        "import sys; from oh_jupyter.config import load_settings\n"
+        "from oh_jupyter.trust import is_trusted, untrusted_notice\n"
+        "load_settings(is_trusted=is_trusted), untrusted_notice()\n"
+        "print('sqlite3' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
 def test_a_folder_tightens_limits_unasked(folder: Path) -> None:
     (folder / "config.toml").write_text(TIGHT)
     assert held() == {
@@ -101,7 +144,7 @@ def test_a_folder_tightens_limits_unasked(folder: Path) -> None:
         "confirmation": "always",
         "max_upload_mb": 1.5,
     }
-    _, values = folder_settings()
+    _, values = folder_settings(is_trusted=is_trusted)
     assert values.keys() == {"sandbox_network", "untrusted_text", "sandbox_max_processes"}
 
 
@@ -114,11 +157,11 @@ def test_a_folder_never_widens_an_operators_limits(folder: Path, trusts: bool) -
     if trusts:
         assert main(["trust"]) == 0
     explicit = {"policy": {"shell": "off"}, "sandbox_network": "none", "enable_browser": False}
-    settings = load_settings(explicit, environ={})
+    settings = load_settings(explicit, environ={}, is_trusted=is_trusted)
     assert settings.policy == {"shell": "off", "approvals_over_rest": "off", "plugins": "jupyter"}
     assert (settings.sandbox_network, settings.enable_browser) == ("none", False)
     environ = {"OH_JUPYTER_POLICY": '{"shell": "off", "plugins": "agent_skills"}'}
-    policy = load_settings(environ=environ).policy or {}
+    policy = load_settings(environ=environ, is_trusted=is_trusted).policy or {}
     assert (policy["shell"], policy["plugins"]) == ("off", "agent_skills")
 
 

@@ -63,8 +63,9 @@ def _examine(options: argparse.Namespace) -> int:
     from oh_jupyter.doctor import Check, examine
     from oh_jupyter.errors import ServerNotFoundError
     from oh_jupyter.server.running import find_server
+    from oh_jupyter.trust import is_trusted
 
-    checks = examine(*read_settings())
+    checks = examine(*read_settings(is_trusted=is_trusted))
     try:
         checks.append(Check("running server", "ok", find_server().url))
     except ServerNotFoundError as error:

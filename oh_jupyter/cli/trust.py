@@ -23,25 +23,23 @@ def add_trust(commands: Any) -> None:
 
 def _trust(options: argparse.Namespace) -> int:
     from oh_jupyter.config import (
-        distrust,
         faults_of,
         folder_settings,
         shown_settings,
-        trust,
-        trust_records,
     )
+    from oh_jupyter.trust import distrust, is_trusted, trust
 
-    file, values = folder_settings(options.folder)
+    file, values = folder_settings(options.folder, is_trusted=is_trusted)
     for fault in faults_of(file):
         print(f"oh-jupyter: {fault}", file=sys.stderr)
     if options.forget:
-        removed = distrust(file.path, trust_records())
+        removed = distrust(file.path)
         print(f"{file.path} is no longer trusted." if removed else f"{file.path} was not trusted.")
         return 0
     for name, value in shown_settings(values):
         print(f"    {name} = {value}")
     if options.show:
         return 0
-    trust(file, trust_records())
+    trust(file)
     print(f"{file.path} is trusted. Kernels that start now use its settings.")
     return 0

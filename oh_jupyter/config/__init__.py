@@ -1,6 +1,6 @@
-"""The operator's settings: their fields, their sources, and a person's trust in a folder's."""
+"""The operator's settings: their fields and their sources."""
 
-from oh_jupyter.config.folder import FILE_NAME, distrust, shown_settings, trust
+from oh_jupyter.config.folder import FILE_NAME, IsTrusted, SettingsFile, shown_settings
 from oh_jupyter.config.settings import (
     OUTPUT_LIMIT,
     Settings,
@@ -18,8 +18,6 @@ from oh_jupyter.config.sources import (
     load_settings,
     read_settings,
     state_home,
-    trust_records,
-    untrusted_notice,
 )
 from oh_jupyter.control_messages import (
     DECISION_MESSAGE,
@@ -46,10 +44,11 @@ __all__ = [
     "SESSION_KEY_VARIABLE",
     "SILENT_FIELD",
     "TURN_MESSAGE",
+    "IsTrusted",
     "Settings",
+    "SettingsFile",
     "check_name",
     "check_value",
-    "distrust",
     "environment_without_secrets",
     "faults_of",
     "folder_settings",
@@ -58,7 +57,4 @@ __all__ = [
     "secret_variables",
     "shown_settings",
     "state_home",
-    "trust",
-    "trust_records",
-    "untrusted_notice",
 ]

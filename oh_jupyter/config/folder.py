@@ -1,8 +1,7 @@
-"""Settings in a folder's ``config.toml``, and a person's trust in exactly these contents.
+"""Settings in a folder's ``config.toml``.
 
 An agent that writes in the folder can write this file. So its settings only tighten limits until a
-person trusts the contents; any change ends that. A record of trust is a file whose
-name is the digest of path and contents, as in direnv.
+person trusts the contents, see ``oh_jupyter.trust``.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +39,10 @@ class SettingsFile:
     digest: str
     values: dict[str, Any]
     unknown: tuple[str, ...] = ()
+
+
+IsTrusted = Callable[[SettingsFile], bool]
+"""Returns whether a person trusts a file with these contents."""
 
 
 def read_settings_file(path: Path, known: Collection[str]) -> SettingsFile:
@@ -87,30 +90,9 @@ def _contents(path: str) -> bytes:
         return file.read(MAX_BYTES)
 
 
-def is_trusted(file: SettingsFile, records: Path) -> bool:
-    """Return whether a person trusts a file with these contents."""
-    return (records / file.digest).is_file()
-
-
-def trust(file: SettingsFile, records: Path) -> None:
-    """Record that a person trusts a file with these contents."""
-    records.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (records / file.digest).write_text(f"{file.path}\n", encoding="utf-8")
-
-
 def shown_settings(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return names and values as a person sees them before trusting them."""
     return [
         (name, visible(json.dumps(value, ensure_ascii=False, default=str)))
         for name, value in values.items()
     ]
-
-
-def distrust(path: str, records: Path) -> bool:
-    """Remove the records of a file with any contents; return whether there was one."""
-    removed = False
-    for record in list(records.iterdir()) if records.is_dir() else []:
-        if record.read_text(encoding="utf-8").rstrip("\n") == path:
-            record.unlink(missing_ok=True)
-            removed = True
-    return removed

@@ -16,8 +16,8 @@ from typing import Any, get_type_hints
 
 from oh_jupyter.config.folder import (
     FILE_NAME,
+    IsTrusted,
     SettingsFile,
-    is_trusted,
     read_settings_file,
 )
 from oh_jupyter.config.limits import tightens
@@ -61,6 +61,7 @@ def load_settings(
     *,
     environ: Mapping[str, str] | None = None,
     config_file: str | os.PathLike[str] | None = None,
+    is_trusted: IsTrusted = lambda file: False,
 ) -> Settings:
     """Collect the settings from all sources.
 
@@ -70,6 +71,8 @@ def load_settings(
         config_file: An OpenHands TOML file; by default ``$OH_JUPYTER_CONFIG_FILE``, else
             ``config.toml`` in the working directory. Of the latter, only settings that limit agents
             further hold until a person trusts it.
+        is_trusted: Returns whether a person trusts that file as it is now, such as
+            ``oh_jupyter.trust.is_trusted``; by default nobody does.
 
     Returns:
         The settings.
@@ -77,7 +80,9 @@ def load_settings(
     Raises:
         ConfigError: A value is invalid, or a setting does not exist; the message names its source.
     """
-    settings, faults = read_settings(explicit, environ=environ, config_file=config_file)
+    settings, faults = read_settings(
+        explicit, environ=environ, config_file=config_file, is_trusted=is_trusted
+    )
     if faults:
         raise faults[0]
     return settings
@@ -88,12 +93,13 @@ def read_settings(
     *,
     environ: Mapping[str, str] | None = None,
     config_file: str | os.PathLike[str] | None = None,
+    is_trusted: IsTrusted = lambda file: False,
 ) -> tuple[Settings, list[ConfigError]]:
     """Return the settings of ``load_settings`` without invalid values, and the errors of these."""
     environ = os.environ if environ is None else environ
     for name in explicit or {}:
         check_name(name)
-    values, faults = _values_of_file(config_file or environ.get(CONFIG_FILE_VARIABLE))
+    values, faults = _values_of_file(config_file or environ.get(CONFIG_FILE_VARIABLE), is_trusted)
     folder_policy = values.pop("policy", None) or {}
     sources = [
         (name, environ[variable], f"environment variable {variable}")
@@ -115,7 +121,9 @@ def read_settings(
     return replace(settings, **forced_values(policy, settings.plugins)), faults
 
 
-def folder_settings(folder: str = ".") -> tuple[SettingsFile, dict[str, Any]]:
+def folder_settings(
+    folder: str = ".", *, is_trusted: IsTrusted
+) -> tuple[SettingsFile, dict[str, Any]]:
     """Return the settings file of a folder, and its settings that need a person's trust to hold.
 
     Raises:
@@ -130,8 +138,9 @@ def folder_settings(folder: str = ".") -> tuple[SettingsFile, dict[str, Any]]:
     except FileNotFoundError:
         where = os.path.abspath(folder)
         raise ConfigError(f"There is no {FILE_NAME} in {where}. Name its folder") from None
-    held, _ = _of_folder(file)
-    values = {} if is_trusted(file, trust_records()) else file.values
+    trusted = is_trusted(file)
+    held, _ = _of_folder(file, trusted)
+    values = {} if trusted else file.values
     return file, {
         name: value
         for name, value in values.items()
@@ -144,27 +153,8 @@ def faults_of(file: SettingsFile) -> list[ConfigError]:
     return _of_operator(file)[1]
 
 
-def untrusted_notice() -> str:
-    """Return which settings of the working directory's file do not hold and why, or ""."""
-    try:
-        file, values = folder_settings()
-    except ConfigError:
-        return ""
-    if not values:
-        return ""
-    return (
-        f"{file.path} sets {', '.join(values)}, which can loosen what limits agents. That does not "
-        "hold until you trust the file: see %oh_trust --show, or oh-jupyter trust --show"
-    )
-
-
-def trust_records() -> Path:
-    """Return the directory with the records of trusted settings files."""
-    return state_home() / "trusted"
-
-
 def _values_of_file(
-    chosen: str | os.PathLike[str] | None,
+    chosen: str | os.PathLike[str] | None, is_trusted: IsTrusted
 ) -> tuple[dict[str, Any], list[ConfigError]]:
     """Return the settings that hold of the operator's file, or else of the working directory's."""
     try:
@@ -174,7 +164,7 @@ def _values_of_file(
         return {}, [ConfigError(f"There is no config file {chosen}")] if chosen else []
     except ConfigError as error:
         return {}, [error] if chosen else []
-    return _of_operator(file) if chosen else _of_folder(file)
+    return _of_operator(file) if chosen else _of_folder(file, is_trusted(file))
 
 
 def _of_operator(file: SettingsFile) -> tuple[dict[str, Any], list[ConfigError]]:
@@ -186,10 +176,9 @@ def _of_operator(file: SettingsFile) -> tuple[dict[str, Any], list[ConfigError]]
     return values, faults
 
 
-def _of_folder(file: SettingsFile) -> tuple[dict[str, Any], list[ConfigError]]:
+def _of_folder(file: SettingsFile, trusted: bool) -> tuple[dict[str, Any], list[ConfigError]]:
     """Return a folder's settings that hold; a policy only restricts, even if it is trusted."""
     values, faults = _of_operator(file)
-    trusted = is_trusted(file, trust_records())
     held = {
         name: restricting_entries(value) if name == "policy" else value
         for name, value in values.items()

@@ -51,10 +51,11 @@ def evaluate(options: argparse.Namespace) -> int:
         return _show(options)
     from oh_jupyter.config import read_settings
     from oh_jupyter.evaluation.agents_by_name import find_agent
+    from oh_jupyter.trust import is_trusted
 
     if options.agent is None:
         raise EvaluationError("Name an agent, such as --agent scripted or --agent claude")
-    agent = find_agent(options.agent, read_settings()[0])
+    agent = find_agent(options.agent, read_settings(is_trusted=is_trusted)[0])
     trials = []
     with (
         _executor(options.dask, options.workers) as executor,

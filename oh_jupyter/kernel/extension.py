@@ -22,7 +22,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets import TraitError
 
 from oh_jupyter.background import start_thread
-from oh_jupyter.config import Settings, untrusted_notice
+from oh_jupyter.config import Settings
 from oh_jupyter.config.limits import is_wider, narrowed
 from oh_jupyter.errors import ConfigError, OhJupyterError
 from oh_jupyter.kernel.api import Oh
@@ -30,6 +30,7 @@ from oh_jupyter.kernel.control import ControlChannel
 from oh_jupyter.kernel.magics.lazy import LazyMagics
 from oh_jupyter.policy import check_change
 from oh_jupyter.traits import KernelTraits, settings_from_traits, show_settings
+from oh_jupyter.trust import untrusted_notice
 
 if TYPE_CHECKING:
     from oh_jupyter.agents import AgentTurn

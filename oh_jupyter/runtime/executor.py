@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from functools import singledispatchmethod
 from typing import Any, cast
 
-from oh_jupyter.config import untrusted_notice
 from oh_jupyter.errors import NotApprovedError
 from oh_jupyter.events import (
     Action,
@@ -35,6 +34,7 @@ from oh_jupyter.runtime.progress import ActionProgress
 from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.runtime.resources import memory_usage
 from oh_jupyter.text import visible
+from oh_jupyter.trust import untrusted_notice
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from traitlets import Bool, Float, Int, TraitError, Unicode
 
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
-from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings, read_settings, untrusted_notice
+from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings, read_settings
 from oh_jupyter.control_messages import REQUEST_MESSAGE
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.installed import exclude
@@ -35,6 +35,7 @@ from oh_jupyter.server.state import Activity, ServerState, state_of
 from oh_jupyter.server.unsaved import UnsavedDocuments
 from oh_jupyter.server_notes import key_note_name
 from oh_jupyter.traits import KnownNames, SettingsTraits, explicit_settings
+from oh_jupyter.trust import is_trusted, untrusted_notice
 from oh_jupyter.vulnerabilities import installed_vulnerabilities
 
 
@@ -119,7 +120,7 @@ class OhJupyter(KnownNames, SettingsTraits, ExtensionApp):  # type: ignore[valid
         server: Any = self.serverapp
         exclude(server.root_dir)
         explicit = explicit_settings(self)
-        settings, faults = read_settings(explicit)
+        settings, faults = read_settings(explicit, is_trusted=is_trusted)
         for fault in faults:  # no kernel starts a runtime with them
             self.log.error("%s", fault)
         if notice := untrusted_notice():

@@ -38,6 +38,8 @@ CREATE TABLE IF NOT EXISTS approvals(
     workspace BLOB NOT NULL, kind TEXT NOT NULL, code TEXT NOT NULL, parameters TEXT NOT NULL,
     PRIMARY KEY (workspace, kind, code, parameters)
 ) WITHOUT ROWID;
+-- Contents of a folder's settings file that a person trusts; the digest is of path and contents
+CREATE TABLE IF NOT EXISTS trusted_settings(digest TEXT PRIMARY KEY, path BLOB NOT NULL);
 -- A token that allows an agent some things; scopes are separated by spaces
 CREATE TABLE IF NOT EXISTS tokens(
     number INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, id TEXT NOT NULL UNIQUE,

@@ -18,7 +18,10 @@ def test_the_notebook_names_ignored_settings(fresh_kernel: Any, tmp_path: Path) 
     assert fresh_kernel.execute("%oh_trust --show").split()[-2:] == ["confirmation", '"never"']
 
     def read() -> str:
-        code = "from oh_jupyter.config import load_settings; print(load_settings().confirmation)"
+        code = (
+            "from oh_jupyter.config import load_settings; from oh_jupyter.trust import is_trusted\n"
+            "print(load_settings(is_trusted=is_trusted).confirmation)"
+        )
         return str(fresh_kernel.execute(code)).splitlines()[0]
 
     code = "get_ipython().run_line_magic('oh_trust', '')"

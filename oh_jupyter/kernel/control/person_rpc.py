@@ -12,9 +12,7 @@ from oh_jupyter.config import (
     Settings,
     folder_settings,
     shown_settings,
-    trust_records,
 )
-from oh_jupyter.config import trust as trust_file
 from oh_jupyter.errors import BrowserError, ConfigError, WireError
 from oh_jupyter.kernel.control.broadcast import turn_reply
 from oh_jupyter.kernel.control.prompt_context import attachments
@@ -22,6 +20,8 @@ from oh_jupyter.kernel.control.rpc import Request, handles
 from oh_jupyter.kernel.control.turn_follow import followed, is_repeated
 from oh_jupyter.operations import agents, browser, from_json, trust
 from oh_jupyter.policy import check_allowed, refusal
+from oh_jupyter.trust import is_trusted
+from oh_jupyter.trust import trust as trust_file
 
 if TYPE_CHECKING:
     from oh_jupyter.agents import GuestAgents
@@ -140,7 +140,7 @@ async def _hold(request: Request, op: browser.HoldBrowser) -> bool:
 @handles(trust.UntrustedSettings)
 async def _untrusted(request: Request, op: trust.UntrustedSettings) -> trust.FolderSettings:
     try:
-        file, values = folder_settings()
+        file, values = folder_settings(is_trusted=is_trusted)
     except ConfigError:  # there is none that could be trusted
         return trust.FolderSettings()
     settings = [trust.FolderSetting(*each) for each in shown_settings(values)]
@@ -149,7 +149,7 @@ async def _untrusted(request: Request, op: trust.UntrustedSettings) -> trust.Fol
 
 @handles(trust.TrustFolder)
 async def _trust(request: Request, op: trust.TrustFolder) -> None:
-    file, _ = folder_settings()
+    file, _ = folder_settings(is_trusted=is_trusted)
     if file.digest != op.digest:
         raise ConfigError("The file has changed since it was shown; look at it again")
-    trust_file(file, trust_records())
+    await request.runtime.executor.in_thread(trust_file, file)

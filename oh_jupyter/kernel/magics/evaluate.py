@@ -128,6 +128,7 @@ def _agent(options: Namespace, namespace: Mapping[str, Any]) -> Any:
     from oh_jupyter.config import read_settings
     from oh_jupyter.errors import AgentError, EvaluationError
     from oh_jupyter.evaluation.agents_by_name import find_agent
+    from oh_jupyter.trust import is_trusted
 
     if not options.agent:
         raise UsageError("name a function of yours: --agent my_agent")
@@ -135,7 +136,7 @@ def _agent(options: Namespace, namespace: Mapping[str, Any]) -> Any:
     if callable(agent):
         return agent
     try:
-        return find_agent(options.agent, read_settings()[0])
+        return find_agent(options.agent, read_settings(is_trusted=is_trusted)[0])
     except (AgentError, EvaluationError) as error:
         raise UsageError(
             f"there is no function {options.agent!r}: define the agent in a cell; it gets an "

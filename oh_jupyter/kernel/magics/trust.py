@@ -6,17 +6,15 @@ from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument
 
 from oh_jupyter.config import (
-    distrust,
     faults_of,
     folder_settings,
     shown_settings,
-    trust,
-    trust_records,
 )
 from oh_jupyter.errors import ConfirmationError
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.options import magic_options, parse_line
+from oh_jupyter.trust import distrust, is_trusted, trust
 
 EXAMPLES = "%oh_trust --show\n%oh_trust\n%oh_trust --forget"
 
@@ -36,7 +34,7 @@ class TrustMagics(OhMagics):
         written them. Any change of the file ends the trust.
         """
         options = parse_line(self.oh_trust, line)
-        file, values = folder_settings()
+        file, values = folder_settings(is_trusted=is_trusted)
         for fault in faults_of(file):
             print(fault)
         if options.show:
@@ -45,13 +43,13 @@ class TrustMagics(OhMagics):
                 return None
             return Table(("setting", "value"), tuple(shown_settings(values)))
         if options.forget:
-            removed = distrust(file.path, trust_records())
+            removed = distrust(file.path)
             print(f"{file.path} is no longer trusted." if removed else "It was not trusted.")
             return None
         if not self.oh.host.trusts():
             raise ConfirmationError(
                 "Only a cell of yours can trust settings: write %oh_trust as a line of it"
             )
-        trust(file, trust_records())
+        trust(file)
         print(f"{file.path} is trusted. Restart the kernel to apply its settings.")
         return Table(("setting", "value"), tuple(shown_settings(values)))
