@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from oh_jupyter.agents.attachments import Attachment
 from oh_jupyter.agents.commands import AgentCommand, find_agent, known_agents
 from oh_jupyter.agents.registry import cached_agents, fetch_agents
+from oh_jupyter.agents.saved_sessions import save_session, saved_session
 from oh_jupyter.agents.tool_socket import GuestTools
 from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.background import run_in_background
-from oh_jupyter.errors import AgentError, CheckpointError, StorageError
+from oh_jupyter.errors import AgentError, CheckpointError, LedgerError
 from oh_jupyter.policy import check_allowed
 
 if TYPE_CHECKING:
@@ -284,7 +283,9 @@ class GuestAgents:
         command.arguments()  # fail early if it is not installed
         session_id = resume if isinstance(resume, str) else None
         if resume is True:
-            session_id = await self._saved_session(command.name)
+            session_id = await self._executor.in_thread(
+                saved_session, self._executor.workspace_dir, command.name
+            )
         if resume and session_id is None:
             raise AgentError(f"There is no earlier conversation with {command.name} here")
         session = AgentSession(self._executor, command, self._offer)
@@ -326,32 +327,8 @@ class GuestAgents:
         session = self._sessions.pop(name)
         await session.close()
 
-    # Conversations are saved by workspace, for later kernels.
-
-    @property
-    def _saved_path(self) -> str:
-        digest = hashlib.sha256(self._executor.workspace_dir.encode()).hexdigest()[:16]
-        return f"agents/{digest}.json"
-
-    async def _saved(self) -> dict[str, Any]:
-        try:
-            sessions = json.loads(
-                await self._executor.in_thread(self._executor.file_store.read, self._saved_path)
-            )
-        except (StorageError, FileNotFoundError, ValueError):
-            return {}
-        return sessions if isinstance(sessions, dict) else {}
-
-    async def _saved_session(self, name: str) -> str | None:
-        session_id = (await self._saved()).get(name)
-        return session_id if isinstance(session_id, str) else None
-
-    async def _save_session(self, name: str, session_id: str) -> None:
-        saved = await self._saved()
-        if saved.get(name) == session_id:
-            return
-        contents = json.dumps({**saved, name: session_id})
-        with suppress(StorageError):  # the conversation continues, it just cannot be resumed later
+    async def _save_session(self, name: str, session_id: str | None) -> None:
+        with suppress(LedgerError):  # the conversation continues, it just cannot be resumed later
             await self._executor.in_thread(
-                self._executor.file_store.write, self._saved_path, contents
+                save_session, self._executor.workspace_dir, name, session_id
             )

@@ -1,16 +1,17 @@
-"""The registry of the Agent Client Protocol: agents of others, kept in a cache."""
+"""The registry of the Agent Client Protocol: agents of others, cached in the ledger."""
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 import time
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.agents.commands import AgentCommand
-from oh_jupyter.config import state_home
+from oh_jupyter.errors import LedgerError
+
+if TYPE_CHECKING:
+    from oh_jupyter.state.ledger import Ledger
 
 logger = logging.getLogger(__name__)
 
@@ -21,11 +22,6 @@ RETRY_SECONDS = 3600
 TIMEOUT_SECONDS = 3
 MAX_BYTES = 4 * 1024**2
 CHUNK_BYTES = 65536
-
-
-def cache_path() -> Path:
-    """Return the path of the cached registry, which may not exist."""
-    return state_home() / "agents" / "registry.json"
 
 
 def cached_agents() -> list[AgentCommand]:
@@ -76,22 +72,32 @@ def _download(url: str) -> dict[str, Any]:
 
 def _cached() -> dict[str, Any]:
     try:
-        cached = json.loads(cache_path().read_bytes())
-    except (OSError, ValueError):
+        row = _ledger().row("SELECT url, tried, registry FROM agent_registry")
+    except LedgerError:
         return {}
-    is_usable = isinstance(cached, dict) and isinstance(cached.get("tried"), int | float)
-    return cached if is_usable else {}
+    if row is None:
+        return {}
+    url, tried, text = row
+    try:
+        return {"url": url, "tried": tried, "registry": json.loads(text)}
+    except ValueError:
+        return {}
 
 
 def _save(cached: dict[str, Any]) -> None:
-    path = cache_path()
-    fresh = path.with_suffix(f".{os.getpid()}")
+    row = (cached["url"], cached["tried"], json.dumps(cached["registry"]))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_text(json.dumps(cached))
-        fresh.replace(path)
-    except OSError as error:
-        logger.info("The registry of agents is not cached in %s: %s", path, error)
+        with _ledger().transaction() as connection:
+            connection.execute("DELETE FROM agent_registry")
+            connection.execute("INSERT INTO agent_registry VALUES (?, ?, ?)", row)
+    except (LedgerError, UnicodeError) as error:  # an address from a variable may be no text
+        logger.info("The registry of agents is not cached: %s", error)
+
+
+def _ledger() -> Ledger:
+    from oh_jupyter.state.shared import open_ledger  # imports sqlite3, which takes 13 ms
+
+    return open_ledger()
 
 
 def _agents(registry: Any) -> list[AgentCommand]:

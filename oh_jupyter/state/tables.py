@@ -38,6 +38,15 @@ CREATE TABLE IF NOT EXISTS approvals(
     workspace BLOB NOT NULL, kind TEXT NOT NULL, code TEXT NOT NULL, parameters TEXT NOT NULL,
     PRIMARY KEY (workspace, kind, code, parameters)
 ) WITHOUT ROWID;
+-- The last conversation with an agent in a workspace, by the agent's own id
+CREATE TABLE IF NOT EXISTS agent_sessions(
+    workspace BLOB NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL,
+    PRIMARY KEY (workspace, agent)
+) WITHOUT ROWID;
+-- The registry of agents as it was fetched, a JSON object or null; there is one row at most
+CREATE TABLE IF NOT EXISTS agent_registry(
+    url TEXT NOT NULL, tried REAL NOT NULL, registry TEXT NOT NULL
+);
 -- Contents of a folder's settings file that a person trusts; the digest is of path and contents
 CREATE TABLE IF NOT EXISTS trusted_settings(digest TEXT PRIMARY KEY, path BLOB NOT NULL);
 -- A token that allows an agent some things; scopes are separated by spaces

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import tomllib
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from guest_runtime import BROKEN, SCRIPTED, Guests, command
 
 from oh_jupyter.agents.acp_client import AcpClient
 from oh_jupyter.agents.commands import find_agent, known_agents
+from oh_jupyter.agents.saved_sessions import saved_session
 from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.errors import (
     AgentError,
@@ -163,7 +163,7 @@ def test_a_turn_that_is_undone_leaves_the_agents_memory(guests: Guests) -> None:
     assert text.endswith("hello")
     assert "prompt 2." in guests.prompt("prompts").text
     # The new conversation is the one to resume.
-    assert guests.call(guests.agents._saved_session("scripted")) != session_id
+    assert saved_session(str(guests.folder), "scripted") != session_id
     rewind = next(each for each in turns.checkpoints.entries() if each.kind == "rewind")
     guests.call(turns.rewind(rewind.id, Scope(), preview=False))
     assert recalled(guests, "scripted") == ["say remember this", "write a.txt: x"], (
@@ -240,9 +240,7 @@ def test_a_resumed_conversation_returns_to_where_it_was_resumed(make_guests: Mak
     }
     first = make_guests(**settings)
     first.prompt("long ago", "forking")
-    (saved,) = first.runtime.file_store.list("agents")
     later = make_guests(**settings)
-    later.runtime.file_store.write(saved, first.runtime.file_store.read(saved))
     undone = later.prompt("write a.txt: x", "forking", resume=True)
     later.call(later.runtime.executor.turns.rewind(undone.checkpoint, Scope(), preview=False))
     assert recalled(later, "forking") == []
@@ -744,10 +742,8 @@ def test_a_conversation_is_resumed_by_a_later_runtime(tmp_path, make_guests: Mak
         make_guests().prompt("x", resume=True)
     first = make_guests()
     first.prompt("say hello")
-    saved = first.runtime.file_store.read(first.runtime.file_store.list("agents")[0])
-    (session_id,) = json.loads(saved).values()
+    session_id = saved_session(str(first.folder), "scripted")
     later = make_guests()
-    later.runtime.file_store.write(first.runtime.file_store.list("agents")[0], saved)
     turn = later.prompt("prompts", resume=True, context=lambda: "never told")
     assert later.agents.at_work["scripted"].resumable_id == session_id
     assert "prompt 1." in turn.text

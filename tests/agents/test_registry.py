@@ -13,6 +13,7 @@ import pytest
 
 from oh_jupyter.agents import registry
 from oh_jupyter.agents.commands import known_agents
+from oh_jupyter.state.shared import open_ledger
 
 
 def entry(name: str, **distribution: object) -> dict[str, object]:
@@ -89,6 +90,24 @@ def test_offline_the_cache_is_used_silently(served: Registry, monkeypatch, caplo
     assert not caplog.records
 
 
+def test_without_a_ledger_the_registry_is_fetched_each_time(served: Registry) -> None:
+    path = open_ledger().path
+    assert path is not None
+    path.mkdir(parents=True)
+    agents = registry.fetch_agents(served.url)
+    assert len(agents) == 4
+    assert registry.fetch_agents(served.url) == agents
+    assert served.requests == 2
+    assert registry.cached_agents() == []
+
+
+def test_only_the_last_registry_is_cached(served: Registry) -> None:
+    registry.fetch_agents(served.url)
+    served.body = json.dumps({"agents": AGENTS[:1]}).encode()
+    (agent,) = registry.fetch_agents(f"{served.url}?other")
+    assert registry.cached_agents() == [agent]
+
+
 def test_a_registry_that_was_never_reached_is_not_tried_each_time(served: Registry) -> None:
     served.body = b"<html>"
     assert registry.fetch_agents(served.url) == registry.fetch_agents(served.url) == []
@@ -102,7 +121,7 @@ def test_a_registry_that_is_too_large(served: Registry, monkeypatch) -> None:
 
 def test_no_registry(served: Registry) -> None:
     assert registry.fetch_agents("") == []
-    assert not registry.cache_path().exists()
+    assert not open_ledger().exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a script without an extension")
