@@ -7,21 +7,23 @@ during an agent's step was a person's.
 from __future__ import annotations
 
 import hashlib
-import json
+import logging
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import time
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from oh_jupyter.config import state_home
-from oh_jupyter.locks import file_lock
+from oh_jupyter.errors import LedgerError
 
-MAX_BYTES = 256 * 1024
-"""Size at which the older half of the journal is dropped."""
+if TYPE_CHECKING:
+    from oh_jupyter.state.ledger import Ledger
+
+_logger = logging.getLogger(__name__)
+
+MAX_ROWS = 2000
+"""Number of changes above which the oldest are dropped."""
 
 MAX_HASHED_BYTES = 10 << 20
 """Size above which the contents of a saved file are not identified."""
@@ -49,40 +51,53 @@ class PersonsWrite:
 
 
 def note_save(path: str) -> None:
-    """Record a saved file right after it was written."""
+    """Record a saved file right after it was written; wait for the ledger.
+
+    Raises:
+        OSError: The file cannot be read, or, as a LedgerError, the ledger not written.
+    """
     status = os.stat(path)
     contents = ""
     if status.st_size <= MAX_HASHED_BYTES:
         data = Path(path).read_bytes()
         prefix = b"blob %d\0" % len(data)
         contents = hashlib.sha1(prefix + data, usedforsecurity=False).hexdigest()
-    _append(PersonsWrite("save", _real(path), status.st_mtime, contents=contents))
+    _add(PersonsWrite("save", _real(path), status.st_mtime, contents=contents))
 
 
 def note_delete(path: str) -> None:
-    """Record a deletion."""
-    _append(PersonsWrite("delete", _real(path), time()))
+    """Record a deletion; wait for the ledger, and raise LedgerError."""
+    _add(PersonsWrite("delete", _real(path), time()))
 
 
 def note_move(source: str, target: str) -> None:
-    """Record a new name of a file or directory."""
-    _append(PersonsWrite("move", _real(source), time(), target=_real(target)))
+    """Record a new name of a file or directory; wait for the ledger, and raise LedgerError."""
+    _add(PersonsWrite("move", _real(source), time(), target=_real(target)))
 
 
 def persons_writes(since: float) -> list[PersonsWrite]:
-    """Return the changes since a time in seconds since the epoch, oldest first."""
-    journal = _journal()
-    try:
-        status = journal.stat()
-        known = _load(journal, status.st_ino, status.st_size, status.st_mtime_ns)
-    except OSError:
-        return []
-    return [write for write in known if write.time >= since]
+    """Return the changes since a time in seconds since the epoch, oldest first.
+
+    Raises:
+        LedgerError: The ledger cannot be read.
+    """
+    query = (
+        "SELECT kind, path, time, target, contents FROM persons_writes "
+        "WHERE time >= ? ORDER BY number"
+    )
+    return [
+        PersonsWrite(kind, os.fsdecode(path), when, os.fsdecode(target), contents)
+        for kind, path, when, target, contents in _ledger().rows(query, (since,))
+    ]
 
 
 def moves(since: float) -> list[PersonsWrite]:
-    """Return the moves since a time in seconds since the epoch, oldest first."""
-    return [write for write in persons_writes(since) if write.kind == "move"]
+    """Return the moves since a time, oldest first, none if the ledger is unusable."""
+    try:
+        return [write for write in persons_writes(since) if write.kind == "move"]
+    except LedgerError as error:
+        _logger.warning("Files that were moved in Jupyter are not recognised: %s", error)
+        return []
 
 
 def moved_to(path: str, moves: Sequence[PersonsWrite]) -> str:
@@ -95,38 +110,19 @@ def moved_to(path: str, moves: Sequence[PersonsWrite]) -> str:
     return path
 
 
-def _append(write: PersonsWrite) -> None:
-    """Append a line; if the journal is too large and nobody else does so, drop its older half."""
-    journal = _journal()
-    line = f"{json.dumps(asdict(write))}\n".encode()
-    try:
-        descriptor = _open(journal)
-    except FileNotFoundError:
-        journal.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = _open(journal)
-    try:
-        os.write(descriptor, line)  # a single append is not interleaved with others
-        size = os.fstat(descriptor).st_size
-    finally:
-        os.close(descriptor)
-    if size >= MAX_BYTES:
-        with suppress(TimeoutError), file_lock(journal.with_suffix(".lock"), 0):
-            lines = journal.read_bytes().splitlines(keepends=True)
-            fresh = journal.with_suffix(".new")
-            with open(fresh, "wb", opener=_open_private) as file:
-                file.writelines(lines[len(lines) // 2 :])
-            fresh.replace(journal)
-
-
-@lru_cache(maxsize=1)
-def _load(journal: Path, *_version: int) -> list[PersonsWrite]:
-    return list(_parsed(journal.read_bytes().splitlines()))
-
-
-def _parsed(lines: Iterable[bytes]) -> Iterable[PersonsWrite]:
-    for line in lines:
-        with suppress(ValueError, TypeError):  # a process died while it wrote
-            yield PersonsWrite(**json.loads(line))
+def _add(write: PersonsWrite) -> None:
+    """Add a row, and drop the oldest ones."""
+    values = (
+        *(write.kind, os.fsencode(write.path), write.time),
+        *(os.fsencode(write.target), write.contents),
+    )
+    with _ledger().transaction() as connection:
+        number = connection.execute(
+            "INSERT INTO persons_writes(kind, path, time, target, contents) VALUES (?, ?, ?, ?, ?)",
+            values,
+        ).lastrowid
+        assert number is not None
+        connection.execute("DELETE FROM persons_writes WHERE number <= ?", (number - MAX_ROWS,))
 
 
 def _real(path: str) -> str:
@@ -134,13 +130,7 @@ def _real(path: str) -> str:
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
-def _journal() -> Path:
-    return state_home() / "writes.jsonl"
+def _ledger() -> Ledger:
+    from oh_jupyter.state.shared import open_ledger  # imports sqlite3, which takes 13 ms
 
-
-def _open(journal: Path) -> int:
-    return _open_private(str(journal), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    return open_ledger()

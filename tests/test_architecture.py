@@ -68,7 +68,7 @@ MAY_IMPORT = {
     "config": BASE | {"policy"},
     "state": BASE | {"config", "locks"},
     "trust": BASE | {"config", "state"},
-    "writes": BASE | {"config", "locks", "state"},
+    "writes": BASE | {"state"},
     "process": BASE,
     "documents": BASE | {"process"},
     "mcp_sdk": BASE,

@@ -36,7 +36,8 @@ async def session_changes(
     originals: Mapping[Path, bytes | None] = {}
     if by_commands and not executor.turns.problem:
         originals = await executor.in_thread(executor.turns.checkpoints.originals, start.time)
-    return await executor.in_thread(join_changes, editor, start, originals, moves(start.time))
+    persons_moves = await executor.in_thread(moves, start.time)
+    return await executor.in_thread(join_changes, editor, start, originals, persons_moves)
 
 
 async def rewound_files(executor: ActionExecutor) -> dict[Path, int]:

@@ -47,6 +47,12 @@ CREATE TABLE IF NOT EXISTS agent_sessions(
 CREATE TABLE IF NOT EXISTS agent_registry(
     url TEXT NOT NULL, tried REAL NOT NULL, registry TEXT NOT NULL
 );
+-- A change of a file or directory by a person in Jupyter or in a kernel's editor
+CREATE TABLE IF NOT EXISTS persons_writes(
+    number INTEGER PRIMARY KEY, kind TEXT NOT NULL, path BLOB NOT NULL, time REAL NOT NULL,
+    target BLOB NOT NULL, contents TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS persons_writes_by_time ON persons_writes(time);
 -- Contents of a folder's settings file that a person trusts; the digest is of path and contents
 CREATE TABLE IF NOT EXISTS trusted_settings(digest TEXT PRIMARY KEY, path BLOB NOT NULL);
 -- A token that allows an agent some things; scopes are separated by spaces

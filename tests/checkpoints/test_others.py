@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import subprocess
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from oh_jupyter import writes
 from oh_jupyter.checkpoints import Checkpoints, Limits
-from oh_jupyter.errors import CheckpointError
+from oh_jupyter.errors import CheckpointError, LedgerError, OhJupyterError
 from tests.checkpoints.workspace import contents
 
 
@@ -332,13 +333,42 @@ def test_a_slow_workspace_times_out(
 
 
 def test_the_oldest_records_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writes, "MAX_BYTES", 5000)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(writes, "MAX_ROWS", 20)
     paths = [os.path.realpath(tmp_path / str(number)) for number in range(100)]
     for path in paths:
         writes.note_delete(path)
     known = [write.path for write in writes.persons_writes(0.0)]
-    assert known == paths[-len(known) :]
-    assert 5 < len(known) < 50
+    assert known == paths[-20:]
+
+
+def test_names_of_saved_files_need_not_be_unicode(tmp_path: Path) -> None:
+    path = os.path.realpath(os.fsencode(tmp_path) + b"/caf\xe9")
+    Path(os.fsdecode(path)).write_text("x")
+    since = time.time() - 10
+    writes.note_save(os.fsdecode(path))
+    writes.note_move(os.fsdecode(path), os.fsdecode(path + b"\xe9"))
+    known = [write for write in writes.persons_writes(since) if write.path == os.fsdecode(path)]
+    assert [(write.kind, os.fsencode(write.target)) for write in known] == [
+        ("save", b""),
+        ("move", path + b"\xe9"),
+    ]
+
+
+def test_without_a_ledger_a_rewind_that_needs_it_changes_nothing(
+    root: Path, checkpoints: Checkpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn = checkpoints.begin("turn")
+    (root / "made").write_text("agent\n")
+    checkpoints.end(turn.id)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "state" / "oh_jupyter" / "ledger.db").mkdir(parents=True)
+    with pytest.raises(OhJupyterError, match=r"ledger\.db cannot be read or written"):
+        checkpoints.rewind(turn.id)
+    with pytest.raises(LedgerError):
+        writes.note_delete(str(root / "made"))
+    assert writes.moves(0) == []
+    assert (root / "made").read_text() == "agent\n"
 
 
 def test_a_killed_rewind_claims_no_unfinished_work(
