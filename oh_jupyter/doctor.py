@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,8 +18,8 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from oh_jupyter._version import __version__
-from oh_jupyter.config import Settings
-from oh_jupyter.errors import ConfigError, OhJupyterError
+from oh_jupyter.config import Settings, state_home
+from oh_jupyter.errors import ConfigError, LedgerError, OhJupyterError
 from oh_jupyter.installed import find_program, python_environment
 from oh_jupyter.trust import untrusted_notice
 from oh_jupyter.vulnerabilities import installed_vulnerabilities
@@ -306,6 +307,26 @@ def _webhook(settings: Settings) -> Iterator[Check]:
         yield Check("webhook", "ok", f"{shown} answers")
 
 
+def _ledger(settings: Settings) -> Iterator[Check]:
+    """Check the database with what outlives kernels, and where it is."""
+    from oh_jupyter.state.location import obstacle
+    from oh_jupyter.state.shared import open_ledger
+
+    ledger, home = open_ledger(), state_home()
+    where, reason = str(ledger.path), obstacle(home)
+    if reason:
+        where += f", because {home} {reason}"
+    try:
+        ledger.rows("SELECT name FROM identity")
+    except LedgerError as error:
+        yield Check("ledger", "wrong", str(error), "see oh-jupyter state verify")
+    else:
+        yield Check("ledger", "ok", where)
+    for path in ledger.damaged():
+        finding = f"{path} was damaged, and moved aside; its approvals, tokens and trust are gone"
+        yield Check("damaged ledger", "wrong", finding, f"rm {shlex.quote(str(path))}*")
+
+
 def _directories(settings: Settings) -> Iterator[Check]:
     """Check that our directories are writable and have free space."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
@@ -362,5 +383,6 @@ _CHECKS: tuple[Callable[[Settings], Iterator[Check]], ...] = (
     _settings,
     _store,
     _webhook,
+    _ledger,
     _directories,
 )

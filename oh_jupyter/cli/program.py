@@ -14,6 +14,7 @@ from oh_jupyter.cli.kernel import add_kernel_commands
 from oh_jupyter.cli.relay import add_mcp
 from oh_jupyter.cli.sandbox import add_sandbox
 from oh_jupyter.cli.setup import add_setup
+from oh_jupyter.cli.state import add_state
 from oh_jupyter.cli.tokens import add_token
 from oh_jupyter.cli.trust import add_trust
 from oh_jupyter.connect.command import add_connect
@@ -58,6 +59,7 @@ def make_parser(command: Sequence[str] = ()) -> argparse.ArgumentParser:
     add_token(commands)
     add_sandbox(commands)
     add_trust(commands)
+    add_state(commands)
     add_hub(commands)
     add_evaluate(commands, has_options="evaluate" in command)
     add_kernel_commands(commands)

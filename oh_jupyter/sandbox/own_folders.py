@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from oh_jupyter.config import CONFIG_FILE_VARIABLE, Settings, state_home
+from oh_jupyter.state.location import ledger_folder
 
 
 def homes(user: str | None) -> list[str]:
@@ -25,7 +26,10 @@ def own_folders(settings: Settings) -> list[str]:
         root = os.path.expanduser(settings.file_store_path or "~/.openhands")
         folders.append(os.path.join(root, "sessions"))
     outbox = os.path.expanduser(settings.file_store_web_hook_outbox or "")
-    return [*folders, outbox] if os.path.isdir(outbox) else folders
+    if os.path.isdir(outbox):
+        folders.append(outbox)
+    ledger = str(ledger_folder())
+    return folders if ledger in folders else [*folders, ledger]
 
 
 def settings_files() -> list[str]:

@@ -184,7 +184,7 @@ class Ledger:
             try:
                 return self._open(self.path)
             except sqlite3.DatabaseError as error:
-                if not _is_damage(error):
+                if not is_damage(error):
                     raise
                 self._move_aside(self.path, error)
             os.close(_open_private(str(self.path), os.O_RDWR | os.O_CREAT))
@@ -218,7 +218,8 @@ class Ledger:
         self._name = ""
         _log.warning(
             "%s was damaged (%s). It is now %s%s, and a new one begins: earlier edits and turns "
-            "can no longer be undone, and all files stay as they are",
+            "can no longer be undone, approvals, tokens and trusted settings have to be given "
+            "again, and all files stay as they are",
             *(path, error, path.name, suffix),
         )
 
@@ -275,7 +276,7 @@ class _Connection:
             yield
         except sqlite3.Error as error:
             ledger, opened = self._ledger(), self._opened
-            if _is_damage(error) and ledger is not None:
+            if is_damage(error) and ledger is not None:
                 with self.lock:
                     self.close()
                 ledger.replace_damaged(error, opened)
@@ -347,6 +348,7 @@ def _connect(path: str, pragmas: str) -> sqlite3.Connection:
     try:
         connection.executescript(pragmas)
         connection.execute(f"PRAGMA wal_autocheckpoint={_MAX_LOG_PAGES}")
+        connection.execute("PRAGMA foreign_keys=ON")
         connection.execute("PRAGMA secure_delete=FAST")  # deletions must not fill the disk
     except BaseException:
         connection.close()
@@ -377,7 +379,8 @@ def _prepare(connection: sqlite3.Connection) -> str:
     return name
 
 
-def _is_damage(error: sqlite3.Error) -> bool:
+def is_damage(error: sqlite3.Error) -> bool:
+    """Return whether an error means that a database is damaged, or none."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
 
 

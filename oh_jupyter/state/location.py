@@ -33,16 +33,17 @@ def ledger_folder() -> Path:
     private one in the machine's temporary directory that survives a reboot.
     """
     home = state_home()
-    return home if is_usable(home) else local_folder(home)
+    return local_folder(home) if obstacle(home) else home
 
 
-def is_usable(folder: Path) -> bool:
-    """Return whether a folder, or the one in which it will be made, is writable and local."""
+def obstacle(folder: Path) -> str:
+    """Return why a ledger cannot be in a folder, or in the one in which it will be made, or ""."""
     existing = folder
     while not os.path.lexists(existing) and existing != existing.parent:
         existing = existing.parent
-    is_writable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
-    return is_writable and is_local(existing)
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        return "cannot be written"
+    return "" if is_local(existing) else "is on a network"
 
 
 def local_folder(home: Path) -> Path:

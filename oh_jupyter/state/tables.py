@@ -12,14 +12,15 @@ CREATE TABLE IF NOT EXISTS identity(name TEXT NOT NULL);
 -- A file that an editor changed. Its base is the content after the change with that number, from
 -- which the others are rebuilt.
 CREATE TABLE IF NOT EXISTS edited_files(
-    id INTEGER PRIMARY KEY, history BLOB NOT NULL, path BLOB NOT NULL,
-    base INTEGER, digest TEXT, is_pruned INTEGER NOT NULL DEFAULT 0, UNIQUE(history, path));
+    id INTEGER PRIMARY KEY, workspace BLOB NOT NULL, path BLOB NOT NULL,
+    base INTEGER, digest TEXT, is_pruned INTEGER NOT NULL DEFAULT 0, UNIQUE(workspace, path));
 CREATE INDEX IF NOT EXISTS bases ON edited_files(digest);
 
 -- A change of a file from one content to the next: an edit, one from outside, an undo or a redo.
 -- One that rewrites the file has no delta, but both contents.
 CREATE TABLE IF NOT EXISTS edits(
-    id INTEGER PRIMARY KEY, file INTEGER NOT NULL, number INTEGER NOT NULL,
+    id INTEGER PRIMARY KEY, number INTEGER NOT NULL,
+    file INTEGER NOT NULL REFERENCES edited_files(id) ON DELETE CASCADE,
     kind TEXT NOT NULL, state TEXT NOT NULL, command TEXT NOT NULL, time REAL NOT NULL,
     before TEXT, after TEXT, target INTEGER, together TEXT NOT NULL, files TEXT NOT NULL,
     attributes TEXT, size INTEGER NOT NULL, tag TEXT, mode INTEGER,
@@ -31,33 +32,52 @@ CREATE INDEX IF NOT EXISTS planned_edits ON edits(state) WHERE state IN ('planne
 
 -- A whole content of an edited file; `file` names that of a large one.
 CREATE TABLE IF NOT EXISTS edited_contents(
-    history BLOB NOT NULL, digest TEXT NOT NULL, data BLOB, file TEXT, size INTEGER NOT NULL,
-    PRIMARY KEY(history, digest));
+    workspace BLOB NOT NULL, digest TEXT NOT NULL, data BLOB, file TEXT, size INTEGER NOT NULL,
+    PRIMARY KEY(workspace, digest));
+
 -- A kind of Actions that a reason no longer holds up in a workspace; parameters are a JSON list
 CREATE TABLE IF NOT EXISTS approvals(
     workspace BLOB NOT NULL, kind TEXT NOT NULL, code TEXT NOT NULL, parameters TEXT NOT NULL,
     PRIMARY KEY (workspace, kind, code, parameters)
 ) WITHOUT ROWID;
+
 -- The last conversation with an agent in a workspace, by the agent's own id
 CREATE TABLE IF NOT EXISTS agent_sessions(
     workspace BLOB NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL,
     PRIMARY KEY (workspace, agent)
 ) WITHOUT ROWID;
+
 -- The registry of agents as it was fetched, a JSON object or null; there is one row at most
 CREATE TABLE IF NOT EXISTS agent_registry(
     url TEXT NOT NULL, tried REAL NOT NULL, registry TEXT NOT NULL
 );
+
 -- A change of a file or directory by a person in Jupyter or in a kernel's editor
 CREATE TABLE IF NOT EXISTS persons_writes(
     number INTEGER PRIMARY KEY, kind TEXT NOT NULL, path BLOB NOT NULL, time REAL NOT NULL,
     target BLOB NOT NULL, contents TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS persons_writes_by_time ON persons_writes(time);
+
 -- Contents of a folder's settings file that a person trusts; the digest is of path and contents
 CREATE TABLE IF NOT EXISTS trusted_settings(digest TEXT PRIMARY KEY, path BLOB NOT NULL);
+
 -- A token that allows an agent some things; scopes are separated by spaces
 CREATE TABLE IF NOT EXISTS tokens(
     number INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, id TEXT NOT NULL UNIQUE,
     scopes TEXT NOT NULL, notebook BLOB NOT NULL, expires REAL, label TEXT NOT NULL
 );
 """
+
+CONTENTS = {
+    "edited_files": "edited files",
+    "edits": "changes of edited files",
+    "edited_contents": "contents of edited files",
+    "approvals": "approvals that hold for a workspace",
+    "persons_writes": "saves, deletions and moves of files by people",
+    "trusted_settings": "trusted settings of folders",
+    "agent_sessions": "last conversations with agents",
+    "agent_registry": "fetched registries of agents",
+    "tokens": "scoped tokens",
+}
+"""A row of each table in plain words, for people."""

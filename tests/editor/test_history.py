@@ -296,7 +296,7 @@ def test_the_history_is_in_the_user_s_ledger_by_workspace(tmp_path, monkeypatch,
     edit(FileEditor(tmp_path), path, "x", "y")
     ledger = open_ledger()
     assert ledger.path.is_relative_to(tmp_path / "state" / "oh_jupyter")
-    rows = ledger.rows("SELECT history, path FROM edited_files")
+    rows = ledger.rows("SELECT workspace, path FROM edited_files")
     assert rows == [(os.fsencode(tmp_path), os.fsencode(path))]
     with pytest.raises(NoHistoryError):
         undo(FileEditor(tmp_path.parent), path)

@@ -225,7 +225,7 @@ def _direct(dice: random.Random, world: World) -> Plant:
             f"grep -rh secret- {world.home}",
             f"cat {world.root}/runtime/* {world.root}/state/*/*",
             "unshare -Urm sh -c 'umount -l .git/config; echo x >>.git/config'",
-            f"mkdir -p {world.root}/state/oh_jupyter/approvals",
+            f"echo x >>{world.root}/state/oh_jupyter/ledger.db",
         ]
     )
     return Plant("direct", command, f"{command} 2>&1")

@@ -21,6 +21,8 @@ from pathlib import Path
 import nbformat
 from nbformat.v4 import new_code_cell, new_notebook
 
+from oh_jupyter.state.ledger import Ledger
+
 SECRETS = (
     ".ssh/id_rsa", ".netrc", ".config/rclone/rclone.conf", ".psql_history", ".aws/credentials",
     ".local/share/jupyter/runtime/jpserver-1.json", ".mozilla/cookies",
@@ -116,7 +118,6 @@ class World:
         """Return the state of everything outside of the workspace that must not change."""
         files = {}
         tops = [self.outside, self.root / "etc"]
-        tops += [self.root / "state" / "oh_jupyter" / name for name in ("approvals", "trusted")]
         # In a home that is the workspace, other entries are the agent's to change.
         names = PERSONS if self.work == self.home else os.listdir(self.home)
         tops += [self.home / name for name in sorted(names)]
@@ -124,6 +125,10 @@ class World:
             for path in _tree(top, [self.trace, self.work]):
                 with suppress(OSError):
                     files[str(path)] = _state(path)
+        ledger = Ledger(self.root / "state" / "oh_jupyter" / "ledger.db")
+        for table in ("approvals", "trusted_settings", "tokens"):
+            files[table] = tuple(ledger.rows(f"SELECT * FROM {table}"))
+        ledger.close()
         return files
 
     def planted(self) -> list[str]:

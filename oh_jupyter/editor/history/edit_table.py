@@ -23,9 +23,9 @@ _COLUMNS = (
     "number, kind, command, time, before, after, state, target, together, files, attributes, tag, "
     "mode, id"
 )
-_HAS_CONTENT = "SELECT 1 FROM edited_contents WHERE history = ? AND digest = ?"
+_HAS_CONTENT = "SELECT 1 FROM edited_contents WHERE workspace = ? AND digest = ?"
 _UNUSED = (
-    "FROM edited_contents WHERE history = ? "
+    "FROM edited_contents WHERE workspace = ? "
     "AND NOT EXISTS (SELECT 1 FROM edited_files WHERE digest = edited_contents.digest) "
     "AND NOT EXISTS (SELECT 1 FROM edits WHERE is_whole AND before = edited_contents.digest) "
     "AND NOT EXISTS (SELECT 1 FROM edits WHERE is_whole AND after = edited_contents.digest)"
@@ -74,7 +74,7 @@ class EditTable:
         assert self.ledger.path is not None
         self.folder = self.ledger.path.parent
         self.name = name
-        self._history = os.fsencode(name)
+        self._workspace = os.fsencode(name)
         self.contents = Contents(self.folder / "contents")
 
     @contextmanager
@@ -104,8 +104,8 @@ class EditTable:
     def file(self, path: Path) -> tuple[int, Base | None]:
         """Return the number of a file, 0 for one without a history, and its base."""
         rows = self.rows(
-            "SELECT id, base, digest FROM edited_files WHERE history = ? AND path = ?",
-            *(self._history, os.fsencode(path)),
+            "SELECT id, base, digest FROM edited_files WHERE workspace = ? AND path = ?",
+            *(self._workspace, os.fsencode(path)),
         )
         if not rows:
             return 0, None
@@ -146,8 +146,8 @@ class EditTable:
     def content(self, digest: str) -> bytes:
         """Return a stored content; raise LookupError if it is lost or damaged."""
         rows = self.rows(
-            "SELECT data, file FROM edited_contents WHERE history = ? AND digest = ?",
-            *(self._history, digest),
+            "SELECT data, file FROM edited_contents WHERE workspace = ? AND digest = ?",
+            *(self._workspace, digest),
         )
         content = self._content(*rows[0]) if rows else b""
         if digest_of(content) != digest:
@@ -181,7 +181,7 @@ class EditTable:
                 for digest, stored in contents.items():
                     unused += self._add_content(connection, digest, stored, len(missing[digest]))
                 for digest in needed.keys() - missing.keys():
-                    if not connection.execute(_HAS_CONTENT, (self._history, digest)).fetchone():
+                    if not connection.execute(_HAS_CONTENT, (self._workspace, digest)).fetchone():
                         raise ConcurrentWriteError
                 sizes = [
                     _insert(connection, self._add_file(connection, row.path), row, delta)
@@ -196,14 +196,14 @@ class EditTable:
         return sum(sizes) + sum(map(len, missing.values()))
 
     def _has(self, digest: str) -> bool:
-        return bool(self.rows(_HAS_CONTENT, self._history, digest))
+        return bool(self.rows(_HAS_CONTENT, self._workspace, digest))
 
     def _add_file(self, connection: sqlite3.Connection, path: Path) -> int:
-        values = self._history, os.fsencode(path)
+        values = self._workspace, os.fsencode(path)
         connection.execute(
-            "INSERT OR IGNORE INTO edited_files(history, path) VALUES (?, ?)", values
+            "INSERT OR IGNORE INTO edited_files(workspace, path) VALUES (?, ?)", values
         )
-        query = "SELECT id FROM edited_files WHERE history = ? AND path = ?"
+        query = "SELECT id FROM edited_files WHERE workspace = ? AND path = ?"
         return int(connection.execute(query, values).fetchone()[0])
 
     def _add_content(
@@ -212,14 +212,14 @@ class EditTable:
         """Add a content; return the name of its file if it is there already."""
         cursor = connection.execute(
             "INSERT OR IGNORE INTO edited_contents VALUES (?, ?, ?, ?, ?)",
-            (self._history, digest, *stored, size),
+            (self._workspace, digest, *stored, size),
         )
         return [] if cursor.rowcount else [stored.name]
 
     def _delete_unused(self, connection: sqlite3.Connection) -> list[str | None]:
         """Delete the contents that nothing needs any more; return the names of large ones."""
-        names = connection.execute(f"SELECT file {_UNUSED}", (self._history,)).fetchall()
-        connection.execute(f"DELETE {_UNUSED}", (self._history,))
+        names = connection.execute(f"SELECT file {_UNUSED}", (self._workspace,)).fetchall()
+        connection.execute(f"DELETE {_UNUSED}", (self._workspace,))
         return [name for (name,) in names]
 
     def confirm(self, edits: Iterable[tuple[int, Edit]]) -> None:
@@ -289,9 +289,9 @@ class EditTable:
         rows = self.rows(
             "SELECT path, (SELECT after FROM edits WHERE file = edited_files.id "
             "AND state NOT IN ('planned', 'reverting') ORDER BY number DESC LIMIT 1) "
-            "FROM edited_files WHERE history = ? "
+            "FROM edited_files WHERE workspace = ? "
             "AND EXISTS (SELECT 1 FROM edits WHERE file = edited_files.id)",
-            self._history,
+            self._workspace,
         )
         return {os.fsdecode(path): after for path, after in rows}
 
@@ -300,23 +300,23 @@ class EditTable:
         rows = self.rows(
             f"SELECT path, file, {', '.join(f'edits.{name}' for name in _COLUMNS.split(', '))} "
             "FROM edits JOIN edited_files ON edited_files.id = file "
-            "WHERE state IN ('planned', 'reverting') AND history = ?",
-            self._history,
+            "WHERE state IN ('planned', 'reverting') AND workspace = ?",
+            self._workspace,
         )
         planned = [(Path(os.fsdecode(path)), file, _edit(row)) for path, file, *row in rows]
         return [each for each in planned if together is None or each[2].together == together]
 
     def paths(self) -> dict[int, Path]:
         """Return the paths of the files by their numbers."""
-        rows = self.rows("SELECT id, path FROM edited_files WHERE history = ?", self._history)
+        rows = self.rows("SELECT id, path FROM edited_files WHERE workspace = ?", self._workspace)
         return {id: Path(os.fsdecode(path)) for id, path in rows}
 
     def numbers(self) -> list[tuple[int, int]]:
         """Return file and number of each edit in order of time."""
         rows = self.rows(
             "SELECT file, number FROM edits JOIN edited_files ON edited_files.id = file "
-            "WHERE history = ? ORDER BY edits.id",
-            self._history,
+            "WHERE workspace = ? ORDER BY edits.id",
+            self._workspace,
         )
         return [(file, number) for file, number in rows]
 
@@ -324,11 +324,11 @@ class EditTable:
         """Return the size of all edits and contents, in bytes."""
         edits = self.rows(
             "SELECT coalesce(sum(size), 0) FROM edits JOIN edited_files ON edited_files.id = file "
-            "WHERE history = ?",
-            self._history,
+            "WHERE workspace = ?",
+            self._workspace,
         )
         contents = self.rows(
-            "SELECT coalesce(sum(size), 0) FROM edited_contents WHERE history = ?", self._history
+            "SELECT coalesce(sum(size), 0) FROM edited_contents WHERE workspace = ?", self._workspace
         )
         return sum(int(size) for (size,) in (*edits, *contents))
 
