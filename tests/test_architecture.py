@@ -371,6 +371,7 @@ HEAVY = {
     "mcp_types",
     "acp",
     "pydantic",
+    "oh_jupyter.state.ledger",
 }
 
 
