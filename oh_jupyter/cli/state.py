@@ -44,9 +44,9 @@ def add_state(commands: Any) -> None:
 
 def _show(options: argparse.Namespace) -> int:
     from oh_jupyter.config import state_home
-    from oh_jupyter.state.summary import row_counts, size_bytes
     from oh_jupyter.state.location import obstacle
     from oh_jupyter.state.shared import open_ledger
+    from oh_jupyter.state.summary import row_counts, size_bytes
 
     ledger, reason = open_ledger(), obstacle(state_home())
     rows = row_counts(ledger)
@@ -95,8 +95,8 @@ def _back_up(options: argparse.Namespace) -> int:
 
 
 def _forget(options: argparse.Namespace) -> int:
-    from oh_jupyter.state.summary import forget_workspace
     from oh_jupyter.state.shared import open_ledger
+    from oh_jupyter.state.summary import forget_workspace
 
     removed = forget_workspace(open_ledger(), options.workspace)
     print("Removed:")

@@ -22,7 +22,8 @@ def row_counts(ledger: Ledger) -> dict[str, int]:
     """Return the number of rows by table; raise LedgerError if the ledger cannot be read."""
     if not ledger.exists():
         return {}
-    return {table: ledger.rows(f"SELECT count(*) FROM {table}")[0][0] for table in CONTENTS}
+    counts = {table: ledger.row(f"SELECT count(*) FROM {table}") for table in CONTENTS}
+    return {table: 0 if row is None else row[0] for table, row in counts.items()}
 
 
 def size_bytes(ledger: Ledger) -> int:

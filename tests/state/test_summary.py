@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.errors import ConfigError
-from oh_jupyter.state.summary import forget_workspace, row_counts, size_bytes
 from oh_jupyter.state.ledger import Ledger
+from oh_jupyter.state.summary import forget_workspace, row_counts, size_bytes
 from oh_jupyter.state.tables import CONTENTS, TABLES
 
 APPROVE = "INSERT INTO approvals VALUES (?, 'run', ?, '[]')"

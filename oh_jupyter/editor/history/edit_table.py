@@ -328,7 +328,8 @@ class EditTable:
             self._workspace,
         )
         contents = self.rows(
-            "SELECT coalesce(sum(size), 0) FROM edited_contents WHERE workspace = ?", self._workspace
+            "SELECT coalesce(sum(size), 0) FROM edited_contents WHERE workspace = ?",
+            self._workspace,
         )
         return sum(int(size) for (size,) in (*edits, *contents))
 
