@@ -10,7 +10,7 @@ from oh_jupyter.checkpoints.attribution import CLOCK_SECONDS, Cause
 from oh_jupyter.checkpoints.disk import is_now, look
 from oh_jupyter.checkpoints.git import Git
 from oh_jupyter.checkpoints.journal import Checkpoint
-from oh_jupyter.checkpoints.snapshot import Snapshot, load, states
+from oh_jupyter.checkpoints.snapshot import Snapshot, states
 from oh_jupyter.checkpoints.steps import Step, Write
 from oh_jupyter.checkpoints.tracker import known_change
 
@@ -20,6 +20,7 @@ UNSURE_AFTER_DEATH = "changed since by an unknown author; its turn has no known 
 def left_by(
     git: Git,
     turn: Checkpoint,
+    begin: Snapshot,
     step: Step,
     writes: Iterable[Write],
     now: Snapshot,
@@ -30,18 +31,19 @@ def left_by(
     Args:
         git: The repository.
         turn: The turn.
+        begin: The files at its begin.
         step: The step in which the process died.
         writes: What was recorded since the begin of the turn.
         now: The current files.
         last_alive: When the process was last known to be alive, in seconds since the epoch.
     """
-    then, details = states(git, turn.begin), load(git, turn.begin)
+    then, details = states(git, begin), begin.details
     for write in writes:
         if write.new is None or write.new.kind == "unknown":
             then.pop(write.path, None)
         else:
             then[write.path] = write.new
-    present, details_now = states(git, now), load(git, now)
+    present, details_now = states(git, now), now.details
     new_folders = {path for path, state in present.items() if state.kind == "folder"} - then.keys()
     for path in sorted(then.keys() | present.keys()):
         old, new = then.get(path), present.get(path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from oh_jupyter.checkpoints.git import Git, read_blobs
 from oh_jupyter.checkpoints.journal import Checkpoint
 from oh_jupyter.checkpoints.record import CheckpointRecord
 from oh_jupyter.checkpoints.rewind import RewindPlan, plan_exact, plan_undo
-from oh_jupyter.checkpoints.snapshot import Snapshot, load, states, with_states
+from oh_jupyter.checkpoints.snapshot import Snapshot, states, with_states
 from oh_jupyter.checkpoints.steps import Write
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.writes import persons_writes
@@ -129,17 +128,19 @@ class Checkpoints(CheckpointRecord):
             folder_modes = {name: state.mode for name, state in states(git, now).items()}
             # Its writes are recorded before it starts, and confirmed one by one, so a killed rewind
             # has none of others'.
-            entry = self._add(git, now, label, "user", "rewind", extra)
-            self._journal.append(replace(entry, is_open=True))
-            self._steps.add(plan.writes(entry.id, folder_modes), self._token())
+            entry = self._add(
+                *(git, now, label, "user", "rewind", extra),
+                lambda id: plan.writes(id, folder_modes),
+            )
             numbers = {write.path: write.id for write in self._steps.writes(turns=[entry.id])}
             try:
                 done = apply(git, plan, lambda path: self._steps.confirm(numbers[path]))
             finally:
                 if self._tracker.has_begun:
                     self._tracker.look(git, self._taking(git))
-            self._steps.remove(numbers[path] for path in done.kept if path in numbers)
-            self._write_end(entry, {})
+            with self._rows.transaction():
+                self._steps.remove(numbers[path] for path in done.kept if path in numbers)
+                self._close(entry)
             return done
 
     def rewound(self, since: float) -> dict[Path, int]:
@@ -192,13 +193,14 @@ class Checkpoints(CheckpointRecord):
         target = self.get(id)
         only = None if path is None else self._relative(path)
         self._record_changes(git, self._taking(git))
-        writes = [] if everything else self._writes_since(git, target, turns)
+        begin = self._journal.snapshot(target)
+        writes = [] if everything else self._writes_since(git, target, begin, turns)
         now = self._take(git)
 
         def plan() -> tuple[RewindPlan, list[str]]:
             if everything:
-                return plan_exact(git, now, target.begin, only)
-            return plan_undo(git, now, target.begin, writes, only)
+                return plan_exact(git, now, begin, only)
+            return plan_undo(git, now, begin, writes, only)
 
         result, missing = plan()
         forced: set[str] = set()
@@ -212,13 +214,13 @@ class Checkpoints(CheckpointRecord):
             path: look(self.workspace, path) for path in {*result.remove_directories, *folders}
         }
         modes = {path: stat.S_IMODE(status.st_mode) for path, status in statuses.items() if status}
-        ignored = modes.keys() - load(git, now).folders.keys()
+        ignored = modes.keys() - now.details.folders.keys()
         return with_states(
             git, now, {path: State("folder", modes[path]) for path in ignored}
         ), result
 
     def _writes_since(
-        self, git: Git, target: Checkpoint, turns: Collection[int] | None = None
+        self, git: Git, target: Checkpoint, begin: Snapshot, turns: Collection[int] | None
     ) -> list[Write]:
         """Return the writes since a checkpoint, in the order of time.
 
@@ -231,9 +233,9 @@ class Checkpoints(CheckpointRecord):
         seen: set[str] = set()
         for number, write in enumerate(writes):
             if 0 < write.step <= target.at.step and write.path not in seen:
-                at_target = states(git, target.begin) if at_target is None else at_target
+                at_target = states(git, begin) if at_target is None else at_target
                 writes[number] = write._replace(old=at_target.get(write.path, write.old))
-                if write.path not in at_target and not load(git, target.begin).covering(write.path):
+                if write.path not in at_target and not begin.details.covering(write.path):
                     writes[number] = write._replace(old=None)
             seen.add(write.path)
         if turns is None and target.kind != "turn":
@@ -249,7 +251,7 @@ class Checkpoints(CheckpointRecord):
 
     def _agents_writes(self, entries: Collection[Checkpoint]) -> list[Write]:
         """Return what agents and rewinds wrote in some turns, in the order of time."""
-        if not entries or not self._steps.exists():
+        if not entries:
             return []
         with self._mutex:
             if self._git is not None and self.is_at_work:

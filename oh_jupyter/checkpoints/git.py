@@ -14,6 +14,7 @@ from typing import IO
 from oh_jupyter.config import state_home
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.installed import find_program
+from oh_jupyter.state.location import ledger_folder
 
 TIMEOUT_SECONDS = 120.0
 
@@ -83,7 +84,8 @@ class Git:
         self.directory = directory
         self.work_tree = work_tree
         folders = [
-            os.path.realpath(path) for path in (str(state_home()), str(directory.parent), *own)
+            os.path.realpath(path)
+            for path in (str(state_home()), str(ledger_folder()), str(directory.parent), *own)
         ]
         self._own_folders = [
             path

@@ -1,18 +1,17 @@
-"""The journal of checkpoints: a line of JSON for each start and end."""
+"""The journal of checkpoints: turns, marks and rewinds in the order of time."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from oh_jupyter.checkpoints.snapshot import Snapshot
+from oh_jupyter.checkpoints.rows import WorkspaceRows
+from oh_jupyter.checkpoints.snapshot import Details, Snapshot, StoredSnapshot
 from oh_jupyter.checkpoints.steps import Position
+from oh_jupyter.errors import CheckpointError
 
 Kind = Literal["turn", "mark", "rewind"]
 
@@ -41,58 +40,117 @@ class Checkpoint:
     kind: Kind
     label: str
     who: str
-    begin: Snapshot
+    begin: StoredSnapshot
     at: Position
     extra: dict[str, Any]
     is_open: bool = False
     owner: str = ""
 
 
-_MAX_APPENDED = 16
-"""Lines after which the file is rewritten: a turn adds two in each of its pauses."""
+_COLUMNS = "id, time, kind, label, who, tree, details, last_write, last_step, extra, is_open, owner"
+_SELECT = f"SELECT {_COLUMNS} FROM checkpoints WHERE workspace = :workspace"
 
 
 class CheckpointJournal:
-    """A file of checkpoints; the last line with an id counts."""
+    """The checkpoints of one workspace. Who changes them holds the lock of the repository."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._appended = 0
+    def __init__(self, rows: WorkspaceRows) -> None:
+        self._rows = rows
 
-    def read(self) -> list[Checkpoint]:
-        """Return the checkpoints, oldest first; raise OSError if the file is unreadable."""
-        try:
-            text = self._path.read_text("utf-8")
-        except FileNotFoundError:
-            return []
-        entries: dict[int, Checkpoint] = {}
-        for line in text.splitlines():
-            # A process may have died while it wrote the last line.
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                entry = _parse(json.loads(line))
-                entries[entry.id] = entry
-        return list(entries.values())
+    def read(self, *, is_open: bool = False) -> list[Checkpoint]:
+        """Return the checkpoints, oldest first: all of them or those that are open."""
+        condition = " AND is_open" if is_open else ""
+        return [_checkpoint(row) for row in self._rows.select(f"{_SELECT}{condition} ORDER BY id")]
 
-    def append(self, entry: Checkpoint) -> None:
-        """Add a line, after ending the partial line of a process that died.
+    def find(self, id: int) -> Checkpoint | None:
+        """Return a checkpoint by its number, or None."""
+        rows = self._rows.select(f"{_SELECT} AND id = :id", {"id": id})
+        return _checkpoint(rows[0]) if rows else None
 
-        After a few lines, those that no longer count are removed. The caller holds the lock.
+    def last(self) -> Checkpoint | None:
+        """Return the newest checkpoint, or None."""
+        rows = self._rows.select(f"{_SELECT} ORDER BY id DESC LIMIT 1")
+        return _checkpoint(rows[0]) if rows else None
+
+    def ids(self) -> list[int]:
+        """Return the numbers of all checkpoints, oldest first."""
+        query = "SELECT id FROM checkpoints WHERE workspace = :workspace ORDER BY id"
+        return [id for (id,) in self._rows.select(query)]
+
+    def snapshot(self, entry: Checkpoint) -> Snapshot:
+        """Return the files at a checkpoint.
+
+        Raises:
+            CheckpointError: They were removed, or cannot be read.
         """
-        with open(self._path, "a", encoding="utf-8", opener=_open_private) as file:
-            file.write(f"\n{json.dumps(asdict(entry))}\n")
-        self._appended += 1
-        if self._appended == _MAX_APPENDED:
-            self.replace(self.read())
+        rows = self._rows.select(
+            "SELECT contents FROM snapshot_details "
+            "WHERE workspace = :workspace AND digest = :digest",
+            {"digest": entry.begin.details},
+        )
+        if not rows:
+            raise CheckpointError(
+                f"Checkpoint {entry.id} was removed meanwhile. Rewind to another one; %oh_rewind "
+                "lists them."
+            )
+        return Snapshot(entry.begin.tree, Details.from_json(rows[0][0]))
 
-    def replace(self, entries: Iterable[Checkpoint]) -> None:
-        """Replace the file at once. The caller holds the lock."""
-        fresh = self._path.with_suffix(".new")
-        with open(fresh, "w", encoding="utf-8", opener=_open_private) as file:
-            file.writelines(f"{json.dumps(asdict(entry))}\n" for entry in entries)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._path)
-        self._appended = 0
+    def add(self, entry: Checkpoint, details: str) -> None:
+        """Add a checkpoint with the details of its snapshot as JSON."""
+        values = (
+            *(self._rows.workspace, entry.id, entry.time, entry.kind, entry.label, entry.who),
+            *(*entry.begin, *entry.at, json.dumps(entry.extra), entry.is_open, entry.owner),
+        )
+        with self._rows.transaction() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO snapshot_details VALUES (?, ?, ?)",
+                (self._rows.workspace, entry.begin.details, details),
+            )
+            connection.execute(
+                f"INSERT INTO checkpoints(workspace, {_COLUMNS}) "
+                f"VALUES ({', '.join('?' * len(values))})",
+                values,
+            )
+
+    def update(self, entry: Checkpoint) -> None:
+        """Replace what may change of a checkpoint: its facts, its owner, and whether it is open."""
+        with self._rows.transaction() as connection:
+            connection.execute(
+                "UPDATE checkpoints SET extra = ?, is_open = ?, owner = ? "
+                "WHERE workspace = ? AND id = ?",
+                (
+                    *(json.dumps(entry.extra), entry.is_open, entry.owner),
+                    *(self._rows.workspace, entry.id),
+                ),
+            )
+
+    def remove_before(self, id: int) -> None:
+        """Remove the checkpoints with lower numbers, except those that are open."""
+        with self._rows.transaction() as connection:
+            connection.execute(
+                "DELETE FROM checkpoints WHERE workspace = ? AND id < ? AND NOT is_open",
+                (self._rows.workspace, id),
+            )
+            connection.execute(
+                "DELETE FROM snapshot_details WHERE workspace = :workspace AND digest NOT IN "
+                "(SELECT details FROM checkpoints WHERE workspace = :workspace)",
+                {"workspace": self._rows.workspace},
+            )
+
+    def clear(self) -> None:
+        """Remove all checkpoints."""
+        with self._rows.transaction() as connection:
+            for table in ("checkpoints", "snapshot_details"):
+                connection.execute(
+                    f"DELETE FROM {table} WHERE workspace = ?", (self._rows.workspace,)
+                )
+
+
+def _checkpoint(row: tuple[Any, ...]) -> Checkpoint:
+    id, time, kind, label, who, tree, details, write, step, extra, is_open, owner = row
+    begin, at = StoredSnapshot(tree, details), Position(write, step)
+    facts = json.loads(extra), bool(is_open), owner
+    return Checkpoint(id, time, kind, label, who, begin, at, *facts)
 
 
 def standing_turns(entries: Sequence[Checkpoint]) -> list[Checkpoint]:
@@ -131,12 +189,3 @@ def merged_turns(entries: Iterable[Checkpoint]) -> list[Checkpoint]:
 
 def _both(first: Checkpoint, second: Checkpoint, name: str) -> list[str]:
     return sorted({*first.extra.get(name, ()), *second.extra.get(name, ())})
-
-
-def _parse(fields: dict[str, Any]) -> Checkpoint:
-    places = {"begin": Snapshot(*fields["begin"]), "at": Position(*fields["at"])}
-    return Checkpoint(**{**fields, **places})
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

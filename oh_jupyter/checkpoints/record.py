@@ -45,8 +45,9 @@ class CheckpointRecord(CheckpointStore):
 
         Args:
             workspace: Existing directory.
-            directory: Where to store the files; by default a directory for this workspace below
-                ``$XDG_STATE_HOME/oh_jupyter/checkpoints``, readable by its owner only.
+            directory: Where to store the files and the ledger; by default a directory for this
+                workspace below ``$XDG_STATE_HOME/oh_jupyter/checkpoints``, readable by its owner
+                only, and the user's ledger.
             limits: Maximum sizes.
             own_folders: Folders of the caller's own state, which is not part of the workspace.
             is_watched: Whether to watch the workspace from the first step on, so that a step costs
@@ -139,7 +140,7 @@ class CheckpointRecord(CheckpointStore):
             entry = replace(self.get(id), is_open=True, owner=self._token())
             self._tracker.begin(git, self._taking(git))
             self._record_changes(git, self._taking(git))
-            self._journal.append(entry)
+            self._journal.update(entry)
             self._enter(entry, in_steps)
             return entry
 
@@ -175,13 +176,18 @@ class CheckpointRecord(CheckpointStore):
         with self._locked() as git:
             entry = self.get(id)
             self._record_changes(git, self._taking(git))
-            own = [each for each in self._work.steps if each.step.turn == id]
-            for running in own if with_steps and not is_open else ():
-                self._stop(running)
+            ends = with_steps and not is_open
+            own = [each for each in self._work.steps if ends and each.step.turn == id]
+            for running in own:
+                self._work.stop(running)
             if not is_open:
                 self._turn = 0 if self._turn == id else self._turn
                 self._work.end_turn(id)
-            return self._write_end(replace(entry, is_open=is_open), extra or {})
+            entry = replace(entry, is_open=is_open, extra={**entry.extra, **(extra or {})})
+            with self._rows.transaction():
+                self._steps.end(running.step.id for running in own)
+                self._journal.update(entry)
+            return entry
 
     def begin_step(
         self,
@@ -316,7 +322,8 @@ class CheckpointRecord(CheckpointStore):
                 if running.is_whole_turn:
                     self._stop(running)
         if self._turn:
-            self._write_end(replace(self.get(self._turn), is_open=False), {})
+            if (turn := self._journal.find(self._turn)) is not None:
+                self._close(turn)
             self._turn = 0
 
     def _watch(self) -> None:
@@ -371,7 +378,7 @@ class CheckpointRecord(CheckpointStore):
         """End a step, and remember the processes that it has started."""
         self._work.stop(running)
         if not running.is_persons:
-            self._steps.end(running.step.id)
+            self._steps.end([running.step.id])
 
     def _relative_paths(self, paths: Collection[str]) -> frozenset[str]:
         names = set()

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from oh_jupyter.checkpoints.git import Git, GitError, joined
 from oh_jupyter.checkpoints.snapshot import Limits, Snapshot, take
-from oh_jupyter.config import state_home
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.locks import file_lock, thread_lock
+from oh_jupyter.state.location import ledger_folder
 
 LOCK_SECONDS = 60.0
 
@@ -23,10 +23,33 @@ _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 class Repository:
     """A git repository outside of a workspace, which one caller at a time opens."""
 
-    def __init__(self, workspace: Path, directory: Path, own_folders: Collection[str]) -> None:
+    def __init__(
+        self,
+        workspace: Path,
+        directory: Path,
+        own_folders: Collection[str],
+        on_new: Callable[[], object],
+    ) -> None:
+        """Name the repository.
+
+        Args:
+            workspace: Its work tree.
+            directory: Its folder, which also has the lock.
+            own_folders: Folders that are not part of the workspace.
+            on_new: Called before a new repository is created.
+        """
         self.workspace = workspace
         self.directory = directory
         self._own_folders = tuple(own_folders)
+        self._on_new = on_new
+
+    @property
+    def _files(self) -> Path:
+        return self.directory / "files.git"
+
+    def exists(self) -> bool:
+        """Return whether the repository was created, and not removed since."""
+        return self._files.exists()
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[Git]:
@@ -37,7 +60,9 @@ class Repository:
             with thread_lock(name, LOCK_SECONDS), file_lock(name, LOCK_SECONDS):
                 for stale in self.directory.glob("files.git/*.lock"):
                     stale.unlink()  # of a killed git: a living process would hold our lock
-                yield Git(self.directory / "files.git", self.workspace, self._own_folders)
+                if not self.exists():
+                    self._on_new()
+                yield Git(self._files, self.workspace, self._own_folders)
         except TimeoutError as error:
             raise CheckpointError(
                 f"Another process is making a checkpoint of {str(self.workspace)!r} for over "
@@ -99,9 +124,21 @@ class Repository:
         )
 
 
-def protect(git: Git, name: str, snapshot: Snapshot) -> None:
-    """Protect a tree from git's garbage collection."""
-    git("update-ref", f"refs/checkpoints/{name}", snapshot.tree)
+def protect(git: Git, id: int, snapshot: Snapshot) -> None:
+    """Protect the tree of a checkpoint from git's garbage collection."""
+    git("update-ref", f"refs/checkpoints/{id}/begin", snapshot.tree)
+
+
+def protected(git: Git) -> set[int]:
+    """Return the numbers of the checkpoints whose trees are protected."""
+    names = git("for-each-ref", "--format=%(refname)", "refs/checkpoints/*/begin").decode()
+    return {int(name.split("/")[2]) for name in names.split()}
+
+
+def unprotect(git: Git, ids: Iterable[int]) -> None:
+    """Leave the trees of checkpoints to git's garbage collection."""
+    lines = "".join(f"delete refs/checkpoints/{id}/begin\n" for id in sorted(ids))
+    git.run("update-ref", "--stdin", data=lines.encode())
 
 
 def protect_contents(git: Git, ids: Iterable[str]) -> None:
@@ -112,6 +149,10 @@ def protect_contents(git: Git, ids: Iterable[str]) -> None:
 
 
 def default_directory(workspace: Path) -> Path:
-    """Return the default directory for a workspace's checkpoints, which may not exist."""
+    """Return the default directory for a workspace's checkpoints, which may not exist.
+
+    It is beside the ledger, which numbers them: two machines with a common state directory on a
+    network have ledgers of their own.
+    """
     name = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:16]
-    return state_home() / "checkpoints" / name
+    return ledger_folder() / "checkpoints" / name

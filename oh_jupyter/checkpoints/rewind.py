@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from oh_jupyter.checkpoints.disk import UNKNOWN, State, below, is_now, look
 from oh_jupyter.checkpoints.git import Git, read_blobs
-from oh_jupyter.checkpoints.snapshot import Snapshot, changes, load, states
+from oh_jupyter.checkpoints.snapshot import Snapshot, changes, states
 from oh_jupyter.checkpoints.steps import Author, Write
 from oh_jupyter.checkpoints.variables.change import VariableChange
 
@@ -170,7 +170,7 @@ class _Planner:
 
     def __post_init__(self) -> None:
         self.present = states(self.git, self.now)
-        self.outside = load(self.git, self.now)
+        self.outside = self.now.details
 
     def here(self, path: str) -> State | None:
         """Return the current state; unknown if no checkpoint stores the file."""
@@ -354,7 +354,7 @@ def plan_undo(
         The plan, and the files that must be saved before it can be complete.
     """
     planner = _Planner(git, now, only)
-    planner.folder_modes = load(git, target).folders
+    planner.folder_modes = target.details.folders
     for path in _removed_again(writes):
         planner.keep(path, CHANGED_BY_OTHERS)
     authors = {"agent", "rewind"} | ({"unsure"} if only is not None else set())
@@ -409,7 +409,7 @@ def plan_exact(
         The plan, and the files that must be saved before it can be complete.
     """
     planner = _Planner(git, now, only)
-    then = load(git, target)
+    then = target.details
     planner.folder_modes = then.folders
     for path, (_, after) in changes(git, now, target).items():
         covering = then.covering(path) if after is None else ""
@@ -425,7 +425,7 @@ def plan_exact(
 
 def _with_notes(git: Git, plan: RewindPlan, target: Snapshot, now: Snapshot) -> RewindPlan:
     """Add notes on what changed since a moment and checkpoints do not restore."""
-    before, after = load(git, target), load(git, now)
+    before, after = target.details, now.details
     results = plan.results()
     if repositories := _changed(before.repositories, after.repositories):
         names = ", ".join(sorted(repositories)[:5])

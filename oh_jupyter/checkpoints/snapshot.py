@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import json
 import os
@@ -11,7 +10,7 @@ import stat
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 
@@ -30,13 +29,6 @@ _SEED = ".oh-jupyter-seed"
 _EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # built into git
 _NO_BLOB = "0" * 40
-
-
-class Snapshot(NamedTuple):
-    """The files of a workspace at a moment: the ids of their tree and of their ``Details``."""
-
-    tree: str
-    details: str
 
 
 @dataclass(frozen=True)
@@ -75,6 +67,35 @@ class Details:
             if f"{parent}/" in self.outside:
                 return f"{parent}/"
         return ""
+
+    def to_json(self) -> str:
+        """Return the details as JSON, the same for equal details."""
+        return json.dumps(vars(self), sort_keys=True)
+
+    @staticmethod
+    def from_json(text: str) -> Details:
+        """Return the details from their JSON."""
+        return Details(**json.loads(text))
+
+
+class Snapshot(NamedTuple):
+    """The files of a workspace at a moment: the id of their tree in git, and the rest."""
+
+    tree: str
+    details: Details
+
+    def stored(self) -> tuple[StoredSnapshot, str]:
+        """Return the names by which the snapshot is stored, and its details as JSON."""
+        contents = self.details.to_json()
+        digest = hashlib.sha256(contents.encode()).hexdigest()[:32]
+        return StoredSnapshot(self.tree, digest), contents
+
+
+class StoredSnapshot(NamedTuple):
+    """A stored snapshot: the id of its tree in git, and the digest of its ``Details``."""
+
+    tree: str
+    details: str
 
 
 @dataclass(frozen=True)
@@ -133,7 +154,7 @@ def take(
     outside |= {f"{path}/": reason for path, reason in disk.others.items()}
     for path in set(tracked) - set(strays):
         outside.pop(path, None)
-    return Snapshot(tree, _save(git, _details(git, disk, tracked, outside)))
+    return Snapshot(tree, _details(git, disk, tracked, outside))
 
 
 def _is_file(status: os.stat_result | None) -> bool:
@@ -278,46 +299,6 @@ def _repository_state(folder: Path) -> str:
     return " ".join(parts)
 
 
-def _save(git: Git, details: Details) -> str:
-    text = json.dumps(asdict(details), sort_keys=True)
-    id = hashlib.sha256(os.fsencode(text)).hexdigest()[:32]
-    target = _details_path(git.directory, id)
-    if not target.exists():
-        target.parent.mkdir(exist_ok=True, mode=0o700)
-        fresh = target.with_suffix(".new")
-        fresh.write_text(text, "utf-8")
-        fresh.replace(target)
-    return id
-
-
-def _details_path(directory: Path, id: str) -> Path:
-    return directory / "details" / f"{id}.json"
-
-
-def load(git: Git, snapshot: Snapshot) -> Details:
-    """Return the details of a snapshot; raise CheckpointError if they are missing."""
-    try:
-        return _load(_details_path(git.directory, snapshot.details))
-    except (OSError, ValueError, TypeError) as error:
-        raise CheckpointError(
-            f"A checkpoint of {str(git.work_tree)!r} cannot be read: {error}. Rewind to another "
-            "one; %oh_rewind lists them."
-        ) from error
-
-
-@functools.lru_cache(maxsize=16)
-def _load(path: Path) -> Details:
-    return Details(**json.loads(path.read_text("utf-8")))
-
-
-def forget_details(git: Git, snapshots: Collection[Snapshot]) -> None:
-    """Remove all details except those of these snapshots."""
-    needed = {snapshot.details for snapshot in snapshots}
-    for path in (git.directory / "details").glob("*"):
-        if path.stem not in needed:
-            path.unlink(missing_ok=True)
-
-
 class Entry(NamedTuple):
     """A file or link in a tree: its mode in git, and the id of its contents."""
 
@@ -343,7 +324,7 @@ def _entry(mode: str, blob: str) -> Entry | None:
 
 def states(git: Git, snapshot: Snapshot) -> dict[str, State]:
     """Return all files, links and directories of a snapshot, by path."""
-    details = load(git, snapshot)
+    details = snapshot.details
     result = {path: State("folder", mode) for path, mode in details.folders.items()}
     for path, (_, entry) in differences(git, _EMPTY_TREE, snapshot.tree).items():
         if entry is not None:
@@ -362,7 +343,7 @@ Change = tuple[State | None, State | None]
 
 def changes(git: Git, before: Snapshot, after: Snapshot) -> dict[str, Change]:
     """Compare two snapshots; return the old and the new state of each different path."""
-    old, new = load(git, before), load(git, after)
+    old, new = before.details, after.details
     result: dict[str, Change] = {}
     for path in old.folders.keys() | new.folders.keys():
         if old.folders.get(path) != new.folders.get(path):
@@ -395,7 +376,7 @@ def with_states(git: Git, snapshot: Snapshot, new: Mapping[str, State | None]) -
     """Return a copy of a snapshot with other states of these paths."""
     if not new:
         return snapshot
-    details = load(git, snapshot)
+    details = snapshot.details
     modes, folders = dict(details.modes), dict(details.folders)
     lines, gone = [], []
     for path, state in new.items():
@@ -417,7 +398,7 @@ def with_states(git: Git, snapshot: Snapshot, new: Mapping[str, State | None]) -
         git("update-index", "-z", "--index-info", data=joined([*gone, *lines]), index=index)
         tree = git("write-tree", index=index).decode().strip()
     fields = {**vars(details), "modes": modes, "folders": folders}
-    return Snapshot(tree, _save(git, Details(**fields)))
+    return Snapshot(tree, Details(**fields))
 
 
 def _git_mode(state: State) -> str:

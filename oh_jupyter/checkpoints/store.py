@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,18 @@ from oh_jupyter.checkpoints.journal import Checkpoint, CheckpointJournal, Kind, 
 from oh_jupyter.checkpoints.owner import Owner, forget_owner, is_alive, last_alive
 from oh_jupyter.checkpoints.repository import (
     Repository,
+    default_directory,
     protect,
     protect_contents,
+    protected,
+    unprotect,
 )
-from oh_jupyter.checkpoints.snapshot import Limits, Snapshot, forget_details
-from oh_jupyter.checkpoints.steps import StepLog
+from oh_jupyter.checkpoints.rows import WorkspaceRows, storable
+from oh_jupyter.checkpoints.snapshot import Limits, Snapshot
+from oh_jupyter.checkpoints.steps import Step, StepLog, Write
 from oh_jupyter.checkpoints.tracker import Take
 from oh_jupyter.errors import CheckpointError
+from oh_jupyter.state.shared import open_ledger
 
 MAX_CHECKPOINTS = 100
 MAX_FILE_NAMES = 100
@@ -36,9 +41,12 @@ class CheckpointStore:
         self, workspace: Path, directory: Path, limits: Limits, own_folders: Collection[str]
     ) -> None:
         self.workspace, self.directory, self.limits = workspace, directory, limits
-        self._repository = Repository(workspace, directory, own_folders)
-        self._journal = CheckpointJournal(self.directory / "checkpoints.jsonl")
-        self._steps = StepLog(self.directory / "steps.sqlite3")
+        is_default = directory == default_directory(workspace)
+        self._own_ledger = None if is_default else open_ledger(directory)
+        self._rows = WorkspaceRows(self._own_ledger or open_ledger(), workspace)
+        self._journal = CheckpointJournal(self._rows)
+        self._steps = StepLog(self._rows)
+        self._repository = Repository(workspace, directory, own_folders, self._forget_all)
         self._mutex = threading.RLock()
         self._git: Git | None = None
         self._owner: Owner | None = None
@@ -46,7 +54,8 @@ class CheckpointStore:
     def close(self) -> None:
         """Release the lock; the next call takes it again."""
         with self._mutex:
-            self._steps.close()
+            if self._own_ledger is not None:
+                self._own_ledger.close()
             if self._owner is not None:
                 self._owner.close()
                 self._owner = None
@@ -72,7 +81,7 @@ class CheckpointStore:
         Raises:
             CheckpointError: As for ``begin``.
         """
-        if any(self._is_abandoned(entry) for entry in self._entries()):
+        if any(map(self._is_abandoned, self._entries(is_open=True))):
             with self._locked():
                 pass
 
@@ -82,7 +91,7 @@ class CheckpointStore:
         Raises:
             CheckpointError: They cannot be read.
         """
-        files = self._steps.files() if self._steps.exists() else {}
+        files = self._steps.files()
         return [
             replace(entry, extra={**entry.extra, "files": files.get(entry.id, [])[:MAX_FILE_NAMES]})
             if entry.kind == "turn"
@@ -90,11 +99,8 @@ class CheckpointStore:
             for entry in self._entries()
         ]
 
-    def _entries(self) -> list[Checkpoint]:
-        try:
-            return self._journal.read()
-        except OSError as error:
-            raise self._repository.unusable(error) from error
+    def _entries(self, *, is_open: bool = False) -> list[Checkpoint]:
+        return self._journal.read(is_open=is_open) if self._repository.exists() else []
 
     def get(self, id: int) -> Checkpoint:
         """Return a checkpoint by its number.
@@ -102,9 +108,9 @@ class CheckpointStore:
         Raises:
             CheckpointError: There is none with that number.
         """
-        for entry in self._entries():
-            if entry.id == id:
-                return entry
+        entry = self._journal.find(id) if self._repository.exists() else None
+        if entry is not None:
+            return entry
         raise CheckpointError(
             f"No checkpoint {id} in {str(self.workspace)!r}; %oh_rewind lists the existing ones."
         )
@@ -154,25 +160,33 @@ class CheckpointStore:
         who: str,
         kind: Kind,
         extra: dict[str, Any],
+        writes: Callable[[int], Iterable[Write]] | None = None,
     ) -> Checkpoint:
-        """Add a checkpoint of a snapshot."""
-        entries = self._entries()
-        line = (label.strip().splitlines() or [""])[0][:200]
+        """Add a checkpoint of a snapshot; ``writes`` returns those that a rewind by it plans."""
+        ids = self._journal.ids()
+        line = storable((label.strip().splitlines() or [""])[0][:200])
         is_turn = kind == "turn"
+        stored, details = begin.stored()
         entry = Checkpoint(
-            entries[-1].id + 1 if entries else 1,
-            *(time.time(), kind, line, who, begin, self._steps.position(), extra),
-            is_open=is_turn,
+            # Where the ledger was lost, numbers that had another meaning are not used again.
+            1 + (ids[-1] if ids else max(protected(git), default=0)),
+            *(time.time(), kind, line, storable(who), stored),
+            *(self._steps.position(), extra),
+            is_open=is_turn or writes is not None,
             owner=self._token() if is_turn else "",
         )
-        protect(git, f"{entry.id}/begin", begin)
-        self._write([*entries, entry], git)
+        protect(git, entry.id, begin)
+        planned = [] if writes is None else list(writes(entry.id))
+        recorder = self._token() if planned else ""
+        with self._rows.transaction():
+            self._journal.add(entry, details)
+            self._steps.add(planned, recorder)
+        if len(ids) + 1 >= 2 * MAX_CHECKPOINTS:
+            self._forget_before(git, [*ids, entry.id][-MAX_CHECKPOINTS])
         return entry
 
-    def _write_end(self, turn: Checkpoint, extra: Mapping[str, Any]) -> Checkpoint:
-        entry = replace(turn, extra={**turn.extra, **extra})
-        self._journal.append(entry)
-        return entry
+    def _close(self, entry: Checkpoint) -> None:
+        self._journal.update(replace(entry, is_open=False))
 
     def _is_abandoned(self, entry: Checkpoint) -> bool:
         if not entry.is_open or entry.owner == self._own_token:
@@ -181,23 +195,35 @@ class CheckpointStore:
 
     def _close_abandoned(self, git: Git) -> None:
         """Close turns of dead processes, and rewinds that were not completed."""
-        entries = self._entries()
+        entries = self._entries(is_open=True)
         for entry in entries:
-            if entry.kind == "rewind" and entry.is_open:  # it would hold the lock if it ran
-                self._steps.remove(unapplied(git, self._steps.writes(turns=[entry.id])))
-                self._write_end(replace(entry, is_open=False), {})
+            if entry.kind == "rewind":  # it would hold the lock if it ran
+                missing = unapplied(git, self._steps.writes(turns=[entry.id]))
+                with self._rows.transaction():
+                    self._steps.remove(missing)
+                    self._close(entry)
         abandoned = [each for each in entries if each.kind == "turn" and self._is_abandoned(each)]
         for entry in abandoned:
-            for step in self._steps.steps(owner=entry.owner, is_open=True):
-                if step.turn == entry.id:
-                    writes = self._steps.writes(entry.at.write)
-                    now = self._take(git, known=entry.begin.tree)
-                    alive = last_alive(self.directory, entry.owner)
-                    self._steps.add(left_by(git, entry, step, writes, now, alive), entry.owner)
-                self._steps.end(step.id)
-            self._write_end(replace(entry, is_open=False), {})
+            steps = self._steps.steps(owner=entry.owner, is_open=True)
+            writes = self._left_by(git, entry, [step for step in steps if step.turn == entry.id])
+            with self._rows.transaction():
+                self._steps.add(writes, entry.owner)
+                self._steps.end(step.id for step in steps)
+                self._close(entry)
         for entry in abandoned:
             forget_owner(self.directory, entry.owner)
+
+    def _left_by(self, git: Git, turn: Checkpoint, steps: Collection[Step]) -> list[Write]:
+        """Return what the steps of a dead process have changed without recording it."""
+        if not steps:
+            return []
+        begin, known = self._journal.snapshot(turn), self._steps.writes(turn.at.write)
+        now = self._take(git, known=turn.begin.tree)
+        alive = last_alive(self.directory, turn.owner)
+        writes: list[Write] = []
+        for step in steps:
+            writes += left_by(git, turn, begin, step, [*known, *writes], now, alive)
+        return writes
 
     @property
     def _own_token(self) -> str:
@@ -208,30 +234,27 @@ class CheckpointStore:
             self._owner = Owner(self.directory)
         return self._owner.token
 
-    def _write(self, entries: list[Checkpoint], git: Git) -> None:
-        """Add the last entry; at twice the limit, drop the oldest ones with their files.
-
-        The turn that a process is in stays, however old.
-        """
-        if len(entries) < 2 * MAX_CHECKPOINTS:
-            self._journal.append(entries[-1])
-            return
-        under_way = {entry.id for entry in entries if entry.is_open}
-        older, recent = entries[:-MAX_CHECKPOINTS], entries[-MAX_CHECKPOINTS:]
-        for entry in older:
-            if entry.id not in under_way:
-                git.run("update-ref", "-d", f"refs/checkpoints/{entry.id}/begin")
-        recent = [entry for entry in older if entry.id in under_way] + recent
-        self._journal.replace(recent)
-        forget_details(git, [entry.begin for entry in recent])
-        self._steps.forget(entry.id for entry in recent)
+    def _forget_before(self, git: Git, id: int) -> None:
+        """Drop older checkpoints with their files, except turns that a process is in."""
+        remaining = {each for each in self._journal.ids() if each >= id}
+        remaining.update(entry.id for entry in self._entries(is_open=True))
+        unprotect(git, protected(git) - remaining)
+        with self._rows.transaction():
+            self._journal.remove_before(id)
+            self._steps.remove_orphans()
         protect_contents(git, self._steps.contents())
         git.run("gc", "--auto", "--quiet")
 
+    def _forget_all(self) -> None:
+        """Drop all checkpoints, because the repository with their files was removed."""
+        with self._rows.transaction():
+            self._journal.clear()
+            self._steps.remove_orphans()
+
     def _take(self, git: Git, *, known: str = "", forced: Collection[str] = ()) -> Snapshot:
         def last_tree() -> str:
-            last = self._entries()[-1:]
-            return last[0].begin.tree if last else ""
+            last = self._journal.last()
+            return "" if last is None else last.begin.tree
 
         return self._repository.take(git, self.limits, last_tree, known=known, forced=forced)
 

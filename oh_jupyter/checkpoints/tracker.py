@@ -17,7 +17,7 @@ from oh_jupyter.checkpoints.disk import UNKNOWN, State, look
 from oh_jupyter.checkpoints.git import IGNORED_FOLDERS, Git, joined, split
 from oh_jupyter.checkpoints.objects import store
 from oh_jupyter.checkpoints.process_log import ProcessLog
-from oh_jupyter.checkpoints.snapshot import Details, Limits, Snapshot, changes, load, states
+from oh_jupyter.checkpoints.snapshot import Details, Limits, Snapshot, changes, states
 from oh_jupyter.checkpoints.watch import Watch
 from oh_jupyter.checkpoints.writers import Lineage, Writers, descendants, lineage
 from oh_jupyter.descriptors import read_real
@@ -240,7 +240,7 @@ class Tracker:
         assert self._snapshot is not None
         try:
             watch = Watch(str(self._root))
-            for folder in ("", *load(git, self._snapshot).folders):
+            for folder in ("", *self._snapshot.details.folders):
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     watch.add(folder)
         except OSError as error:
@@ -286,9 +286,8 @@ class Tracker:
         self._stop_watch()
 
     def _remember(self, git: Git, snapshot: Snapshot) -> None:
-        details = load(git, snapshot)
         self._states = states(git, snapshot)
-        self._outside = Details(outside=dict(details.outside))
+        self._outside = Details(outside=dict(snapshot.details.outside))
         self._ignored = set()
 
     def _is_same_root(self) -> bool:
@@ -476,7 +475,7 @@ def _size(status: os.stat_result | None) -> int:
 
 def _differences(git: Git, before: Snapshot, after: Snapshot) -> Iterator[Difference]:
     """Compare two snapshots."""
-    then, now = load(git, before), load(git, after)
+    then, now = before.details, after.details
     for path, (old, new) in changes(git, before, after).items():
         yield from known_change(path, old, new, then, now)
 

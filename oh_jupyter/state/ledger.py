@@ -31,7 +31,8 @@ Values = Sequence[Any] | Mapping[str, Any]
 
 _log = logging.getLogger(__name__)
 _BUSY_SECONDS = 30.0
-_MAX_LOG_PAGES = 1000  # 4 MiB
+_LOG_BYTES = 4 << 20
+_PAGE_BYTES = 4096
 _CHECKPOINT_BYTES = 4 << 20
 _CHECKPOINT_SECONDS = 0.1
 _RESERVE_BYTES = 128 << 10
@@ -49,10 +50,17 @@ class Ledger:
 
     Args:
         path: Its file; None for a temporary one, which ends with this object.
+        is_replaced: Whether a damaged file is moved aside, and a new one begins.
+        log_bytes: Size of the write-ahead log at which a writer moves it into the database,
+            waiting for the disk, if ``maintain`` did not do so before.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(
+        self, path: Path | None, *, is_replaced: bool = True, log_bytes: int = _LOG_BYTES
+    ) -> None:
         self.path = path
+        self._is_replaced = is_replaced
+        self._log_bytes = log_bytes
         self._name = ""
         self._writer, self._reader = _Connection(self), _Connection(self)
         if path is None:
@@ -100,7 +108,8 @@ class Ledger:
     def transaction(self, *, is_flushed: bool = False) -> Iterator[sqlite3.Connection]:
         """Run the block as one transaction, with the only right to write.
 
-        Compute before: until the block ends, no other thread or process can write.
+        Compute before: until the block ends, no other thread or process can write. A block within
+        a block is part of its transaction; ``rows`` and ``row`` do not see its changes yet.
 
         Args:
             is_flushed: Whether it survives a power loss, too, which costs a wait for the disk.
@@ -110,6 +119,9 @@ class Ledger:
         """
         with self._writer.errors(), self._writer.lock:
             connection = self._writer.get()
+            if connection.in_transaction:
+                yield connection
+                return
             if is_flushed:
                 connection.execute("PRAGMA synchronous=FULL")
             try:
@@ -125,8 +137,19 @@ class Ledger:
         Raises:
             LedgerError: The database cannot be written.
         """
-        with self.transaction() as connection:
-            return connection.execute(statement, values).rowcount
+        with self._writer.errors(), self._writer.lock:
+            return self._writer.get().execute(statement, values).rowcount
+
+    def insert(self, statement: str, values: Values = ()) -> int:
+        """Insert one row as a transaction; return its number.
+
+        Raises:
+            LedgerError: The database cannot be written.
+        """
+        with self._writer.errors(), self._writer.lock:
+            number = self._writer.get().execute(statement, values).lastrowid
+        assert number is not None
+        return number
 
     def close(self) -> None:
         """Close the connections; the next use opens them again."""
@@ -174,24 +197,27 @@ class Ledger:
 
     def _connect(self) -> sqlite3.Connection:
         if self.path is None:
-            connection = _connect("", "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;")
+            connection = _connect(
+                "", self._log_bytes, "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;"
+            )
             self._name = _prepare(connection)
             return connection
         os.makedirs(self.path.parent, mode=0o700, exist_ok=True)
         with file_lock(f"{self.path}-open"):
-            # It contains files' contents, so only the owner may read it.
-            os.close(_open_private(str(self.path), os.O_RDWR | os.O_CREAT))
+            _create_private(self.path)
             try:
                 return self._open(self.path)
             except sqlite3.DatabaseError as error:
-                if not is_damage(error):
+                if not self._is_replaced or not is_damage(error):
                     raise
                 self._move_aside(self.path, error)
-            os.close(_open_private(str(self.path), os.O_RDWR | os.O_CREAT))
+            _create_private(self.path)
             return self._open(self.path)
 
     def _open(self, path: Path) -> sqlite3.Connection:
-        connection = _connect(str(path), "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;")
+        connection = _connect(
+            str(path), self._log_bytes, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+        )
         try:
             is_first = not self._name
             if is_first and os.path.getsize(path) <= _MAX_CHECKED_BYTES:
@@ -204,7 +230,7 @@ class Ledger:
 
     def replace_damaged(self, error: sqlite3.Error, opened: os.stat_result | None) -> None:
         """Move a damaged database aside, unless another process has replaced it meanwhile."""
-        if self.path is None:
+        if self.path is None or not self._is_replaced:
             return
         with file_lock(f"{self.path}-open"), contextlib.suppress(FileNotFoundError):
             if opened is not None and os.path.samestat(os.stat(self.path), opened):
@@ -323,8 +349,13 @@ class _LazyConnection(sqlite3.Connection):
                 missing = _MISSING_TABLE.match(str(error))
                 if missing is None or missing[1] not in statements_by_table():
                     raise
-                for each in statements_by_table()[missing[1]]:
-                    super().execute(each)
+                self._make(missing[1])
+
+    def _make(self, table: str) -> None:
+        """Make a table with all of its indexes, or nothing."""
+        with contextlib.nullcontext() if self.in_transaction else _transaction(self):
+            for statement in statements_by_table()[table]:
+                super().execute(statement)
 
 
 @functools.cache
@@ -337,7 +368,7 @@ def statements_by_table() -> dict[str, list[str]]:
     return statements
 
 
-def _connect(path: str, pragmas: str) -> sqlite3.Connection:
+def _connect(path: str, log_bytes: int, pragmas: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path,
         timeout=_BUSY_SECONDS,
@@ -347,7 +378,7 @@ def _connect(path: str, pragmas: str) -> sqlite3.Connection:
     )
     try:
         connection.executescript(pragmas)
-        connection.execute(f"PRAGMA wal_autocheckpoint={_MAX_LOG_PAGES}")
+        connection.execute(f"PRAGMA wal_autocheckpoint={log_bytes // _PAGE_BYTES}")
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute("PRAGMA secure_delete=FAST")  # deletions must not fill the disk
     except BaseException:
@@ -392,6 +423,16 @@ def _error(path: Path | None, error: Exception) -> LedgerError:
         f"The ledger {where} cannot be read or written: {error}. Free space there or make it "
         "writable, and try again."
     )
+
+
+def _create_private(path: Path) -> None:
+    """Create a file that only the owner may read, because it contains files' contents.
+
+    An existing one is not opened: closing it would release SQLite's locks of this process, and
+    another process would then remove the log that this one uses.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(_open_private(str(path), os.O_RDWR | os.O_CREAT | os.O_EXCL))
 
 
 def _open_private(path: str, flags: int) -> int:

@@ -9,6 +9,46 @@ VERSION = 1
 TABLES = """
 CREATE TABLE IF NOT EXISTS identity(name TEXT NOT NULL);
 
+-- Checkpoints of a workspace (oh_jupyter/checkpoints).
+CREATE TABLE IF NOT EXISTS checkpoints(
+    -- A moment of a workspace to which one can return.
+    workspace BLOB NOT NULL, id INTEGER NOT NULL, time REAL NOT NULL, kind TEXT NOT NULL,
+    label TEXT NOT NULL, who TEXT NOT NULL, tree TEXT NOT NULL, details TEXT NOT NULL,
+    last_write INTEGER NOT NULL, last_step INTEGER NOT NULL, extra TEXT NOT NULL,
+    is_open INTEGER NOT NULL, owner TEXT NOT NULL,
+    PRIMARY KEY(workspace, id)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS snapshot_details(
+    -- What git's trees of some checkpoints do not store, as JSON.
+    workspace BLOB NOT NULL, digest TEXT NOT NULL, contents TEXT NOT NULL,
+    PRIMARY KEY(workspace, digest));
+CREATE TABLE IF NOT EXISTS steps(
+    -- A piece of an agent's work that may change files.
+    id INTEGER PRIMARY KEY AUTOINCREMENT, workspace BLOB NOT NULL, turn INTEGER NOT NULL,
+    owner TEXT NOT NULL, label TEXT NOT NULL, began REAL NOT NULL, ended REAL);
+CREATE INDEX IF NOT EXISTS steps_of_turn ON steps(workspace, turn);
+CREATE TABLE IF NOT EXISTS writes(
+    -- A change of a path in a workspace, or one that a rewind plans.
+    id INTEGER PRIMARY KEY AUTOINCREMENT, workspace BLOB NOT NULL, time REAL NOT NULL,
+    path BLOB NOT NULL, step INTEGER NOT NULL, turn INTEGER NOT NULL, author TEXT NOT NULL,
+    old TEXT, new TEXT, reason TEXT NOT NULL, is_known INTEGER NOT NULL, recorder TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS writes_of_turn ON writes(workspace, turn);
+
+-- Reports of a store's changes to a webhook (oh_jupyter/storage/webhook).
+CREATE TABLE IF NOT EXISTS deliveries(
+    -- A change that the receiver has not accepted yet.
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    owner TEXT, method TEXT NOT NULL, path TEXT NOT NULL, key TEXT NOT NULL,
+    size INTEGER NOT NULL, recorded REAL NOT NULL, id TEXT, batch TEXT,
+    tries INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0,
+    rounds INTEGER NOT NULL DEFAULT 0, due REAL NOT NULL DEFAULT 0, reason TEXT,
+    contents BLOB, file TEXT);
+CREATE TABLE IF NOT EXISTS dead_letters(
+    -- A change that was given up.
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL,
+    key TEXT NOT NULL, size INTEGER NOT NULL, recorded REAL NOT NULL,
+    attempts INTEGER NOT NULL, reason TEXT NOT NULL, superseded INTEGER NOT NULL DEFAULT 0,
+    contents BLOB, file TEXT);
+
 -- A file that an editor changed. Its base is the content after the change with that number, from
 -- which the others are rebuilt.
 CREATE TABLE IF NOT EXISTS edited_files(
@@ -70,6 +110,12 @@ CREATE TABLE IF NOT EXISTS tokens(
 """
 
 CONTENTS = {
+    "checkpoints": "checkpoints of workspaces",
+    "snapshot_details": "details of checkpoints",
+    "steps": "steps of agents",
+    "writes": "changes of files in turns",
+    "deliveries": "undelivered webhooks",
+    "dead_letters": "webhooks that were given up",
     "edited_files": "edited files",
     "edits": "changes of edited files",
     "edited_contents": "contents of edited files",

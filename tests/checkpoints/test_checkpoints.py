@@ -14,6 +14,7 @@ import pytest
 
 from oh_jupyter.checkpoints import Checkpoints, Limits
 from oh_jupyter.errors import CheckpointError
+from oh_jupyter.state.location import ledger_folder
 from tests.checkpoints.workspace import Contents, contents, work
 
 
@@ -316,8 +317,6 @@ def test_processes_share_the_checkpoints_of_a_workspace(root, checkpoints):
 def test_leftovers_of_an_interrupted_git_do_no_harm(root, checkpoints):
     checkpoints.begin("one")
     (checkpoints.directory / "files.git" / "index.lock").touch()
-    with open(checkpoints.directory / "checkpoints.jsonl", "a") as journal:
-        journal.write('{"id": 2, "ti')
     assert checkpoints.begin("two").id == 2
     assert [entry.label for entry in checkpoints.entries()] == ["one", "two"]
 
@@ -352,16 +351,13 @@ def test_old_checkpoints_are_forgotten(root, checkpoints, monkeypatch):
         checkpoints.rewind(1)
 
 
-def test_the_journal_of_a_turn_with_many_pauses_stays_short(root, checkpoints):
+def test_a_turn_with_many_pauses_is_one_checkpoint(root, checkpoints):
     turn = checkpoints.begin("long")
     checkpoints.begin("here", kind="mark")
     for i in range(40):
         (root / f"{i}").touch()
         checkpoints.end(turn.id)
         checkpoints.resume(turn.id)
-    journal = checkpoints.directory / "checkpoints.jsonl"
-    assert sum(map(bool, journal.read_text().splitlines())) < 20
-    assert journal.stat().st_mode & 0o777 == 0o600
     assert [entry.label for entry in checkpoints.entries()] == ["long", "here"]
     again = Checkpoints(root, checkpoints.directory)
     checkpoints.close()
@@ -399,6 +395,68 @@ def test_a_turn_under_way_is_not_forgotten(root, checkpoints, monkeypatch):
     checkpoints.end(turn.id)
     checkpoints.rewind(turn.id)
     assert not (root / "a").exists()
+
+
+def test_after_damage_of_the_ledger_checkpoints_begin_again(root, checkpoints, caplog):
+    (root / "a").write_text("before")
+    turn = checkpoints.begin("one")
+    (root / "a").write_text("agent")
+    checkpoints.end(turn.id)
+    checkpoints.close()
+    (checkpoints.directory / "ledger.db").write_bytes(os.urandom(20_000))
+    with pytest.raises(CheckpointError, match="No checkpoint 1 in"):
+        checkpoints.rewind(turn.id)
+    assert "was damaged" in caplog.text
+    assert (root / "a").read_text() == "agent"
+    second = checkpoints.begin("two")
+    assert second.id == 2, "an old number gets no new meaning"
+    (root / "a").write_text("agent again")
+    checkpoints.end(second.id)
+    checkpoints.rewind(second.id)
+    assert (root / "a").read_text() == "agent"
+
+
+def test_without_their_files_there_are_no_checkpoints(root, checkpoints):
+    checkpoints.begin("one")
+    checkpoints.begin("two")
+    shutil.rmtree(checkpoints.directory / "files.git")
+    assert checkpoints.entries() == []
+    assert checkpoints.begin("three").id == 1
+    assert [entry.label for entry in checkpoints.entries()] == ["three"]
+
+
+def test_workspaces_share_the_ledger_of_their_user(root, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    other = tmp_path / "other"
+    other.mkdir()
+    first, second = Checkpoints(root), Checkpoints(other)
+    turn = first.begin("first")
+    (root / "a").touch()
+    first.end(turn.id)
+    assert second.begin("second").id == 1
+    (other / "a").touch()
+    second.end(1)
+    assert [entry.label for entry in first.entries()] == ["first"]
+    assert [change.path for change in first.rewind(1).changes] == ["a"]
+    assert (other / "a").exists()
+    assert (tmp_path / "state" / "oh_jupyter" / "ledger.db").exists()
+
+
+def test_checkpoints_are_beside_their_ledger(root, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc")  # it stands for a folder on a network
+    assert ledger_folder() in Checkpoints(root).directory.parents
+
+
+def test_a_ledger_that_cannot_be_written_is_reported(root, checkpoints):
+    checkpoints.directory.mkdir()
+    (checkpoints.directory / "ledger.db").mkdir()
+    with pytest.raises(CheckpointError, match=r"turns in .* not recorded now.*ledger\.db cannot"):
+        checkpoints.begin("x")
+
+
+def test_a_label_with_half_a_character_is_stored(checkpoints):
+    checkpoints.begin("a \ud83d")
+    assert [entry.label for entry in checkpoints.entries()] == ["a ?"]
 
 
 def test_clear_errors(root, tmp_path, monkeypatch):

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from oh_jupyter.config import Settings
 from oh_jupyter.containment import is_within
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction
 from oh_jupyter.sandbox import Box, find_engine, make_profile
 from oh_jupyter.sandbox.mounts import resolve
+from oh_jupyter.sandbox.own_folders import own_folders
 from oh_jupyter.sandbox.plain_settings import copy_settings
 from oh_jupyter.shell import BashSession
+from oh_jupyter.state.location import ledger_folder
 from oh_jupyter.visibility import Visibility
 
 needs_engine = pytest.mark.skipif(
@@ -152,3 +155,8 @@ def test_questions_cover_exactly_the_hidden_paths(home: Path, workspace: str) ->
         above = [mount for mount in mounts if is_within(path, mount.path)]
         is_hidden = above[-1].kind in ("home", "hidden_directory", "hidden_file")
         assert rules.hides(path) == is_hidden, name
+
+
+def test_a_ledger_beside_a_home_on_a_network_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc")  # it stands for a folder on a network
+    assert str(ledger_folder()) in own_folders(Settings())

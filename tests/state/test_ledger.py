@@ -87,6 +87,30 @@ def _add_and_fail(ledger: Ledger) -> None:
         raise ZeroDivisionError
 
 
+def test_a_transaction_in_a_transaction_is_part_of_it(ledger: Ledger):
+    ledger.execute(ADD, ("one",))
+    with ledger.transaction(), ledger.transaction(is_flushed=True) as connection:
+        connection.execute(ADD, ("two",))
+    assert count(ledger) == 3
+    with pytest.raises(ZeroDivisionError):
+        _add_nested_and_fail(ledger)
+    assert count(ledger) == 3
+
+
+def _add_nested_and_fail(ledger: Ledger) -> None:
+    with ledger.transaction():
+        ledger.execute(ADD, ("three",))
+        raise ZeroDivisionError
+
+
+def test_an_inserted_row_is_numbered(ledger: Ledger):
+    numbers = [ledger.insert(ADD, (name,)) for name in ("one", "two")]
+    assert numbers == [2, 3], "the first is the name of the database"
+    with ledger.transaction():
+        assert ledger.insert(ADD, ("three",)) == 4
+    assert count(ledger) == 4
+
+
 def test_a_reader_does_not_wait_for_a_writer(ledger: Ledger):
     ledger.execute(ADD, ("one",))
     before = count(ledger)
@@ -129,6 +153,24 @@ def test_processes_take_turns(ledger: Ledger):
     children = [subprocess.Popen(command) for _ in range(3)]
     assert [child.wait(60) for child in children] == [0, 0, 0]
     assert count(ledger) == 151
+
+
+def test_another_process_that_closes_it_leaves_the_log(ledger: Ledger):
+    """SQLite removes the log with the last connection, which a lock of this process prevents."""
+    ledger.execute(ADD, ("one",))
+    assert count(ledger) == 2
+    script = (
+        "import sys; from pathlib import Path; from oh_jupyter.state.ledger import Ledger\n"
+        "ledger = Ledger(Path(sys.argv[1]))\n"
+        "ledger.execute('INSERT INTO identity VALUES (?)', ('other',))\n"
+        "ledger.close()\n"
+    )
+    for number in (3, 5):
+        subprocess.run([sys.executable, "-c", script, str(ledger.path)], check=True)
+        assert Path(f"{ledger.path}-wal").exists()
+        assert count(ledger) == number
+        ledger.execute(ADD, ("again",))
+    assert Ledger(ledger.path).row("SELECT count(*) FROM identity") == (6,)
 
 
 def test_a_forked_child_has_connections_of_its_own(ledger: Ledger):
@@ -177,6 +219,16 @@ def test_a_damaged_file_is_moved_aside(ledger: Ledger, start: int, caplog):
     (aside,) = ledger.damaged()
     assert aside.read_bytes() == contents
     assert "was damaged" in caplog.text
+
+
+def test_a_damaged_file_stays_where_that_is_asked_for(tmp_path: Path):
+    path = tmp_path / "notes.db"
+    path.write_text("no database, but somebody's " * 50)
+    ledger = Ledger(path, is_replaced=False)
+    with pytest.raises(LedgerError, match="file is not a database"):
+        ledger.execute(ADD, ("one",))
+    assert path.read_text().startswith("no database")
+    assert ledger.damaged() == []
 
 
 def test_damage_under_an_open_connection_is_reported_once(ledger: Ledger):
