@@ -55,7 +55,7 @@ def test_a_format_that_the_sources_lack_is_an_error(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(measures, "FORMATS", (*measures.FORMATS, stale))
     with pytest.raises(SystemExit, match=r"'no such text' is not in oh_jupyter/events/writer\.py"):
         measures.durable_formats()
-    unlisted = [each for each in measures.FORMATS[:-1] if each.module != "checkpoints/steps.py"]
+    unlisted = [each for each in measures.FORMATS[:-1] if each.module != "state/tables.py"]
     monkeypatch.setattr(measures, "FORMATS", unlisted)
-    with pytest.raises(SystemExit, match=r"checkpoints/steps\.py creates database tables"):
+    with pytest.raises(SystemExit, match=r"state/tables\.py creates database tables"):
         measures.durable_formats()

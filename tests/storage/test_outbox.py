@@ -505,7 +505,7 @@ def test_a_change_of_a_killed_process_counts_and_of_a_live_one_waits(outbox):
     assert [change.applied for change in box.pending()] == [False]
     box.close()
     with sqlite3.connect(box.path) as file:
-        file.execute("UPDATE changes SET owner='1@5.0#gone'")
+        file.execute("UPDATE deliveries SET owner='1@5.0#gone'")
     file.close()
     assert [change.applied for change in box.pending()] == [True]
     box.close()

@@ -30,9 +30,8 @@ from oh_jupyter.storage.webhook.changes import (
     PendingChange,
     Request,
 )
-from oh_jupyter.storage.webhook.database import OUTBOX_ERRORS
 from oh_jupyter.storage.webhook.lanes import Lanes
-from oh_jupyter.storage.webhook.outbox import Outbox
+from oh_jupyter.storage.webhook.outbox import OUTBOX_ERRORS, Outbox, cause_of
 from oh_jupyter.storage.webhook.scheduler import Pause, Plan, RetryPolicy
 from oh_jupyter.storage.webhook.sender import Outcome, Send, Sender
 
@@ -145,8 +144,9 @@ class Dispatcher:
                 yield self.outbox.add(change), change
             except OUTBOX_ERRORS as error:
                 # A full disk here must not fail the write.
-                _log.warning("A change will not be reported, the outbox cannot keep it: %s", error)
-                reason = f"the outbox failed: {error}"
+                cause = cause_of(error)
+                _log.warning("A change will not be reported, the outbox cannot keep it: %s", cause)
+                reason = f"the outbox failed: {cause}"
                 self.outbox.record_loss(change, reason)
                 with self._lock:
                     self._failed.append(FailedDelivery(change.method, change.path, reason))
@@ -433,7 +433,9 @@ class Dispatcher:
         self.outbox.save(retry.changes)
 
     def _pause_outbox(self, error: Exception) -> None:
-        self._log_once("The outbox is not usable at the moment, retrying later: %s", error)
+        self._log_once(
+            "The outbox is not usable at the moment, retrying later: %s", cause_of(error)
+        )
         self._lanes.clear()
         resume_at = time.time() + self._retry_policy.backoff_seconds
         self._pause = self._pause._replace(until=max(self._pause.until, resume_at))

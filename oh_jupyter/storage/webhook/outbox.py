@@ -1,4 +1,4 @@
-"""Store of pending changes and dead letters, with large contents in separate files.
+"""Pending changes and dead letters in a ledger of their own, with large contents in files.
 
 Several processes may share it. Changes recorded by a killed process count as applied.
 """
@@ -6,16 +6,25 @@ Several processes may share it. Changes recorded by a killed process count as ap
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
+import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import IO, Any, NamedTuple, cast
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
+from oh_jupyter.errors import LedgerError, StoreConfigError
+from oh_jupyter.state.ledger import Ledger
 from oh_jupyter.storage.webhook.changes import Change, Delivery, PendingChange
-from oh_jupyter.storage.webhook.database import OUTBOX_ERRORS, Database, SenderLock, is_alive
+from oh_jupyter.storage.webhook.owner import is_alive, new_owner
 from oh_jupyter.storage.webhook.payloads import PayloadDirectory
+from oh_jupyter.storage.webhook.sender_lock import SenderLock
+
+OUTBOX_ERRORS = (LedgerError, OSError)
+"""Errors of an outbox whose disk is full or missing."""
 
 LARGE_BYTES = 65_536
 """Maximum size of contents in the database; larger ones are separate files."""
@@ -23,6 +32,8 @@ LARGE_BYTES = 65_536
 _MAX_DEAD_LETTERS = 1000
 _MAX_ACCEPTED = 64
 _ACCEPT_SECONDS = 0.2
+_LOG_BYTES = 64 << 20
+_SUFFIXES = (".sqlite3", ".sqlite", ".db")
 
 
 class _DeadLetter(NamedTuple):
@@ -49,10 +60,27 @@ class Outbox:
 
     def __init__(self, path: str | None = None) -> None:
         self.path = path
-        self._database = Database(path)
+        # A damaged file may be somebody else's, so it stays. The sending thread shortens the log.
+        file = None if path is None else Path(path)
+        self._ledger = Ledger(file, is_replaced=False, log_bytes=_LOG_BYTES)
         self._reset()
+        if path is not None:
+            self._open(path)
+
+    def _open(self, path: str) -> None:
+        """Report an unusable path at once."""
+        try:
+            self._ledger.name  # noqa: B018
+        except LedgerError as error:
+            raise StoreConfigError(
+                f"The outbox {path!r} cannot be opened: {cause_of(error)}; "
+                "name a writable directory, or an existing SQLite file."
+            ) from error
+        self._ledger.maintain()
 
     def _reset(self) -> None:
+        self._lock = threading.RLock()
+        self._owner = ""
         self._payloads = PayloadDirectory(self.path)
         self.sender_lock = SenderLock(self.path)
         self._applying: set[int] = set()  # changes that the store has not applied yet
@@ -61,30 +89,30 @@ class Outbox:
         self._losses: list[_DeadLetter] = []  # not on disk yet
 
     def reset_after_fork(self) -> None:
-        """Reset the state in a forked child."""
-        self._database.reset_after_fork()
+        """Reset the state in a forked child; the ledger does so itself."""
         self._reset()
 
     def close(self) -> None:
         """Close the database; the next use reopens it, or creates a new temporary one."""
-        with self._database.lock:
-            self._database.close()
+        with self._lock:
+            self._ledger.close()
             self._payloads.close()
             if self.path is None:
                 self._applying, self._accepted = set(), {}
 
     def maintain(self) -> None:
         """Do what can wait until nothing is sent."""
-        self._database.maintain()
+        self._ledger.maintain()
         self._write_losses()
 
     def delete_orphans(self) -> None:
         """Delete contents that no change refers to."""
-        rows = self._rows(
-            "SELECT file FROM changes WHERE file IS NOT NULL "
-            "UNION SELECT file FROM dead WHERE file IS NOT NULL"
-        )
-        self._payloads.delete_orphans({row[0] for row in rows})
+        known = {
+            file
+            for table in ("deliveries", "dead_letters")  # a ledger may have one of them only
+            for (file,) in self._rows(f"SELECT file FROM {table} WHERE file IS NOT NULL")
+        }
+        self._payloads.delete_orphans(known)
 
     # Changes that the store of this process applies:
 
@@ -102,14 +130,13 @@ class Outbox:
             contents = b""
         row = (change.method, change.path, change.key, size, time.time(), contents, file)
         try:
-            with self._database.lock:
-                connection = self._database.connection  # opening it sets the owner
-                cursor = connection.execute(
-                    "INSERT INTO changes(owner,method,path,key,size,recorded,contents,file) "
+            with self._lock:
+                self._owner = self._owner or new_owner()
+                number = self._ledger.insert(
+                    "INSERT INTO deliveries(owner,method,path,key,size,recorded,contents,file) "
                     "VALUES(?,?,?,?,?,?,?,?)",
-                    (self._database.owner, *row),
+                    (self._owner, *row),
                 )
-                number = cast(int, cursor.lastrowid)
                 self._applying.add(number)
                 return number
         except BaseException:
@@ -119,28 +146,28 @@ class Outbox:
 
     def confirm(self, numbers: Iterable[int]) -> None:
         """Note that the store has applied changes; `mark_applied` tells other processes."""
-        with self._database.lock:
+        with self._lock:
             self._applying.difference_update(numbers)
 
     def mark_applied(self, numbers: Iterable[int]) -> None:
         """Record that the store has applied changes."""
         rows = [(number,) for number in numbers]
-        self._write("UPDATE changes SET owner=NULL WHERE number=?", rows)
+        self._write("UPDATE deliveries SET owner=NULL WHERE number=?", rows)
 
     def record_loss(self, change: Change, reason: str) -> None:
         """List a change that cannot be recorded as a dead letter."""
         row = (change.method, change.path, "", len(change.contents), time.time(), 0, reason)
-        with self._database.lock:
+        with self._lock:
             losses = [*self._losses, _DeadLetter(0, f"lost.{uuid.uuid4().hex}", *row)]
             self._losses = losses[-_MAX_DEAD_LETTERS:]
             self._write_losses()
 
     def _write_losses(self) -> None:
         """Move the list of lost changes to the disk, unless it is full."""
-        with self._database.lock, contextlib.suppress(*OUTBOX_ERRORS):
+        with self._lock, contextlib.suppress(*OUTBOX_ERRORS):
             self._write(
-                "INSERT INTO dead(number,id,method,path,key,size,recorded,attempts,reason) "
-                "SELECT min(coalesce(min(number),0),0)-1,?,?,?,?,?,?,?,? FROM dead",
+                "INSERT INTO dead_letters(number,id,method,path,key,size,recorded,attempts,reason) "
+                "SELECT min(coalesce(min(number),0),0)-1,?,?,?,?,?,?,?,? FROM dead_letters",
                 [letter[1:9] for letter in self._losses],
             )
             self._losses.clear()
@@ -149,12 +176,12 @@ class Outbox:
 
     def pending(self) -> list[PendingChange]:
         """Return the pending changes, oldest first."""
-        with self._database.lock:
+        with self._lock:
             rows = self._rows(
                 "SELECT owner,number,id,method,path,key,size,recorded,batch,tries,attempts,rounds,"
-                "due,reason FROM changes ORDER BY number"
+                "due,reason FROM deliveries ORDER BY number"
             )
-            name, own = self._database.name, self._database.owner
+            name, own = self._ledger.name, self._owner
             applying, accepted = set(self._applying), set(self._accepted)
         alive: dict[str, bool] = {}
         pending = []
@@ -179,7 +206,7 @@ class Outbox:
         Raises:
             FileNotFoundError: The file is missing.
         """
-        rows = self._rows("SELECT file,contents FROM changes WHERE number=?", number)
+        rows = self._rows("SELECT file,contents FROM deliveries WHERE number=?", number)
         file, contents = rows[0] if rows else (None, None)
         if file is None:
             yield contents if contents or not rows else b""
@@ -190,13 +217,14 @@ class Outbox:
     def save(self, changes: Sequence[PendingChange]) -> None:
         """Record the attempts, the request and the due time of changes."""
         self._write(
-            "UPDATE changes SET tries=?,attempts=?,rounds=?,due=?,reason=?,batch=? WHERE number=?",
+            "UPDATE deliveries SET tries=?,attempts=?,rounds=?,due=?,reason=?,batch=? "
+            "WHERE number=?",
             [(c.tries, c.attempts, c.rounds, c.due, c.reason, c.batch, c.number) for c in changes],
         )
 
     def accept(self, changes: Iterable[PendingChange]) -> None:
         """Delete accepted changes, several in one transaction."""
-        with self._database.lock:
+        with self._lock:
             if not self._accepted:
                 self._accepted_at = time.monotonic()
             self._accepted.update((change.number, change) for change in changes)
@@ -206,10 +234,10 @@ class Outbox:
 
     def write_accepted(self) -> None:
         """Delete the accepted changes now; a full disk keeps them, but they are not sent again."""
-        with self._database.lock:
+        with self._lock:
             accepted = list(self._accepted.values())
             self._accepted_at = time.monotonic()
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(LedgerError):
                 if accepted:
                     self._clear(lambda connection: _delete_accepted(connection, accepted))
                     self._accepted = {}
@@ -220,17 +248,17 @@ class Outbox:
 
         def give_up(connection: sqlite3.Connection) -> list[str]:
             connection.executemany(
-                "INSERT OR REPLACE INTO dead(number,id,method,path,key,size,recorded,attempts,"
-                "reason,contents,file) SELECT number,?,method,path,key,size,recorded,?,?,"
-                f"{payload} FROM changes WHERE number=?",
+                "INSERT OR REPLACE INTO dead_letters(number,id,method,path,key,size,recorded,"
+                "attempts,reason,contents,file) SELECT number,?,method,path,key,size,recorded,?,?,"
+                f"{payload} FROM deliveries WHERE number=?",
                 [(c.id, c.attempts, c.reason, c.number) for c in changes],
             )
-            files = _delete(connection, "changes", [change.number for change in changes])
+            files = _delete(connection, "deliveries", [change.number for change in changes])
             old = connection.execute(
-                "SELECT number FROM dead ORDER BY number DESC LIMIT -1 OFFSET ?",
+                "SELECT number FROM dead_letters ORDER BY number DESC LIMIT -1 OFFSET ?",
                 (_MAX_DEAD_LETTERS,),
             ).fetchall()
-            excess = _delete(connection, "dead", [row[0] for row in old])
+            excess = _delete(connection, "dead_letters", [row[0] for row in old])
             return excess if keep_contents else [*files, *excess]
 
         self._clear(give_up)
@@ -238,17 +266,19 @@ class Outbox:
     def remove(self, numbers: Collection[int]) -> None:
         """Delete changes that need no report."""
         if numbers:
-            self._clear(lambda connection: _delete(connection, "changes", numbers))
+            self._clear(lambda connection: _delete(connection, "deliveries", numbers))
             self.confirm(numbers)
 
     def count(self) -> int:
         """Return the number of pending changes."""
-        with self._database.lock:
-            return int(self._rows("SELECT count(*) FROM changes")[0][0]) - len(self._accepted)
+        with self._lock:
+            row = self._ledger.row("SELECT count(*) FROM deliveries")
+            return (0 if row is None else int(row[0])) - len(self._accepted)
 
     def last_number(self) -> int:
         """Return the number of the newest pending change; 0 if there is none."""
-        return int(self._rows("SELECT coalesce(max(number),0) FROM changes")[0][0])
+        row = self._ledger.row("SELECT coalesce(max(number),0) FROM deliveries")
+        return 0 if row is None else int(row[0])
 
     # Lists for people:
 
@@ -274,38 +304,38 @@ class Outbox:
             and (force or letter.id not in superseded)
         ]
 
-        with self._database.transaction() as connection:
+        with self._ledger.transaction() as connection:
             connection.executemany(
-                "INSERT INTO changes(id,method,path,key,size,recorded,attempts,contents,file) "
-                "SELECT id,method,path,key,size,?,attempts,contents,file FROM dead WHERE number=?",
+                "INSERT INTO deliveries(id,method,path,key,size,recorded,attempts,contents,file) "
+                "SELECT id,method,path,key,size,?,attempts,contents,file FROM dead_letters "
+                "WHERE number=?",
                 [(time.time(), number) for number in numbers],
             )
-            _delete(connection, "dead", numbers)  # but not the files, which have new owners
+            _delete(connection, "dead_letters", numbers)  # but not the files, which have new owners
         return len(numbers)
 
     def discard(self, ids: Collection[str]) -> int:
         """Delete the named dead letters, or all; return their number."""
         numbers = [letter.number for letter in self._dead_letters() if not ids or letter.id in ids]
-        with self._database.lock:
+        with self._lock:
             self._losses = [each for each in self._losses if ids and each.id not in ids]
-            self._clear(lambda connection: _delete(connection, "dead", numbers))
+            self._clear(lambda connection: _delete(connection, "dead_letters", numbers))
         return len(numbers)
 
     def _dead_letters(self) -> list[_DeadLetter]:
-        with self._database.lock:
+        with self._lock:
             rows = self._rows(
                 "SELECT number,id,method,path,key,size,recorded,attempts,reason,superseded,"
-                "contents IS NOT NULL FROM dead ORDER BY number"
+                "contents IS NOT NULL FROM dead_letters ORDER BY number"
             )
             return [*(_DeadLetter(*row) for row in rows), *self._losses]
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        with self._database.lock:
-            return self._database.connection.execute(query, values).fetchall()
+        return self._ledger.rows(query, values)
 
     def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:
-            with self._database.transaction() as connection:
+            with self._ledger.transaction() as connection:
                 connection.executemany(statement, rows)
 
     def _clear(self, action: Callable[[sqlite3.Connection], list[str]]) -> None:
@@ -314,11 +344,11 @@ class Outbox:
         If the disk is full, this uses the space that is reserved for it.
         """
         try:
-            with self._database.transaction() as connection:
+            with self._ledger.transaction() as connection:
                 files = action(connection)
-        except sqlite3.OperationalError:
-            self._database.free_space()
-            with self._database.transaction() as connection:
+        except LedgerError:
+            self._ledger.free_space()
+            with self._ledger.transaction() as connection:
                 files = action(connection)
         self._payloads.delete(files)
 
@@ -337,13 +367,13 @@ def _delete(connection: sqlite3.Connection, table: str, numbers: Iterable[int]) 
 
 def _delete_accepted(connection: sqlite3.Connection, changes: Sequence[PendingChange]) -> list[str]:
     """Delete accepted changes, and mark the dead letters that they supersede."""
-    if connection.execute("SELECT 1 FROM dead WHERE NOT superseded LIMIT 1").fetchone():
+    if connection.execute("SELECT 1 FROM dead_letters WHERE NOT superseded LIMIT 1").fetchone():
         connection.executemany(
-            "UPDATE dead SET superseded=1 WHERE number<? AND (key=? OR "
+            "UPDATE dead_letters SET superseded=1 WHERE number<? AND (key=? OR "
             "(?='DELETE' AND (?='' OR substr(key,1,length(?)+1)=?||'/')))",
             [(c.number, c.key, c.method, c.key, c.key, c.key) for c in changes],
         )
-    return _delete(connection, "changes", [change.number for change in changes])
+    return _delete(connection, "deliveries", [change.number for change in changes])
 
 
 def _waiting(change: PendingChange, now: datetime) -> Delivery:
@@ -356,3 +386,16 @@ def _dead(letter: _DeadLetter, superseded: bool) -> Delivery:
     recorded = datetime.fromtimestamp(letter.recorded, UTC)
     outcome = (letter.attempts, letter.reason, recorded, None, superseded)
     return Delivery(letter.id, letter.method, letter.path, letter.size, "dead", *outcome)
+
+
+def outbox_file(outbox: str | os.PathLike[str]) -> str:
+    """Return the absolute path of the database, from that of its directory or file."""
+    path = os.path.realpath(os.path.expanduser(os.fspath(outbox)))
+    if os.path.isfile(path) or (not os.path.isdir(path) and path.endswith(_SUFFIXES)):
+        return path
+    return os.path.join(path, "outbox.sqlite3")
+
+
+def cause_of(error: Exception) -> BaseException:
+    """Return the error of the database or the disk from which one of the ledger comes."""
+    return (error.__cause__ or error) if isinstance(error, LedgerError) else error

@@ -23,9 +23,8 @@ from oh_jupyter.storage.paths import file_key, path_key
 from oh_jupyter.storage.webhook.batching import BatchPolicy
 from oh_jupyter.storage.webhook.changes import Change, Delivery, DeliveryReport
 from oh_jupyter.storage.webhook.client import Signer, WebhookClient
-from oh_jupyter.storage.webhook.database import outbox_file
 from oh_jupyter.storage.webhook.dispatcher import Dispatcher
-from oh_jupyter.storage.webhook.outbox import Outbox
+from oh_jupyter.storage.webhook.outbox import Outbox, outbox_file
 from oh_jupyter.storage.webhook.scheduler import RetryPolicy
 
 _MAX_WAIT_PERIODS = 3
