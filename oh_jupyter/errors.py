@@ -270,7 +270,15 @@ class FileChangedError(EditorError):
 
 
 class LedgerError(OhJupyterError, OSError):
-    """The database of the user's state cannot be read or written."""
+    """The database of the user's state cannot be read or written.
+
+    Attributes:
+        reason: The system's or the database's error.
+    """
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message
 
 
 class CheckpointError(OhJupyterError):

@@ -5,14 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from time import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from oh_jupyter.state.ledger import Ledger
 
 MAX_ROW_BYTES = 1 << 16
 """Size up to which a content is in the row itself."""
 
+_NAMES = (
+    "SELECT delta_file FROM edits WHERE delta_file IS NOT NULL",
+    "SELECT file FROM edited_contents WHERE file IS NOT NULL",
+)
 _ORPHAN_SECONDS = 3600.0  # far longer than the transaction takes that names the file
 
 
@@ -72,12 +79,30 @@ class Contents:
                 with contextlib.suppress(OSError):
                     os.unlink(self.folder / name)
 
-    def discard_orphans(self, known: Collection[str]) -> None:
-        """Remove the files that no row names, left by processes that died before they added it."""
-        with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
-            for entry in entries:
-                if entry.name not in known and time() - entry.stat().st_mtime > _ORPHAN_SECONDS:
-                    self.discard([entry.name])
+
+def contents_of(ledger: Ledger) -> Contents:
+    """Return the large contents of a ledger, in a folder beside it."""
+    assert ledger.path is not None
+    return Contents(ledger.path.parent / "contents")
+
+
+def discard_orphans(ledger: Ledger, age_seconds: float = _ORPHAN_SECONDS) -> None:
+    """Remove the files that no row names, such as those of processes that died before they did.
+
+    Args:
+        ledger: The ledger.
+        age_seconds: Time since the file was written; a younger one may be named soon.
+
+    Raises:
+        LedgerError: The ledger cannot be read.
+    """
+    contents = contents_of(ledger)
+    # One query each, because a ledger may have one of the tables only.
+    known = {name for query in _NAMES for (name,) in ledger.rows(query)}
+    with contextlib.suppress(FileNotFoundError), os.scandir(contents.folder) as entries:
+        for entry in entries:
+            if entry.name not in known and time() - entry.stat().st_mtime >= age_seconds:
+                contents.discard([entry.name])
 
 
 def _open_private(path: str, flags: int) -> int:

@@ -421,7 +421,8 @@ def _error(path: Path | None, error: Exception) -> LedgerError:
         error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     return LedgerError(
         f"The ledger {where} cannot be read or written: {error}. Free space there or make it "
-        "writable, and try again."
+        "writable, and try again.",
+        str(error),
     )
 
 

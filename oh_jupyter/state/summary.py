@@ -6,12 +6,14 @@ import os
 from pathlib import Path
 
 from oh_jupyter.errors import ConfigError
+from oh_jupyter.state.contents import discard_orphans
 from oh_jupyter.state.ledger import Ledger
 from oh_jupyter.state.tables import CONTENTS
 
 MAX_LISTED = 5
 """Workspaces that the error about an unknown one lists."""
 
+_ORPHAN_SECONDS = 60.0  # an edit that has just begun names its contents sooner
 _TABLES_OF_WORKSPACES = (
     "SELECT tables.name FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns "
     "WHERE tables.type = 'table' AND columns.name = 'workspace' ORDER BY tables.name"
@@ -56,6 +58,7 @@ def forget_workspace(ledger: Ledger, workspace: str) -> dict[str, int]:
         for (table,) in connection.execute(_TABLES_OF_WORKSPACES).fetchall():
             deletion = f"DELETE FROM {table} WHERE workspace = ?"
             removed[table] = connection.execute(deletion, (key,)).rowcount
+    discard_orphans(ledger, _ORPHAN_SECONDS)
     return {table: count for table, count in removed.items() if count}
 
 

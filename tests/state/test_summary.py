@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from oh_jupyter.editor import FileEditor
 from oh_jupyter.errors import ConfigError
 from oh_jupyter.state.ledger import Ledger
+from oh_jupyter.state.shared import open_ledger
 from oh_jupyter.state.summary import forget_workspace, row_counts, size_bytes
 from oh_jupyter.state.tables import CONTENTS, TABLES
 
@@ -60,3 +62,22 @@ def test_an_error_lists_only_some_workspaces(ledger: Ledger):
         ledger.execute(CONVERSE, (b"/%d" % number,))
     with pytest.raises(ConfigError, match="Workspaces: /0, /1, /2, /3, /4 and 3 more"):
         forget_workspace(ledger, "/unknown")
+
+
+def test_a_workspace_is_forgotten_with_the_contents_of_its_edits(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    workspace, other = tmp_path / "workspace", tmp_path / "other"
+    for folder in (workspace, other):
+        folder.mkdir()
+        for letter in "xy":
+            content = f"{folder.name}{letter}" * 50_000
+            FileEditor(folder)(command="write", path=folder / "a.txt", content=content)
+    ledger = open_ledger()
+    files = list((ledger.path.parent / "contents").iterdir())
+    for file in files:
+        os.utime(file, (0, 0))
+    assert forget_workspace(ledger, str(workspace)) == {"edited_contents": 2, "edited_files": 1}
+    assert ledger.rows("SELECT count(*) FROM edits") == [(2,)]
+    assert (len(files), sum(file.exists() for file in files)) == (4, 2)
+    FileEditor(other)(command="undo_edit", path=other / "a.txt")
+    assert (other / "a.txt").read_text() == "otherx" * 50_000 + "\n"

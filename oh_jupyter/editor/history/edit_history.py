@@ -19,6 +19,7 @@ from oh_jupyter.editor.history.edit import Digests, Edit
 from oh_jupyter.editor.history.edit_table import EditTable
 from oh_jupyter.editor.history.file_history import FileHistory
 from oh_jupyter.errors import EditorError
+from oh_jupyter.state.contents import discard_orphans
 
 MAX_EDITS = 5000
 MAX_HISTORY_BYTES = 256 * 1024 * 1024
@@ -206,7 +207,7 @@ class EditHistory:
         with suppress(OSError):  # the edit itself is done; the next one tries again
             if self.table.size() > max_bytes:
                 self._shrink(int(max_bytes * (1 - _FREED_FRACTION)))
-                self.table.discard_orphans()
+                discard_orphans(self.table.ledger)
 
     def _shrink(self, max_bytes: int) -> None:
         """Forget the oldest edits of all files, until the others take so many bytes."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from oh_jupyter.editor.files.atomic_write import Attributes, ConcurrentWriteError
 from oh_jupyter.editor.history.edit import Edit, decode_delta, digest_of, encode_delta
 from oh_jupyter.editor.text.delta import Delta
-from oh_jupyter.errors import HistoryAccessError
-from oh_jupyter.state.contents import Contents, Stored
+from oh_jupyter.errors import HistoryAccessError, LedgerError
+from oh_jupyter.state.contents import Stored, contents_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -75,7 +75,7 @@ class EditTable:
         self.folder = self.ledger.path.parent
         self.name = name
         self._workspace = os.fsencode(name)
-        self.contents = Contents(self.folder / "contents")
+        self.contents = contents_of(self.ledger)
 
     @contextmanager
     def access(self) -> Iterator[None]:
@@ -85,8 +85,9 @@ class EditTable:
         except HistoryAccessError:
             raise
         except OSError as error:
+            reason = error.reason if isinstance(error, LedgerError) else error
             raise HistoryAccessError(
-                f"The edit history in {self.folder} cannot be read or written ({error}); nothing "
+                f"The edit history in {self.folder} cannot be read or written ({reason}); nothing "
                 "was changed. Fix this, or set `history_dir` to another folder, and try again."
             ) from error
 
@@ -332,14 +333,6 @@ class EditTable:
             self._workspace,
         )
         return sum(int(size) for (size,) in (*edits, *contents))
-
-    def discard_orphans(self) -> None:
-        """Remove large contents that no row names any more."""
-        rows = self.rows(
-            "SELECT delta_file FROM edits WHERE delta_file IS NOT NULL UNION ALL "
-            "SELECT file FROM edited_contents WHERE file IS NOT NULL"
-        )
-        self.contents.discard_orphans({name for (name,) in rows})
 
 
 def _insert(connection: sqlite3.Connection, file: int, row: PlannedRow, delta: Stored) -> int:
