@@ -13,7 +13,7 @@ from oh_jupyter.state.tables import CONTENTS
 MAX_LISTED = 5
 """Workspaces that the error about an unknown one lists."""
 
-_ORPHAN_SECONDS = 60.0  # an edit that has just begun names its contents sooner
+_ORPHAN_SECONDS = 60.0  # an edit that has just started names its contents sooner
 _TABLES_OF_WORKSPACES = (
     "SELECT tables.name FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns "
     "WHERE tables.type = 'table' AND columns.name = 'workspace' ORDER BY tables.name"
