@@ -15,6 +15,7 @@ from typing import Any
 from oh_jupyter.errors import StorageError
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.wire import BLOBS_KEY, EXTENSION_KEY, EncodedEvent
+from oh_jupyter.text import shorten
 
 MAX_INLINE_CHARS = 1024 * 1024
 """Maximum length of a text in an event's own file."""
@@ -33,7 +34,8 @@ def split_blobs(event: EncodedEvent, folder: str, max_chars: int) -> tuple[bytes
     references: dict[str, dict[str, Any]] = {}
     wire = event.wire
     for pointer, text in texts.items():
-        wire = _with(wire, pointer, f"{text[:_FIRST_PART_CHARS]}\n[... {len(text)} characters]")
+        first_part = shorten(text, _FIRST_PART_CHARS, marker="")
+        wire = _with(wire, pointer, f"{first_part}\n[... {len(text)} characters]")
         if pointer == "/message":  # it repeats another text and is never read back
             continue
         data = text.encode(*_CODEC)

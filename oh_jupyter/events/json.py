@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from oh_jupyter.errors import WireError
+from oh_jupyter.text import shorten
 
 MAX_DEPTH = 100
 """Nesting depth of arrays and objects."""
@@ -61,7 +62,7 @@ def encode_json(data: Any) -> bytes:
 def _integer(text: str) -> int:
     # Checked before the conversion, whose time grows quadratically.
     if len(text) > 20 or abs(value := int(text)) >= MAX_INTEGER:
-        raise ValueError(f"the integer {text[:20]}... has more than 64 bits")
+        raise ValueError(f"the integer {shorten(text, 20, marker='...')} has more than 64 bits")
     return value
 
 

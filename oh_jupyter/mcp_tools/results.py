@@ -149,9 +149,10 @@ def _written(observation: Mapping[str, Any]) -> str:
 def clipped_diff(diff: str) -> str:
     """Shorten a diff for an agent, which knows the name of the file."""
     lines = "\n".join(line for line in diff.split("\n") if not line.startswith(("--- ", "+++ ")))
-    if len(lines) <= MAX_DIFF_CHARS:
+    first = shorten(lines, MAX_DIFF_CHARS, marker="")
+    if first == lines:
         return lines
-    return lines[:MAX_DIFF_CHARS].rpartition("\n")[0] + "\n[... more changed lines ...]"
+    return first.rpartition("\n")[0] + "\n[... more changed lines ...]"
 
 
 _LIBRARY_FRAME = re.compile(

@@ -33,6 +33,7 @@ from oh_jupyter.storage.local.directory import (
     write_file,
 )
 from oh_jupyter.storage.paths import file_key, path_key
+from oh_jupyter.text import shorten
 
 _T = TypeVar("_T")
 _TEMPORARY = re.compile(r"\.oh-[0-9a-f]{16}\.tmp")
@@ -293,7 +294,7 @@ class LocalFileStore(KeyedFileStore):
                 ) from None
             if error.errno in (errno.ENAMETOOLONG, errno.EINVAL):
                 raise StorePathError(
-                    f"{key[:80]!r}… is not a valid path on the disk of {self!r} "
+                    f"{shorten(key, 80)!r} is not a valid path on the disk of {self!r} "
                     f"({error.strerror}); use shorter names."
                 ) from error
             raise StorageError(error.errno, f"{self!r} failed: {error.strerror}", key) from error
