@@ -38,7 +38,7 @@ BASE = {
 }
 LOW = BASE | {
     *("documents", "events", "config", "process", "locks", "edit_lock", "writes", "policy"),
-    "state",
+    *("liveness", "state"),
 }
 MAY_IMPORT = {
     "errors": set(),
@@ -48,6 +48,7 @@ MAY_IMPORT = {
     "vulnerabilities": BASE,
     "server_notes": BASE,
     "edit_lock": BASE | {"locks"},
+    "liveness": {"locks"},
     "ansi": set(),
     "output_text": {"text"},
     "loopback": set(),

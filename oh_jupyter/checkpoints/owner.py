@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-import weakref
 from pathlib import Path
 
-from oh_jupyter.locks import file_lock
+from oh_jupyter.liveness import LifeLock, excluding
 
 
 class Owner:
@@ -18,10 +17,11 @@ class Owner:
         """Take a new lock, which is released with this object at the latest."""
         self.token = uuid.uuid4().hex
         self._path = _lock(directory, self.token)
-        stack = contextlib.ExitStack()
-        stack.enter_context(file_lock(self._path, 0))
-        self.close = weakref.finalize(self, stack.close)
-        self.close.atexit = False  # a runtime may be closed after Python's exit handlers
+        self._life = LifeLock(self._path)
+
+    def close(self) -> None:
+        """Release the lock."""
+        self._life.close()
 
     def beat(self) -> None:
         """Record that the process is alive."""
@@ -34,11 +34,8 @@ def is_alive(directory: Path, token: str) -> bool:
     lock = _lock(directory, token)
     if not token or not lock.exists():
         return False
-    try:
-        with file_lock(lock, 0):
-            return False
-    except TimeoutError:
-        return True
+    with excluding(lock) as is_free:
+        return not is_free
 
 
 def last_alive(directory: Path, token: str) -> float:

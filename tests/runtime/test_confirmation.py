@@ -213,7 +213,7 @@ def test_kernels_that_add_and_forget_approvals_at_the_same_time_lose_none(
 
 
 def test_an_approval_that_cannot_be_saved_leaves_the_action_waiting(tmp_path, monkeypatch) -> None:
-    (tmp_path / "state").write_text("a file")
+    (tmp_path / "state" / "oh_jupyter" / "ledger.db").mkdir(parents=True)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
     async def scenario() -> None:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
+
+from oh_jupyter.liveness import LifeLock, excluding
 
 PREFIX = "oh_browser_"
 LOCK_NAME = "owner"
@@ -33,11 +34,9 @@ class TempDir:
         remove_abandoned()
         while True:
             self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_root()))
-            # The system releases the lock even if the owner's process is killed.
-            self._lock = os.open(self.path / LOCK_NAME, os.O_CREAT | os.O_RDWR, 0o600)
-            if _try_lock(self._lock):
+            with contextlib.suppress(TimeoutError):  # another one takes it for abandoned
+                self._life = LifeLock(self.path / LOCK_NAME)
                 break
-            os.close(self._lock)
         self.downloads = self.path / "downloads"
         self.downloads.mkdir()
         self.temporary = self.path / "tmp"
@@ -52,10 +51,9 @@ class TempDir:
     def close(self) -> None:
         """Remove the directory; repeated and concurrent calls are harmless."""
         with self._closing:
-            if self._lock >= 0:
+            if self._life.close.alive:
                 shutil.rmtree(self.path, ignore_errors=True)
-                os.close(self._lock)
-                self._lock = -1
+                self._life.close()
 
 
 def remove_abandoned() -> None:
@@ -67,12 +65,9 @@ def remove_abandoned() -> None:
             is_new = not lock.exists() and age < LOCK_CREATION_SECONDS
             if not os.access(path, os.W_OK) or is_new:
                 continue
-            descriptor = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
-            try:
-                if _try_lock(descriptor):
+            with excluding(lock) as is_abandoned:
+                if is_abandoned:
                     shutil.rmtree(path, ignore_errors=True)
-            finally:
-                os.close(descriptor)
 
 
 def _root() -> str:
@@ -80,18 +75,3 @@ def _root() -> str:
     root = tempfile.gettempdir()
     is_usable = len(os.fsencode(root)) <= MAX_ROOT_BYTES or not os.access("/tmp", os.W_OK)
     return root if is_usable else "/tmp"
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
