@@ -78,7 +78,8 @@ class EditHistory:
 
     def has(self, path: Path) -> bool:
         """Return whether a file was edited before."""
-        return self.table.file(Path(os.path.realpath(path)))[0] > 0
+        file, _ = self.table.file(Path(os.path.realpath(path)))
+        return self.table.edit(file) is not None
 
     @contextmanager
     def open(self, path: Path) -> Iterator[FileHistory]:

@@ -173,9 +173,10 @@ class FileHistory:
             if is_replaced:
                 known = self.before(head, known)
         except LookupError:
-            # The content before is lost, so the changes lead nowhere.
-            self._table.forget(self.file)
-            self._load()
+            self._forget()  # the content before is lost, so the changes lead nowhere
+            return
+        if self._is_too_large(known, current):
+            self._forget()
             return
         if is_replaced:
             self._table.remove([(self.file, head)])
@@ -216,12 +217,15 @@ class FileHistory:
         files: tuple[str, ...] = (),
     ) -> PlannedRow | None:
         """Return an edit to add; None if it exceeds what a history keeps."""
-        if len(old or b"") + len(new or b"") > max(self._max_bytes, _ALWAYS_KEPT_BYTES):
+        if self._is_too_large(old, new):
             return None
         edit = self._change("edit", command, old, new)
         edit = replace(edit, mode=mode, together=together, files=files)
         delta = compare(old or b"", new or b"", lines=several_places)
         return self._row(replace(edit, state="planned", tag=_tag()), old, new, delta)
+
+    def _is_too_large(self, old: bytes | None, new: bytes | None) -> bool:
+        return len(old or b"") + len(new or b"") > max(self._max_bytes, _ALWAYS_KEPT_BYTES)
 
     def plan_reversal(
         self, kind: Kind, target: Edit, old: bytes | None, new: bytes | None, together: str = ""
@@ -295,11 +299,15 @@ class FileHistory:
             if until >= first:
                 self.forget_until(until)
 
+    def _forget(self) -> None:
+        """Forget all changes."""
+        self._table.forget(self.file)
+        self._load()
+
     def forget_until(self, number: int) -> None:
         """Forget changes, and store the content after them if the base is among them."""
         if self._table.edit(self.file, "AND number > ?", number) is None:
-            self._table.forget(self.file)
-            self._load()
+            self._forget()
             return
         base = None
         if self._base is None or self._base.number < number:
@@ -324,8 +332,7 @@ class FileHistory:
             self.head = replace(edit, state="done")
             self._prune()
         elif self.file:
-            self._table.forget(self.file)
-            self._load()
+            self._forget()
 
     def cancel(self) -> None:
         """Count the planned change as reverted."""
