@@ -323,7 +323,10 @@ def _ledger(settings: Settings) -> Iterator[Check]:
     else:
         yield Check("ledger", "ok", where)
     for path in ledger.damaged():
-        finding = f"{path} was damaged, and moved aside; its approvals, tokens and trust are gone"
+        finding = (
+            f"{path} was damaged, and moved aside; its approvals, tokens and trust are gone, and "
+            "files that waited for an unreachable store are only in it"
+        )
         yield Check("damaged ledger", "wrong", finding, f"rm {shlex.quote(str(path))}*")
 
 

@@ -19,6 +19,7 @@ MAX_ROW_BYTES = 1 << 16
 _NAMES = (
     "SELECT delta_file FROM edits WHERE delta_file IS NOT NULL",
     "SELECT file FROM edited_contents WHERE file IS NOT NULL",
+    "SELECT file FROM pending_files WHERE file IS NOT NULL",
 )
 _ORPHAN_SECONDS = 3600.0  # far longer than the transaction takes that names the file
 
@@ -89,6 +90,9 @@ def contents_of(ledger: Ledger) -> Contents:
 def discard_orphans(ledger: Ledger, age_seconds: float = _ORPHAN_SECONDS) -> None:
     """Remove the files that no row names, such as those of processes that died before they did.
 
+    While a damaged ledger is beside this one, all files stay: it may name the only copy of a file
+    that waits for an unreachable store.
+
     Args:
         ledger: The ledger.
         age_seconds: Time since the file was written; a younger one may be named soon.
@@ -96,6 +100,8 @@ def discard_orphans(ledger: Ledger, age_seconds: float = _ORPHAN_SECONDS) -> Non
     Raises:
         LedgerError: The ledger cannot be read.
     """
+    if ledger.damaged():
+        return
     contents = contents_of(ledger)
     # One query each, because a ledger may have one of the tables only.
     known = {name for query in _NAMES for (name,) in ledger.rows(query)}

@@ -1,8 +1,8 @@
 """A ledger: an SQLite database that all threads and processes of a user share.
 
 A committed transaction survives the death of the process; unless it is flushed, a power loss can
-take the last moments. Readers never wait for writers. The database holds no file's only copy, so a
-damaged one is moved aside, and a new one begins.
+take the last moments. Readers never wait for writers. A damaged database is moved aside, and a new
+one begins: it holds no file's only copy, except for those that wait for an unreachable store.
 """
 
 from __future__ import annotations
@@ -245,7 +245,8 @@ class Ledger:
         _log.warning(
             "%s was damaged (%s). It is now %s%s, and a new one begins: earlier edits and turns "
             "can no longer be undone, approvals, tokens and trusted settings have to be given "
-            "again, and all files stay as they are",
+            "again, files that waited for an unreachable store are only in the damaged one, and "
+            "all others stay as they are",
             *(path, error, path.name, suffix),
         )
 

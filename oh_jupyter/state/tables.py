@@ -49,6 +49,16 @@ CREATE TABLE IF NOT EXISTS dead_letters(
     attempts INTEGER NOT NULL, reason TEXT NOT NULL, superseded INTEGER NOT NULL DEFAULT 0,
     contents BLOB, file TEXT);
 
+-- The last version of a file that its store has not accepted yet, because it is unreachable
+-- (oh_jupyter/storage); `sender` is the process that sends it, `sent` are digests of earlier
+-- versions that the store may have.
+CREATE TABLE IF NOT EXISTS pending_files(
+    number INTEGER PRIMARY KEY AUTOINCREMENT, store TEXT NOT NULL, key TEXT NOT NULL,
+    time REAL NOT NULL, size INTEGER NOT NULL, digest TEXT NOT NULL, sent TEXT NOT NULL,
+    sender TEXT, tries INTEGER NOT NULL DEFAULT 0, contents BLOB, file TEXT, UNIQUE(store, key));
+CREATE INDEX IF NOT EXISTS reserved_files ON pending_files(store, sender)
+    WHERE sender IS NOT NULL;
+
 -- A file that an editor changed. Its base is the content after the change with that number, from
 -- which the others are rebuilt.
 CREATE TABLE IF NOT EXISTS edited_files(
@@ -116,6 +126,7 @@ CONTENTS = {
     "writes": "changes of files in turns",
     "deliveries": "undelivered webhooks",
     "dead_letters": "webhooks that were given up",
+    "pending_files": "files that wait for an unreachable store",
     "edited_files": "edited files",
     "edits": "changes of edited files",
     "edited_contents": "contents of edited files",

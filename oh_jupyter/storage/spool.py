@@ -1,4 +1,4 @@
-"""Store that spools writes to the local disk while its backend is unreachable."""
+"""Store that spools writes to the user's ledger while its backend is unreachable."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import builtins
 import contextlib
 import hashlib
 import logging
-import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from oh_jupyter.background import try_start_thread
-from oh_jupyter.config import state_home
 from oh_jupyter.errors import StorageError, StoreAccessError
-from oh_jupyter.locks import file_lock
 from oh_jupyter.storage.base import FileInfo, FileStore
 from oh_jupyter.storage.local.store import LocalFileStore
 from oh_jupyter.storage.memory import InMemoryFileStore
-from oh_jupyter.storage.paths import path_key
+from oh_jupyter.storage.paths import file_key
+
+if TYPE_CHECKING:
+    from oh_jupyter.storage.pending_files import PendingFile
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
@@ -37,26 +37,31 @@ def spool_while_unreachable(store: FileStore) -> FileStore:
         return store
     name = hashlib.sha256(repr(backend).encode()).hexdigest()[:16]
     try:
-        return SpoolingFileStore(store, str(state_home() / "spool" / name))
-    except (OSError, StorageError) as error:
+        return SpoolingFileStore(store, name)
+    except StorageError as error:
         _log.warning("No spool on disk for %r while it is unreachable: %s", store, error)
         return store
 
 
 class SpoolingFileStore(FileStore):
-    """A store that keeps new files in a local directory while its backend is unreachable.
+    """A store that keeps new files in the ledger while its backend is unreachable.
 
-    Several processes may share the directory. During an outage, reads see only the spooled files.
+    Several processes may share them. During an outage, reads see only the spooled files.
+
+    Args:
+        store: The backend.
+        name: Its name in the ledger, the same in all processes.
     """
 
-    def __init__(self, store: FileStore, directory: str) -> None:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+    def __init__(self, store: FileStore, name: str) -> None:
+        from oh_jupyter.storage.pending_files import PendingFiles  # SQLite takes 13 ms to import
+
         self.file_store = store
-        self._directory = directory
-        self._spool = LocalFileStore(os.path.join(directory, "files"))
+        self._spool = PendingFiles(name)
         self._lock = threading.Lock()
+        self._delivering = threading.Lock()
         self._is_unreachable = False
-        self._conflicts: set[str] = set()  # paths with other contents in the backend
+        self._blocked: set[str] = set()  # paths of files that cannot be sent
         self._abandoned = threading.Event()
         weakref.finalize(self, self._abandoned.set)
         self._thread: threading.Thread | None = None
@@ -79,15 +84,19 @@ class SpoolingFileStore(FileStore):
         put: Callable[[str, str | bytes], None],
         spool: Callable[[str, str | bytes], None],
     ) -> None:
-        if not self._is_unreachable:
+        if not self._is_unreachable and not self._is_pending(path):
             try:
                 put(path, contents)
                 return
             except StoreAccessError as error:
                 self._report_unreachable(error)
+        spool(path, contents)
         with self._lock:
-            spool(path, contents)
             self._start_delivery()
+
+    def _is_pending(self, path: str) -> bool:
+        """Return whether an earlier version is still to be delivered, which must not come last."""
+        return self._thread is not None and self._spool.is_file(file_key(path))
 
     def _report_unreachable(self, error: Exception) -> None:
         with self._lock:
@@ -98,7 +107,7 @@ class SpoolingFileStore(FileStore):
         _log.warning(
             "%s New files are kept in %s and sent when the store is back.",
             error,
-            self._directory,
+            self._spool.ledger.path,
         )
 
     def _call_backend(self, call: Callable[[], _T], fallback: Callable[[], _T]) -> _T:
@@ -174,60 +183,98 @@ class SpoolingFileStore(FileStore):
         return self.file_store.get_absolute_path(path)
 
     def deliver(self) -> bool:
-        """Send the pending files, oldest first; return whether all were accepted."""
-        has_conflict = False
-        with file_lock(os.path.join(self._directory, "lock")):
-            pending = self.pending()
+        """Send the pending files, oldest first; return whether all were accepted.
+
+        While another process sends them, nothing is done.
+        """
+        with self._delivering:
             try:
-                if not pending:
-                    self.file_store.exists(_PROBED_PATH)
-                for path in pending:
-                    has_conflict = not self._deliver(path) or has_conflict
+                is_done = self._deliver_all()
             except StorageError as error:
-                self._is_unreachable = True
-                _log.debug("%r is still unreachable: %s", self.file_store, error)
+                _log.debug("Nothing can be sent to %r yet: %s", self.file_store, error)
                 return False
         with self._lock:
-            if has_conflict or self.pending():
+            if not is_done or self.pending():
                 return False
             self._is_unreachable = False
             self._thread = None
         _log.warning("%r is back, and has received all pending files", self.file_store)
         return True
 
-    def _deliver(self, path: str) -> bool:
-        try:
-            contents = self._spool.read_bytes(path)
-        except FileNotFoundError:
-            return True
-        try:
-            self.file_store.create(path, contents)
-        except FileExistsError:
-            if self.file_store.read_bytes(path) != contents:
-                if path not in self._conflicts:
-                    _log.warning(
-                        "%r has another file at %s; ours stays in %s",
-                        self.file_store,
-                        path,
-                        self._spool.get_full_path(path),
-                    )
-                self._conflicts.add(path)
+    def _deliver_all(self) -> bool:
+        numbers = self._spool.keys()
+        if not numbers:
+            with self._watched():
+                self.file_store.exists(_PROBED_PATH)
+            self._spool.discard_orphans()
+        is_done = True
+        for number in numbers:
+            if not self._spool.reserve(number):
                 return False
+            try:
+                is_done = self._deliver(number) and is_done
+            finally:
+                self._spool.release()
+        return is_done
+
+    def _deliver(self, number: int) -> bool:
+        try:
+            file = self._spool.version(number)
+        except FileNotFoundError as error:
+            self._warn_once(error.filename, "A pending file is not sent: %s", error)
+            return False
+        if file is None:
+            return True
+        with self._watched():
+            is_sent = self._send(file)
+        if not is_sent:
+            if not self._spool.is_pending(number):  # deleted or replaced meanwhile
+                return True
+            self._warn_once(
+                file.key,
+                "%r has another file at %s; ours stays in %s, and is the one that is read here",
+                *(self.file_store, file.key, self._spool.ledger.path),
+            )
+            return False
         # Readers try the spool, then the backend: they must use it before the file leaves here.
         self._is_unreachable = False
-        self._spool.delete(path)
+        self._spool.accept(number)
         return True
+
+    def _send(self, file: PendingFile) -> bool:
+        """Create a file, or replace an earlier version of ours; return False if it is another."""
+        try:
+            self.file_store.create(file.key, file.contents)
+        except FileExistsError:
+            return self._replace(file)
+        return True
+
+    def _replace(self, file: PendingFile) -> bool:
+        existing = self.file_store.read_bytes(file.key)
+        if existing == file.contents:
+            return True
+        if hashlib.sha256(existing).hexdigest() in file.sent:
+            self.file_store.write(file.key, file.contents)
+            return True
+        return False
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Note a backend that fails in the block as unreachable."""
+        try:
+            yield
+        except StorageError:
+            self._is_unreachable = True
+            raise
+
+    def _warn_once(self, path: str, message: str, *values: object) -> None:
+        if path not in self._blocked:
+            _log.warning(message, *values)
+        self._blocked.add(path)
 
     def pending(self) -> builtins.list[str]:
         """Return the paths of the pending files, oldest first."""
-        files = []
-        for directory, _, names in self._spool.walk():
-            for name in names:
-                key = path_key(f"{directory}/{name}")
-                with contextlib.suppress(OSError):
-                    status = os.stat(self._spool.get_full_path(key))
-                    files.append((status.st_mtime_ns, len(key), key))
-        return [key for _, _, key in sorted(files)]
+        return [*self._spool.keys().values()]
 
     def _start_delivery(self) -> None:
         if self._thread is None:
