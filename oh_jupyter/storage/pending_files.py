@@ -220,9 +220,10 @@ class PendingFiles(KeyedFileStore):
         """Delete rows and their files; a ledger without such rows is only read."""
         if not self._rows(f"SELECT 1 FROM pending_files WHERE {condition} LIMIT 1", *values):
             return
-        deletion = f"DELETE FROM pending_files WHERE {condition} RETURNING file"
+        chosen = f"FROM pending_files WHERE {condition}"
         with self._transaction() as connection:
-            files = connection.execute(deletion, values).fetchall()
+            files = connection.execute(f"SELECT file {chosen}", values).fetchall()
+            connection.execute(f"DELETE {chosen}", values)
         self._contents.discard(file for (file,) in files)
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -251,11 +252,11 @@ class PendingFiles(KeyedFileStore):
 
 def _replace(connection: sqlite3.Connection, version: tuple[Any, ...]) -> str | None:
     """Insert a version in the stead of an earlier one; return the name of that one's file."""
+    chosen = "FROM pending_files WHERE store = ? AND key = ?"
     earlier = connection.execute(
-        "DELETE FROM pending_files WHERE store = ? AND key = ? "
-        "RETURNING sender, tries, digest, sent, file",
-        version[:2],
+        f"SELECT sender, tries, digest, sent, file {chosen}", version[:2]
     ).fetchone()
+    connection.execute(f"DELETE {chosen}", version[:2])
     sender, tries, digest, sent, file = earlier or (None, 0, "", "", None)
     connection.execute(
         "INSERT INTO pending_files"
