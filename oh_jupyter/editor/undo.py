@@ -40,8 +40,8 @@ def undo_or_redo(
         current = read_current(history)
         edit = _target(history, command)
         if edit is None or len(edit.files) < 2:
+            changes = [_change(history, edit, current, path, command)]
             edit = None
-            changes = [_change(history, current, path, command)]
             _write(store, changes, path, dry_run)
     if edit is not None:
         with store.open_all([real_path(Path(file)) for file in edit.files]) as histories:
@@ -84,7 +84,7 @@ def _changes_together(
         current = read_current(history)
         target = _target(history, command)
         if target is not None and target.together == edit.together:
-            changes.append(_change(history, current, history.path, command, name))
+            changes.append(_change(history, target, current, history.path, command, name))
         elif command == "undo_edit" and not history.has(edit.together):
             forgotten.append(str(history.path))
         else:
@@ -158,10 +158,14 @@ def _target(history: FileHistory, command: str) -> Edit | None:
 
 
 def _change(
-    history: FileHistory, current: _Current, path: Path, command: str, together: str = ""
+    history: FileHistory,
+    edit: Edit | None,
+    current: _Current,
+    path: Path,
+    command: str,
+    together: str = "",
 ) -> PlannedChange:
     old, fingerprint = current
-    edit = _target(history, command)
     undoes = command == "undo_edit"
     if edit is None:
         missing = "edit history" if undoes else "undone edit"

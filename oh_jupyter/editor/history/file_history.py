@@ -27,6 +27,7 @@ MAX_COPIED_BYTES = 64 * 1024 * 1024
 
 _ALWAYS_KEPT_BYTES = 64 * 1024 * 1024  # of the last edit, which can be undone despite the limit
 _REWRITTEN_SHARE = 0.9  # of the bytes; above it both contents are stored, and shared with others
+_MAX_CHANGES_OF_AN_EDIT = 4  # on average, with its undos and redos
 _PRUNED_FRACTION = 1 / 16  # of the limit of edits; forgetting one after each edit costs more
 
 
@@ -73,7 +74,18 @@ class FileHistory:
         last = edit
         if outside is not None and outside.is_deletion_by_others:
             last = outside if edit is None or edit.number < outside.number else edit
-        return last if last is not None and last.number >= self._first_number() else None
+        return last if last is not None and self._is_within_limit(last) else None
+
+    def _is_within_limit(self, edit: Edit) -> bool:
+        """Return whether fewer edits than the limit, all of them undone, came after an edit."""
+        newer = self._count("state = 'undone' AND number > ?", edit.number)
+        return newer < self._max_edits
+
+    def _count(self, condition: str, *values: int) -> int:
+        """Return the number of edits with a condition."""
+        query = f"SELECT count(*) FROM edits WHERE file = ? AND kind = 'edit' AND {condition}"
+        ((count,),) = self._table.rows(query, self.file, *values) or [(0,)]
+        return int(count)
 
     @property
     def next(self) -> Edit | None:
@@ -289,15 +301,17 @@ class FileHistory:
         return apply(merged, current)
 
     def _prune(self) -> None:
-        """Forget the first edits once there are too many."""
+        """Forget the first changes once there are too many."""
         too_many = int(self._max_edits * (1 + _PRUNED_FRACTION))
         if self.head is None or self.head.number <= too_many:
             return
         ((first,),) = self._table.rows("SELECT min(number) FROM edits WHERE file = ?", self.file)
-        if self.head.number - first >= too_many:
-            until = self._first_number() - 1
-            if until >= first:
-                self.forget_until(until)
+        until = self.head.number - _MAX_CHANGES_OF_AN_EDIT * self._max_edits
+        count = self._count("state = 'done'") + self._count("state = 'undone'")
+        if count > too_many:
+            until = max(until, self._first_number() - 1)
+        if until >= first:
+            self.forget_until(until)
 
     def _forget(self) -> None:
         """Forget all changes."""
@@ -330,7 +344,8 @@ class FileHistory:
         self.is_unfinished = False
         if edit is not None:
             self.head = replace(edit, state="done")
-            self._prune()
+            if edit.kind == "edit":
+                self._prune()
         elif self.file:
             self._forget()
 
