@@ -6,12 +6,10 @@ the name remains, so that the next one can finish the change from that history.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import logging
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
@@ -19,30 +17,8 @@ from functools import cache
 from pathlib import Path
 
 from oh_jupyter.locks import file_lock
+from oh_jupyter.private_folder import candidates, first_private, is_private
 
-if sys.platform == "win32":
-    import tempfile
-
-    _ROOTS: tuple[str, ...] = (os.environ.get("LOCALAPPDATA") or tempfile.gettempdir(),)
-
-    def _user() -> int:
-        return 0  # the root belongs to this user, and files there have no numeric owner
-else:
-    _ROOTS = ("/var/tmp", "/tmp")  # the first survives a reboot
-
-    def _user() -> int:
-        return os.geteuid()
-
-
-_UNUSABLE_ERRNOS = (
-    errno.EACCES,
-    errno.EPERM,
-    errno.EROFS,
-    errno.ENOENT,
-    errno.ENOTDIR,
-    errno.EEXIST,
-    errno.ELOOP,
-)
 _MAX_RECORD_BYTES = 16384  # two paths of maximum length
 
 
@@ -207,34 +183,15 @@ def _inode_name(path: str) -> str:
 
 def lock_folders() -> list[str]:
     """Return the candidates for the folder of the locks; the first private one is used."""
-    return [os.path.join(root, f"oh_jupyter_locks_{_user()}") for root in _ROOTS]
+    return candidates("oh_jupyter_locks_")
 
 
 def _lock_folder() -> str | None:
     """Return the folder of the locks; None if no candidate is private."""
-    for folder in lock_folders():
-        if is_private(folder):
-            return folder
-        try:
-            os.mkdir(folder, 0o700)
-        except OSError as error:
-            if error.errno not in _UNUSABLE_ERRNOS:
-                raise
-        if is_private(folder):
-            return folder
-    _warn()
-    return None
-
-
-def is_private(folder: str) -> bool:
-    """Return whether we can write to a folder, and nobody else can."""
-    try:
-        info = os.lstat(folder)
-    except OSError:
-        return False
-    if not stat.S_ISDIR(info.st_mode) or not os.access(folder, os.W_OK):
-        return False
-    return sys.platform == "win32" or (info.st_uid == _user() and not info.st_mode & 0o022)
+    folder = first_private(lock_folders())
+    if folder is None:
+        _warn()
+    return folder
 
 
 @cache

@@ -5,20 +5,16 @@ A write-ahead log is shared memory of one machine. Two machines that open the sa
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import stat
 import sys
 import tempfile
 from pathlib import Path
 
 from oh_jupyter.config import state_home
+from oh_jupyter.private_folder import candidates, first_private
 
 FILE_NAME = "ledger.db"
-
-LOCAL_ROOT = "/var/tmp"
-"""Where a folder survives a reboot."""
 
 _LOCAL_TYPES = {
     *("apfs", "bcachefs", "btrfs", "exfat", "f2fs", "ffs", "hfs", "ntfs", "refs", "ufs", "zfs"),
@@ -48,13 +44,8 @@ def obstacle(folder: Path) -> str:
 
 def local_folder(home: Path) -> Path:
     """Return the folder on this machine for the state that belongs to a directory elsewhere."""
-    user = os.geteuid() if hasattr(os, "geteuid") else 0
-    root = LOCAL_ROOT if os.path.isdir(LOCAL_ROOT) else tempfile.gettempdir()
-    private = Path(root, f"oh_jupyter-{user}")
-    with contextlib.suppress(OSError):
-        private.mkdir(mode=0o700)
-    if not _is_private(private):  # somebody else made it, and could write there
-        private = _folder_of_process()
+    folder = first_private(candidates("oh_jupyter-"))
+    private = _folder_of_process() if folder is None else Path(folder)
     return private / hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
 
 
@@ -66,16 +57,6 @@ def _folder_of_process() -> Path:
 
 
 _own_folder: tempfile.TemporaryDirectory[str] | None = None
-
-
-def _is_private(folder: Path) -> bool:
-    try:
-        info = os.lstat(folder)
-    except OSError:
-        return False
-    if not stat.S_ISDIR(info.st_mode) or not os.access(folder, os.W_OK):
-        return False
-    return sys.platform == "win32" or (info.st_uid == os.geteuid() and not info.st_mode & 0o077)
 
 
 def is_local(folder: Path) -> bool:

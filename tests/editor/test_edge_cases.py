@@ -138,10 +138,10 @@ def test_without_a_state_folder_the_history_is_one_folder(tmp_path, monkeypatch,
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     folder = tmp_path / "tmp"
     folder.mkdir()
-    monkeypatch.setattr("oh_jupyter.state.location.LOCAL_ROOT", str(folder))
+    monkeypatch.setattr("oh_jupyter.private_folder.ROOTS", (str(folder),))
     path = workspace / "a.txt"
     for number in range(3):
         editor = FileEditor(workspace)
         editor(command="write", path=path, content=str(number))
-    assert len(list(folder.iterdir())) == 1
+    assert len(list(folder.glob("oh_jupyter-*/*"))) == 1
     assert len(FileEditor(workspace).history(path)) == 3

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from oh_jupyter import edit_lock
+from oh_jupyter import edit_lock, private_folder
 from oh_jupyter.editor import EditorError, FileEditor
 from oh_jupyter.editor.files import atomic_write
 
@@ -380,7 +380,7 @@ def places(tmp_path, monkeypatch):
     roots = [tmp_path / "first", tmp_path / "second"]
     for root in roots:
         root.mkdir()
-    monkeypatch.setattr(edit_lock, "_ROOTS", tuple(map(str, roots)))
+    monkeypatch.setattr(private_folder, "ROOTS", tuple(map(str, roots)))
     return [Path(folder) for folder in edit_lock.lock_folders()]
 
 
