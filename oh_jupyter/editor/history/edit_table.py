@@ -25,7 +25,7 @@ _COLUMNS = (
 )
 _HAS_CONTENT = "SELECT 1 FROM edited_contents WHERE workspace = ? AND digest = ?"
 _UNUSED = (
-    "FROM edited_contents WHERE workspace = ? "
+    "FROM edited_contents WHERE workspace = ? AND digest = ? "
     "AND NOT EXISTS (SELECT 1 FROM edited_files WHERE digest = edited_contents.digest) "
     "AND NOT EXISTS (SELECT 1 FROM edits WHERE is_whole AND before = edited_contents.digest) "
     "AND NOT EXISTS (SELECT 1 FROM edits WHERE is_whole AND after = edited_contents.digest)"
@@ -184,28 +184,30 @@ class EditTable:
                 for digest in needed.keys() - missing.keys():
                     if not connection.execute(_HAS_CONTENT, (self._workspace, digest)).fetchone():
                         raise ConcurrentWriteError
-                sizes = [
-                    _insert(connection, self._add_file(connection, row.path), row, delta)
-                    for row, delta in zip(rows, deltas, strict=True)
-                ]
-                if any(row.is_base for row in rows):
-                    unused += self._delete_unused(connection)
+                size = 0
+                for row, delta in zip(rows, deltas, strict=True):
+                    file, base = self._add_file(connection, row.path)
+                    size += _insert(connection, file, row, delta)
+                    if row.is_base:
+                        unused += self._delete_unused(connection, [base])
         except BaseException:
             self.contents.discard(names)
             raise
         self.contents.discard(unused)
-        return sum(sizes) + sum(map(len, missing.values()))
+        return size + sum(map(len, missing.values()))
 
     def _has(self, digest: str) -> bool:
         return bool(self.rows(_HAS_CONTENT, self._workspace, digest))
 
-    def _add_file(self, connection: sqlite3.Connection, path: Path) -> int:
+    def _add_file(self, connection: sqlite3.Connection, path: Path) -> tuple[int, str | None]:
+        """Add a file if it is new; return its number, and the digest of its base."""
         values = self._workspace, os.fsencode(path)
         connection.execute(
             "INSERT OR IGNORE INTO edited_files(workspace, path) VALUES (?, ?)", values
         )
-        query = "SELECT id FROM edited_files WHERE workspace = ? AND path = ?"
-        return int(connection.execute(query, values).fetchone()[0])
+        query = "SELECT id, digest FROM edited_files WHERE workspace = ? AND path = ?"
+        id, digest = connection.execute(query, values).fetchone()
+        return id, digest
 
     def _add_content(
         self, connection: sqlite3.Connection, digest: str, stored: Stored, size: int
@@ -217,11 +219,27 @@ class EditTable:
         )
         return [] if cursor.rowcount else [stored.name]
 
-    def _delete_unused(self, connection: sqlite3.Connection) -> list[str | None]:
-        """Delete the contents that nothing needs any more; return the names of large ones."""
-        names = connection.execute(f"SELECT file {_UNUSED}", (self._workspace,)).fetchall()
-        connection.execute(f"DELETE {_UNUSED}", (self._workspace,))
-        return [name for (name,) in names]
+    def _delete_unused(
+        self, connection: sqlite3.Connection, digests: Iterable[str | None]
+    ) -> list[str | None]:
+        """Delete those contents that nothing needs any more; return the names of large ones."""
+        names: list[str | None] = []
+        for digest in {*digests} - {None}:
+            values = self._workspace, digest
+            names += [name for (name,) in connection.execute(f"SELECT file {_UNUSED}", values)]
+            connection.execute(f"DELETE {_UNUSED}", values)
+        return names
+
+    def _delete_edits(
+        self, connection: sqlite3.Connection, condition: str, *values: int
+    ) -> list[str | None]:
+        """Delete edits of a file; return the names of large deltas and contents."""
+        where = f"FROM edits WHERE file = ? AND {condition}"
+        query = f"SELECT delta_file, is_whole, before, after {where}"
+        rows = connection.execute(query, values).fetchall()
+        connection.execute(f"DELETE {where}", values)
+        whole = [digest for _, is_whole, *digests in rows if is_whole for digest in digests]
+        return [*(row[0] for row in rows), *self._delete_unused(connection, whole)]
 
     def confirm(self, edits: Iterable[tuple[int, Edit]]) -> None:
         """Record that planned edits of files are done, and what becomes of others by that."""
@@ -243,9 +261,8 @@ class EditTable:
             names = [
                 name
                 for file, edit in edits
-                for name in _delete_edits(connection, "number = ?", file, edit.number)
+                for name in self._delete_edits(connection, "number = ?", file, edit.number)
             ]
-            names += self._delete_unused(connection)
         self.contents.discard(names)
 
     def drop_undone(self, file: int) -> None:
@@ -256,9 +273,10 @@ class EditTable:
     def forget(self, file: int) -> None:
         """Remove all edits of a file."""
         with self.transaction() as connection:
-            names = _delete_edits(connection, "TRUE", file)
+            base = _base_digest(connection, file)
+            names = self._delete_edits(connection, "TRUE", file)
             connection.execute("DELETE FROM edited_files WHERE id = ?", (file,))
-            names += self._delete_unused(connection)
+            names += self._delete_unused(connection, [base])
         self.contents.discard(names)
 
     def forget_until(self, file: int, number: int, base: tuple[str, bytes] | None) -> None:
@@ -271,7 +289,8 @@ class EditTable:
         """
         stored = None if base is None else self.contents.put(base[1])
         with self.transaction() as connection:
-            names = _delete_edits(connection, "number <= ?", file, number)
+            before = _base_digest(connection, file)
+            names = self._delete_edits(connection, "number <= ?", file, number)
             connection.execute(
                 "UPDATE edited_files SET is_pruned = 1, "
                 "base = CASE WHEN base < ?1 THEN NULL ELSE base END, "
@@ -282,7 +301,7 @@ class EditTable:
                 digest, content = base
                 names += self._add_content(connection, digest, stored, len(content))
                 _set_base(connection, file, number, digest)
-            names += self._delete_unused(connection)
+            names += self._delete_unused(connection, [before])
         self.contents.discard(names)
 
     def heads(self) -> dict[str, str | None]:
@@ -384,12 +403,9 @@ def _set_base(connection: sqlite3.Connection, file: int, number: int, digest: st
     )
 
 
-def _delete_edits(connection: sqlite3.Connection, condition: str, *values: int) -> list[str | None]:
-    """Delete edits of a file; return the names of their large deltas."""
-    where = f"FROM edits WHERE file = ? AND {condition}"
-    rows = connection.execute(f"SELECT delta_file {where}", values).fetchall()
-    connection.execute(f"DELETE {where}", values)
-    return [name for (name,) in rows]
+def _base_digest(connection: sqlite3.Connection, file: int) -> str | None:
+    row = connection.execute("SELECT digest FROM edited_files WHERE id = ?", (file,)).fetchone()
+    return None if row is None else row[0]
 
 
 def _edit(row: Sequence[Any]) -> Edit:
