@@ -76,8 +76,9 @@ def is_proven(
 ) -> bool:
     """Return whether a change belongs to a step of a process that died during it.
 
-    The change must not be from before the step, nor after the process was last known to be alive.
-    Others may have moved in directories that are new, with the agent's files.
+    The change must not be from before the step, and must be from before the process was last known
+    to be alive: the clock of files stands still for some milliseconds, so an equal time may be
+    later. Others may have moved in directories that are new, with the agent's files.
     """
     parents = [parent.as_posix() for parent in PurePosixPath(path).parents]
     status = look(workspace, path)
@@ -86,4 +87,4 @@ def is_proven(
         status = status or os.stat(workspace)
     moved = [look(workspace, name) for name in parents if name in new_folders]
     times = [status.st_ctime, *(each.st_ctime for each in moved if each is not None)]
-    return began - CLOCK_SECONDS <= status.st_ctime and max(times) <= last_alive
+    return began - CLOCK_SECONDS <= status.st_ctime and max(times) < last_alive

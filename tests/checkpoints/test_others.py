@@ -15,7 +15,7 @@ import pytest
 from oh_jupyter import writes
 from oh_jupyter.checkpoints import Checkpoints, Limits
 from oh_jupyter.errors import CheckpointError, LedgerError, OhJupyterError
-from tests.checkpoints.workspace import contents
+from tests.checkpoints.workspace import contents, wait_for_the_clock
 
 
 @pytest.fixture
@@ -72,15 +72,11 @@ def test_a_turn_whose_process_died_has_only_proven_changes(
     (root / "a").write_text("agent\n")
     (root / "made").write_text("agent\n")
     if noted:
+        wait_for_the_clock(root.parent)
         checkpoints.beat()
     checkpoints.close()
-    record = next((checkpoints.directory / "owners").glob("*.lock"))
-    probe = root.parent / "probe"
-    probe.touch()
-    while probe.stat().st_mtime_ns <= record.stat().st_mtime_ns:
-        os.utime(probe)
     (root / "b").write_text("person\n")
-    (root / "new").write_text("person\n")
+    (root / "new").write_text("person\n")  # perhaps at the time of the last sign of life
 
     again = Checkpoints(root, checkpoints.directory)
     again.settle()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.checkpoints import Checkpoints, Limits, RewindPlan
-from tests.checkpoints.workspace import Contents, contents
+from tests.checkpoints.workspace import Contents, contents, wait_for_the_clock
 
 LARGE_BYTES = 1000
 NAMES = (
@@ -150,20 +150,12 @@ class Session:
             self.act("agent")
         if self.dice.random() < 0.3:
             if self.dice.random() < 0.7:
+                wait_for_the_clock(self.folder)
                 self.checkpoints.beat()
             self.checkpoints.close()
-            self._wait_for_the_clock()
             self.checkpoints = self.kernel()
         else:
             self.checkpoints.end(turn.id)
-
-    def _wait_for_the_clock(self) -> None:
-        """Wait until a change has a later time than all before."""
-        probe = self.folder / "probe"
-        probe.touch()
-        last = probe.stat().st_mtime_ns
-        while probe.stat().st_mtime_ns <= last:
-            os.utime(probe)
 
     def rewind(self) -> None:
         """Go back, and see that everything of the person's is as it was."""

@@ -72,3 +72,12 @@ def work(root: Path, dice: random.Random) -> None:
             path.write_bytes(dice.choice([b"", b"text\n", b"\r\n$Id$\r\n", dice.randbytes(30)]))
     except OSError:
         pass  # the name is a directory now, or its parent a file
+
+
+def wait_for_the_clock(folder: Path) -> None:
+    """Wait until a change of a file has a later time than all before."""
+    probe = folder / "probe"
+    probe.touch()
+    last = probe.stat().st_mtime_ns
+    while probe.stat().st_mtime_ns <= last:
+        os.utime(probe)
