@@ -266,6 +266,7 @@ class _Connection:
         self._path = ledger.path
         self.lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._closing: weakref.finalize[..., _Connection] | None = None
         self._opened: os.stat_result | None = None
 
     def get(self) -> sqlite3.Connection:
@@ -276,6 +277,9 @@ class _Connection:
         ledger = self._ledger()
         assert ledger is not None
         self._connection = ledger._connect()
+        # A runtime may be closed after Python's exit handlers.
+        self._closing = weakref.finalize(self, _close, self._connection, os.getpid())
+        self._closing.atexit = False
         self._opened = None if self._path is None else os.stat(self._path)
         return self._connection
 
@@ -292,8 +296,8 @@ class _Connection:
 
     def close(self) -> None:
         """Close the connection, if it is open."""
-        if self._connection is not None:
-            self._connection.close()
+        if self._connection is not None and self._closing is not None:
+            self._closing()
             self._connection = None
 
     @contextlib.contextmanager
@@ -326,6 +330,12 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _close(connection: sqlite3.Connection, process: int) -> None:
+    """Close a connection, unless a forked child has inherited it."""
+    if process == os.getpid():
+        connection.close()
 
 
 class _LazyConnection(sqlite3.Connection):
