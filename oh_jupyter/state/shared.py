@@ -1,4 +1,8 @@
-"""The ledgers that a process has open, one object for each file."""
+"""The ledgers that a process has open, one object for each file.
+
+The user's stays open, because it is used again and again for a moment. Others close with their last
+user, so that they do not use up the files that a process may open.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,14 @@ import atexit
 import os
 import threading
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from oh_jupyter.state.ledger import Ledger
 from oh_jupyter.state.location import FILE_NAME, ledger_folder
 
 _lock = threading.Lock()
-_open: dict[str, Ledger] = {}
+_open: WeakValueDictionary[str, Ledger] = WeakValueDictionary()
+_users: Ledger | None = None
 
 
 def open_ledger(folder: str | os.PathLike[str] | None = None) -> Ledger:
@@ -20,9 +26,15 @@ def open_ledger(folder: str | os.PathLike[str] | None = None) -> Ledger:
     Args:
         folder: The folder; by default that of the user's state on this machine.
     """
+    global _users
     path = Path(os.path.realpath(ledger_folder() if folder is None else folder), FILE_NAME)
     with _lock:
-        return _open.setdefault(str(path), Ledger(path))
+        ledger = _open.get(str(path))
+        if ledger is None:
+            ledger = _open[str(path)] = Ledger(path)
+        if folder is None:
+            _users = ledger
+    return ledger
 
 
 def close_ledgers() -> None:

@@ -277,6 +277,21 @@ def test_a_folder_has_one_ledger_in_a_process(tmp_path: Path):
     assert open_ledger().path.parent == ledger_folder()
 
 
+@pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="of systems that list open files")
+def test_a_ledger_closes_with_its_last_user(tmp_path: Path):
+    def use(number: int) -> None:
+        ledger = open_ledger(tmp_path / str(number))
+        ledger.execute(ADD, ("one",))
+        assert count(ledger) == 2
+
+    use(0)
+    before = len(os.listdir("/dev/fd"))
+    for number in range(1, 20):
+        use(number)
+    assert len(os.listdir("/dev/fd")) <= before
+    assert open_ledger() is open_ledger()
+
+
 def test_a_local_folder_is_used_as_it_is(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "missing"))
     assert is_local(tmp_path)
