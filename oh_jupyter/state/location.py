@@ -5,6 +5,7 @@ A write-ahead log is shared memory of one machine. Two machines that open the sa
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import sys
@@ -61,19 +62,41 @@ _own_folder: tempfile.TemporaryDirectory[str] | None = None
 
 def is_local(folder: Path) -> bool:
     """Return whether a directory is on a file system of this machine alone."""
-    if sys.platform == "linux" and os.major(os.stat(folder).st_dev):
+    device = os.stat(folder).st_dev
+    if sys.platform == "linux" and os.major(device):
         return True  # network and user-space file systems have no device
-    return _type_of(folder).lower() in _LOCAL_TYPES
+    return _is_local_type(device, os.path.realpath(folder))
 
 
-def _type_of(folder: Path) -> str:
-    """Return the type of the file system of a directory, "" if that is unknown."""
+@functools.lru_cache(maxsize=16)
+def _is_local_type(device: int, folder: str) -> bool:
+    """Return whether the file system of a real path has a type of this machine alone."""
+    mounts = _linux_mounts(device) if sys.platform == "linux" else _other_mounts()
+    kinds = {
+        path: kind
+        for path, kind in mounts
+        if folder == path or folder.startswith(path.rstrip(os.sep) + os.sep)
+    }
+    return bool(kinds) and kinds[max(kinds, key=len)].lower() in _LOCAL_TYPES
+
+
+def _linux_mounts(device: int) -> list[tuple[str, str]]:
+    """Return path and type of each file system; those of a device if there are any.
+
+    Only this file is read, because asking a network that hangs would hang, too.
+    """
+    name = f"{os.major(device)}:{os.minor(device)}"
+    mounts = []
+    for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
+        before, _, after = line.partition(b" - ")
+        _, _, number, _, path, *_ = before.split()
+        path = path.decode("unicode_escape").encode("latin-1")  # spaces are written as \\040
+        mounts.append((number.decode(), os.fsdecode(path), after.split()[0].decode()))
+    same = [(path, kind) for number, path, kind in mounts if number == name]
+    return same or [(path, kind) for _, path, kind in mounts]
+
+
+def _other_mounts() -> list[tuple[str, str]]:
     import psutil
 
-    real = os.path.realpath(folder)
-    kinds = {
-        mount.mountpoint: mount.fstype
-        for mount in psutil.disk_partitions(all=True)
-        if real == mount.mountpoint or real.startswith(mount.mountpoint.rstrip(os.sep) + os.sep)
-    }
-    return kinds[max(kinds, key=len)] if kinds else ""
+    return [(each.mountpoint, each.fstype) for each in psutil.disk_partitions(all=True)]
