@@ -21,7 +21,7 @@ def own_folders(settings: Settings) -> list[str]:
         os.environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share"), "jupyter"
     )
     runtime = os.environ.get("JUPYTER_RUNTIME_DIR") or os.path.join(data, "runtime")
-    folders = [*{str(state_home()): None, str(ledger_folder()): None}, runtime]
+    folders = [str(state_home()), runtime]
     if settings.file_store == "local":
         root = os.path.expanduser(settings.file_store_path or "~/.openhands")
         folders.append(os.path.join(root, "sessions"))
