@@ -278,7 +278,7 @@ class Confirmations:
             self.rules.add(kind, reasons, scope)
 
     def _settle(self, id: int, future: asyncio.Future[Decision], decision: Decision) -> None:
-        """Set a decision, unless the time was over, or somebody decided, while it was saved."""
+        """Set a decision, unless the question expired or was decided while it was saved."""
         if not future.done():
             future.set_result(decision)
             self._on_decision.tell(id, decision)

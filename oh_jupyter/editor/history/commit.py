@@ -132,8 +132,8 @@ class _Leftover:
 def recover(table: EditTable, planned: Sequence[tuple[FileHistory, Edit]]) -> None:
     """Finish or revert an edit whose process died, while its files are locked.
 
-    It is reverted if that had started, if no file was written, or if somebody changed a file that
-    it had not reached.
+    It is reverted if that had started, if no file was written, or if others changed a file that it
+    had not reached.
     """
     try:
         leftovers = [_inspect(history, edit) for history, edit in planned]

@@ -26,7 +26,7 @@ class Edit:
 
     Attributes:
         number: Position among the changes of the file, without gaps.
-        kind: An edit, a change by somebody else, or the undoing or redoing of an edit.
+        kind: An edit, a change by others, or the undoing or redoing of an edit.
         command: The editor's command.
         time: When, in seconds since the epoch.
         before: SHA-256 of the content before; None for no file.
@@ -58,7 +58,7 @@ class Edit:
 
     @property
     def is_deletion_by_others(self) -> bool:
-        """Whether somebody else removed the file, and an undo would restore it."""
+        """Whether others removed the file, and an undo would restore it."""
         return self.kind == "outside" and self.state == "done" and self.after is None
 
 

@@ -173,7 +173,7 @@ class EditHistory:
             ]
             for history, _ in planned:
                 history.is_unfinished = True
-            if planned:  # otherwise its process was alive, or somebody else has finished it
+            if planned:  # otherwise its process was alive, or another editor has finished it
                 recover(self.table, planned)
             for history, _ in planned:
                 history.is_unfinished = False

@@ -32,7 +32,7 @@ _PRUNED_FRACTION = 1 / 16  # of the limit of edits; forgetting one after each ed
 
 
 class Conflict(Exception):
-    """Somebody else changed the lines of the edit to undo or redo."""
+    """Others changed the lines of the edit to undo or redo."""
 
     def __init__(self, base: bytes | None) -> None:
         super().__init__("the changes touch each other")
@@ -68,7 +68,7 @@ class FileHistory:
 
     @property
     def last(self) -> Edit | None:
-        """The edit that an undo would undo, or the deletion by somebody else."""
+        """The edit that an undo would undo, or the deletion by others."""
         done = "AND kind = ? AND state = 'done'"
         edit, outside = (self._table.edit(self.file, done, kind) for kind in ("edit", "outside"))
         last = edit
@@ -175,7 +175,7 @@ class FileHistory:
         return self._across(edit, content, back=True)
 
     def sync(self, current: bytes | None) -> None:
-        """Record what somebody else changed since the last change."""
+        """Record what others changed since the last change."""
         head = self.head
         if head is None or self.digests.of(current) == head.after:
             return
@@ -209,7 +209,7 @@ class FileHistory:
         self._load()
 
     def _drop_unfitting(self, current: bytes | None) -> None:
-        """Drop the undone edits if somebody else changed the lines of the next one."""
+        """Drop the undone edits if others changed the lines of the next one."""
         undone = self.next
         if undone is not None:
             try:

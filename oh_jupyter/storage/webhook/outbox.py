@@ -60,7 +60,8 @@ class Outbox:
 
     def __init__(self, path: str | None = None) -> None:
         self.path = path
-        # A damaged file may be somebody else's, so it stays. The sending thread shortens the log.
+        # A damaged file may belong to another program, so it stays. The sending thread shortens
+        # the log.
         file = None if path is None else Path(path)
         self._ledger = Ledger(file, is_replaced=False, log_bytes=_LOG_BYTES)
         self._reset()
