@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING
 
 from oh_jupyter.config import SettingsFile, folder_settings
 from oh_jupyter.errors import ConfigError, LedgerError
-
-if TYPE_CHECKING:
-    from oh_jupyter.state.ledger import Ledger
+from oh_jupyter.state.shared import open_ledger
 
 _logger = logging.getLogger(__name__)
 
@@ -22,7 +19,7 @@ def is_trusted(file: SettingsFile) -> bool:
     """Return whether a person trusts a file with these contents; no if the ledger is unusable."""
     try:
         query = "SELECT 1 FROM trusted_settings WHERE digest = ?"
-        return _ledger().row(query, (file.digest,)) is not None
+        return open_ledger().row(query, (file.digest,)) is not None
     except LedgerError as error:
         _logger.warning("%s counts as not trusted: %s", file.path, error)
         return False
@@ -30,7 +27,7 @@ def is_trusted(file: SettingsFile) -> bool:
 
 def trust(file: SettingsFile) -> None:
     """Record that a person trusts a file with these contents; wait for the ledger."""
-    _ledger().execute(
+    open_ledger().execute(
         "INSERT OR IGNORE INTO trusted_settings VALUES (?, ?)",
         (file.digest, os.fsencode(file.path)),
     )
@@ -38,7 +35,7 @@ def trust(file: SettingsFile) -> None:
 
 def distrust(path: str) -> bool:
     """Remove the records of a file with any contents; return whether there was one."""
-    ledger, values = _ledger(), (os.fsencode(path),)
+    ledger, values = open_ledger(), (os.fsencode(path),)
     if ledger.row("SELECT 1 FROM trusted_settings WHERE path = ?", values) is None:
         return False
     # A power loss must not bring the trust back.
@@ -59,9 +56,3 @@ def untrusted_notice() -> str:
         f"{file.path} sets {', '.join(values)}, which can loosen what limits agents. That does not "
         "hold until you trust the file: see %oh_trust --show, or oh-jupyter trust --show"
     )
-
-
-def _ledger() -> Ledger:
-    from oh_jupyter.state.shared import open_ledger  # imports sqlite3, which takes 13 ms
-
-    return open_ledger()

@@ -13,12 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from oh_jupyter.errors import LedgerError
-
-if TYPE_CHECKING:
-    from oh_jupyter.state.ledger import Ledger
+from oh_jupyter.state.shared import open_ledger
 
 _logger = logging.getLogger(__name__)
 
@@ -87,7 +85,7 @@ def persons_writes(since: float) -> list[PersonsWrite]:
     )
     return [
         PersonsWrite(kind, os.fsdecode(path), when, os.fsdecode(target), contents)
-        for kind, path, when, target, contents in _ledger().rows(query, (since,))
+        for kind, path, when, target, contents in open_ledger().rows(query, (since,))
     ]
 
 
@@ -116,7 +114,7 @@ def _add(write: PersonsWrite) -> None:
         *(write.kind, os.fsencode(write.path), write.time),
         *(os.fsencode(write.target), write.contents),
     )
-    with _ledger().transaction() as connection:
+    with open_ledger().transaction() as connection:
         number = connection.execute(
             "INSERT INTO persons_writes(kind, path, time, target, contents) VALUES (?, ?, ?, ?, ?)",
             values,
@@ -128,9 +126,3 @@ def _add(write: PersonsWrite) -> None:
 def _real(path: str) -> str:
     # A link itself can be moved.
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-
-
-def _ledger() -> Ledger:
-    from oh_jupyter.state.shared import open_ledger  # imports sqlite3, which takes 13 ms
-
-    return open_ledger()

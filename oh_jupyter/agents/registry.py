@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oh_jupyter.agents.commands import AgentCommand
 from oh_jupyter.errors import LedgerError
-
-if TYPE_CHECKING:
-    from oh_jupyter.state.ledger import Ledger
+from oh_jupyter.state.shared import open_ledger
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +70,7 @@ def _download(url: str) -> dict[str, Any]:
 
 def _cached() -> dict[str, Any]:
     try:
-        row = _ledger().row("SELECT url, tried, registry FROM agent_registry")
+        row = open_ledger().row("SELECT url, tried, registry FROM agent_registry")
     except LedgerError:
         return {}
     if row is None:
@@ -87,17 +85,11 @@ def _cached() -> dict[str, Any]:
 def _save(cached: dict[str, Any]) -> None:
     row = (cached["url"], cached["tried"], json.dumps(cached["registry"]))
     try:
-        with _ledger().transaction() as connection:
+        with open_ledger().transaction() as connection:
             connection.execute("DELETE FROM agent_registry")
             connection.execute("INSERT INTO agent_registry VALUES (?, ?, ?)", row)
     except (LedgerError, UnicodeError) as error:  # an address from a variable may be no text
         logger.info("The registry of agents is not cached: %s", error)
-
-
-def _ledger() -> Ledger:
-    from oh_jupyter.state.shared import open_ledger  # imports sqlite3, which takes 13 ms
-
-    return open_ledger()
 
 
 def _agents(registry: Any) -> list[AgentCommand]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from oh_jupyter.state.ledger import Ledger
+from oh_jupyter.state.shared import open_ledger
 
 
 def saved_session(workspace_dir: str, agent: str) -> str | None:
     """Return the id of an agent's last conversation in a workspace; raise LedgerError."""
     query = "SELECT session FROM agent_sessions WHERE workspace = ? AND agent = ?"
-    row = _ledger().row(query, (_key(workspace_dir), agent))
+    row = open_ledger().row(query, (_key(workspace_dir), agent))
     return None if row is None else str(row[0])
 
 
@@ -23,7 +21,7 @@ def save_session(workspace_dir: str, agent: str, session_id: str | None) -> None
     """
     if saved_session(workspace_dir, agent) == session_id:
         return
-    ledger, workspace = _ledger(), _key(workspace_dir)
+    ledger, workspace = open_ledger(), _key(workspace_dir)
     if session_id is None:
         ledger.execute(
             "DELETE FROM agent_sessions WHERE workspace = ? AND agent = ?", (workspace, agent)
@@ -36,9 +34,3 @@ def save_session(workspace_dir: str, agent: str, session_id: str | None) -> None
 
 def _key(workspace_dir: str) -> bytes:
     return os.fsencode(os.path.realpath(workspace_dir))
-
-
-def _ledger() -> Ledger:
-    from oh_jupyter.state.shared import open_ledger  # imports sqlite3, which takes 13 ms
-
-    return open_ledger()

@@ -6,13 +6,11 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 from oh_jupyter.errors import ConfirmationError, LedgerError
 from oh_jupyter.runtime.reasons import Reason, ReasonCode
-
-if TYPE_CHECKING:
-    from oh_jupyter.state.ledger import Ledger
+from oh_jupyter.state.shared import open_ledger
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +94,7 @@ class ApprovalRules:
     def _saved(self) -> Pairs:
         query = "SELECT kind, code, parameters FROM approvals WHERE workspace = ?"
         try:
-            rows = _ledger().rows(query, (self._workspace,))
+            rows = open_ledger().rows(query, (self._workspace,))
         except LedgerError as error:
             logger.warning("The approvals of the workspace are ignored: %s", error)
             return set()
@@ -107,7 +105,7 @@ class ApprovalRules:
             except (TypeError, ValueError) as error:
                 logger.warning(
                     "An approval in %s is ignored, so its actions wait again: %s",
-                    *(_ledger().path, error),
+                    *(open_ledger().path, error),
                 )
         return pairs
 
@@ -120,16 +118,10 @@ class ApprovalRules:
             for kind, reason in pairs
         ]
         try:
-            with _ledger().transaction() as connection:
+            with open_ledger().transaction() as connection:
                 connection.executemany(statement, rows)
         except LedgerError as error:
             raise ConfirmationError(f"{failure}: {error}") from error
-
-
-def _ledger() -> Ledger:
-    from oh_jupyter.state.shared import open_ledger  # imports sqlite3, which takes 13 ms
-
-    return open_ledger()
 
 
 def _reason(code: str, parameters: str) -> Reason:

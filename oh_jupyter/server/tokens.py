@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.errors import ConfigError, LedgerError
 from oh_jupyter.events.scopes import SCOPES
+from oh_jupyter.state.shared import open_ledger
 
 if TYPE_CHECKING:
     from oh_jupyter.state.ledger import Ledger
@@ -79,11 +80,7 @@ class ScopedTokens:
     @property
     def ledger(self) -> Ledger:
         """The ledger with the tokens."""
-        if self._chosen is not None:
-            return self._chosen
-        from oh_jupyter.state.shared import open_ledger  # imports sqlite3, which takes 13 ms
-
-        return open_ledger()
+        return open_ledger() if self._chosen is None else self._chosen
 
     def create(
         self,

@@ -10,10 +10,13 @@ import atexit
 import os
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from oh_jupyter.state.ledger import Ledger
 from oh_jupyter.state.location import FILE_NAME, ledger_folder
+
+if TYPE_CHECKING:
+    from oh_jupyter.state.ledger import Ledger
 
 _lock = threading.Lock()
 _open: WeakValueDictionary[str, Ledger] = WeakValueDictionary()
@@ -26,6 +29,8 @@ def open_ledger(folder: str | os.PathLike[str] | None = None) -> Ledger:
     Args:
         folder: The folder; by default that of the user's state on this machine.
     """
+    from oh_jupyter.state.ledger import Ledger  # SQLite takes 13 ms to import
+
     global _users
     path = Path(os.path.realpath(ledger_folder() if folder is None else folder), FILE_NAME)
     with _lock:

@@ -15,6 +15,7 @@ from oh_jupyter.editor.history.edit import Edit, decode_delta, digest_of, encode
 from oh_jupyter.editor.text.delta import Delta
 from oh_jupyter.errors import HistoryAccessError, LedgerError
 from oh_jupyter.state.contents import Stored, contents_of
+from oh_jupyter.state.shared import open_ledger
 
 if TYPE_CHECKING:
     import sqlite3
@@ -68,8 +69,6 @@ class EditTable:
     """
 
     def __init__(self, folder: Path | None, name: str) -> None:
-        from oh_jupyter.state.shared import open_ledger  # SQLite takes 13 ms to import
-
         self.ledger = open_ledger(folder)
         assert self.ledger.path is not None
         self.folder = self.ledger.path.parent
