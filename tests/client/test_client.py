@@ -170,7 +170,7 @@ def test_a_cancelled_task_takes_its_cell_back(url: str) -> None:
             code = "ready.set(); time.sleep(300)"
             task = asyncio.ensure_future(client.run_ipython(code))
             while not (await client.server_info())["runtime"]["running"]:
-                pass
+                assert not task.done(), task
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             return (await client.run_ipython("1 + 1")).content

@@ -25,7 +25,7 @@ from oh_jupyter.kernel.cells.agent_outputs import (
     is_silenced,
     without_output_history,
 )
-from oh_jupyter.kernel.cells.main_thread import interrupt_main_thread
+from oh_jupyter.kernel.cells.code_interrupt import CodeInterrupt
 
 T = TypeVar("T")
 
@@ -81,6 +81,7 @@ def run_inline(
     timeout: float | None,
     silent: bool,
     outputs: OutputCollector,
+    interrupt: CodeInterrupt,
     number: int | None = None,
 ) -> CellOutput:
     """Run a cell on this thread with a timeout, apart from the outer cell's outputs.
@@ -92,8 +93,9 @@ def run_inline(
     with _captured(shell, code, outputs, stored=number is not None), _numbered(shell, number):
         try:
             if timeout is not None:
-                timer = start_timer(timeout, partial(_expire, expired), "oh-kernel-cell-timeout")
-            with _pages(shell, outputs):
+                expire = partial(_expire, expired, interrupt)
+                timer = start_timer(timeout, expire, "oh-kernel-cell-timeout")
+            with _pages(shell, outputs), interrupt.applied(shell):
                 shell.run_cell(code, store_history=number is not None, silent=silent)
         except KeyboardInterrupt:
             if not expired.is_set():
@@ -149,9 +151,9 @@ def _pages(shell: InteractiveShell, outputs: OutputCollector) -> Iterator[None]:
             payloads.write_payload(payload)
 
 
-def _expire(expired: threading.Event) -> None:
+def _expire(expired: threading.Event, interrupt: CodeInterrupt) -> None:
     expired.set()
-    interrupt_main_thread()
+    interrupt.request()
 
 
 class _Stream(TextIOBase):

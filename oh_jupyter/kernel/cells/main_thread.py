@@ -41,9 +41,12 @@ _waits: list[MainThreadWait] = []
 class MainThreadCall(Generic[T]):
     """A call for the waiting main thread; ``future`` has its result."""
 
-    def __init__(self, function: Callable[[], T]) -> None:
+    def __init__(
+        self, function: Callable[[], T], interrupt: Callable[[], object] = interrupt_main_thread
+    ) -> None:
         self.future: Future[T] = Future()
         self._function = function
+        self._interrupt = interrupt
         self._lock = threading.Lock()
         self._runs = self._cancelled = False
 
@@ -73,7 +76,7 @@ class MainThreadCall(Generic[T]):
         with self._lock:
             self._cancelled = True
             if self._runs:
-                interrupt_main_thread()
+                self._interrupt()
             self.future.cancel()
 
     def withdraw(self) -> bool:
@@ -152,9 +155,14 @@ class MainThreadWait:
             if call is not None and call.future.set_running_or_notify_cancel():
                 call.future.set_exception(RuntimeClosedError("The wait is over"))
 
-    def call(self, function: Callable[[], T]) -> MainThreadCall[T]:
-        """Run a function in the waiting thread; RuntimeClosedError if the wait is over."""
-        call = MainThreadCall(function)
+    def call(
+        self, function: Callable[[], T], interrupt: Callable[[], object] = interrupt_main_thread
+    ) -> MainThreadCall[T]:
+        """Run a function in the waiting thread; RuntimeClosedError if the wait is over.
+
+        ``interrupt`` interrupts the function when its call is cancelled.
+        """
+        call = MainThreadCall(function, interrupt)
         with self._lock:
             if not self._over:
                 self._calls.put(call)

@@ -32,14 +32,11 @@ from oh_jupyter.kernel.cells.agent_outputs import (
     silenced_by_itself,
     without_output_history,
 )
+from oh_jupyter.kernel.cells.code_interrupt import CodeInterrupt
 from oh_jupyter.kernel.cells.gestures import Gestures
 from oh_jupyter.kernel.cells.inline import next_number, run_inline
 from oh_jupyter.kernel.cells.live_output import followed
-from oh_jupyter.kernel.cells.main_thread import (
-    MainThreadCall,
-    MainThreadWait,
-    interrupt_main_thread,
-)
+from oh_jupyter.kernel.cells.main_thread import MainThreadCall, MainThreadWait
 from oh_jupyter.kernel.notebook_file import is_from_vscode
 from oh_jupyter.runtime.execution import current_execution
 from oh_jupyter.trace_context import in_environment, trace_variables
@@ -137,7 +134,16 @@ class ShellCells:
         variables = {} if silent else trace_variables(cell_trace.get())
         report_start = progress.get().begin
         while (wait := MainThreadWait.current()) is not None:
-            run = partial(run_inline, self._shell, code, timeout, silent, outputs=OutputCollector())
+            interrupt = CodeInterrupt()
+            run = partial(
+                run_inline,
+                self._shell,
+                code,
+                timeout,
+                silent,
+                outputs=OutputCollector(),
+                interrupt=interrupt,
+            )
             around = partial(self.around, code) if is_agents and not silent else nullcontext
             call = wait.call(
                 partial(
@@ -149,7 +155,8 @@ class ShellCells:
                     variables,
                     numbered,
                     report_start,
-                )
+                ),
+                interrupt.request,
             )
             try:
                 inline = asyncio.wrap_future(call.future)
@@ -242,6 +249,7 @@ class _ExecutionGuard:
         self._execute = kernel.shell_handlers["execute_request"]
         self._lock = threading.Lock()
         self._executing = ""
+        self._interrupt = CodeInterrupt()
         self.running: RunningCell | None = None
         current = kernel.get_parent("shell")
         self.vscode_cell = current if is_from_vscode(current) else None
@@ -270,6 +278,7 @@ class _ExecutionGuard:
             self._cancelled.discard(msg_id)
             if not cancelled:
                 self._executing = msg_id
+                self._interrupt = CodeInterrupt()
         if cancelled:
             status = {"status": "aborted"}
             self._kernel.session.send(stream, "execute_reply", status, parent, ident=ident)
@@ -302,6 +311,7 @@ class _ExecutionGuard:
                         variables = trace_variables(parent["metadata"])
                         stack.enter_context(in_environment(variables))
                         stack.enter_context(self._cells.around(content["code"]))
+                    stack.enter_context(self._interrupt.applied(shell))
                 if running is not None:
                     stack.enter_context(followed(running.output.add_stream))
                 await self._execute(stream, ident, parent)
@@ -322,10 +332,10 @@ class _ExecutionGuard:
             return True
 
     def cancel(self, msg_id: str) -> None:
-        """Interrupt a running request, or prevent a waiting one from starting."""
+        """Interrupt the code of a request, or prevent a waiting one from starting."""
         with self._lock:
             if self._executing == msg_id:
-                interrupt_main_thread()
+                self._interrupt.request()
             else:
                 self._cancelled.add(msg_id)
 
