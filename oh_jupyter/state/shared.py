@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from oh_jupyter.errors import LedgerError
 from oh_jupyter.state.location import FILE_NAME, ledger_folder
 
 if TYPE_CHECKING:
@@ -28,9 +30,18 @@ def open_ledger(folder: str | os.PathLike[str] | None = None) -> Ledger:
 
     Args:
         folder: The folder; by default that of the user's state on this machine.
-    """
-    from oh_jupyter.state.ledger import Ledger  # SQLite takes 13 ms to import
 
+    Raises:
+        LedgerError: This Python was built without SQLite.
+    """
+    try:
+        from oh_jupyter.state.ledger import Ledger  # SQLite takes 13 ms to import
+    except ImportError as error:
+        raise LedgerError(
+            f"This Python, {sys.executable}, cannot import SQLite: {error}. Use one that was built "
+            "with it.",
+            str(error),
+        ) from error
     global _users
     path = Path(os.path.realpath(ledger_folder() if folder is None else folder), FILE_NAME)
     with _lock:

@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_exchanged_is_written_in_place(tmp_path, monkeypat
 
 NOBODY = """if True:
     import fcntl, os, sys  # what is imported at its first use, too
-    import oh_jupyter.state.shared
+    import oh_jupyter.state.ledger
     from oh_jupyter.editor import EditorError, FileEditor
     editor = FileEditor(sys.argv[1], history_dir=sys.argv[2])
     os.setgroups([]); os.setgid(65534); os.setuid(65534)  # after the imports, which root may do

@@ -56,6 +56,25 @@ def test_a_name_that_is_too_long_is_refused(editor, workspace, command):
     assert list(workspace.iterdir()) == []
 
 
+def test_a_python_without_sqlite_is_named(workspace):
+    program = """if True:
+        import sys
+        sys.modules["_sqlite3"] = None
+        from oh_jupyter.editor import FileEditor
+        from oh_jupyter.errors import OhJupyterError
+        try:
+            FileEditor(sys.argv[1])(command="create", path=f"{sys.argv[1]}/a.txt", file_text="x")
+        except OhJupyterError as error:
+            print(error)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(workspace)], capture_output=True, text=True, check=True
+    )
+    assert f"This Python, {sys.executable}, cannot import SQLite" in done.stdout
+    assert done.stdout.count("\n") == 1
+    assert list(workspace.iterdir()) == []
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="has no users to become")
 @pytest.mark.skipif(sys.platform != "win32" and os.geteuid() != 0, reason="needs root")
 def test_a_closed_directory_is_refused(open_folder):
@@ -67,7 +86,7 @@ def test_a_closed_directory_is_refused(open_folder):
         from oh_jupyter.editor import EditorError, FileEditor
         folder = sys.argv[1]
         history = sys.argv[2]
-        import oh_jupyter.state.shared  # at its first use, which is root's right
+        import oh_jupyter.state.ledger  # at its first use, which is root's right
         editor = FileEditor(folder, history_dir=history)
         os.setgroups([])
         os.setgid(65534)
