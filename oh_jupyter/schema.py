@@ -95,7 +95,7 @@ def fields_schema(
         default = known[name].default
         if not complete and default is not MISSING and not is_dataclass(default):
             described["default"] = default.value if isinstance(default, Enum) else default
-        properties[name] = {**described, **bounds_of(known[name])}
+        properties[name] = {**described, **constraints_of(known[name])}
     required = [name for name in properties if complete or is_required(known[name])]
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return {**schema, "required": required} if required else schema
@@ -108,9 +108,15 @@ def field_types(cls: Any) -> dict[str, Any]:
     return {f.name: hints[f.name] for f in fields(cls) if f.init}
 
 
-def bounds_of(field: Any) -> Schema:
-    """Return the bounds in the metadata of a dataclass's field, as a part of its schema."""
-    return {name: field.metadata[name] for name in ("minimum",) if name in field.metadata}
+_CONSTRAINTS = (
+    *("minimum", "maximum", "pattern", "format", "contentMediaType"),
+    *("items", "propertyNames", "additionalProperties"),
+)
+
+
+def constraints_of(field: Any) -> Schema:
+    """Return the constraints in the metadata of a dataclass's field, as a part of its schema."""
+    return {name: field.metadata[name] for name in _CONSTRAINTS if name in field.metadata}
 
 
 def is_required(field: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, get_args
 from oh_jupyter.errors import WireError
 from oh_jupyter.events.fields import check_field
 from oh_jupyter.nearest_name import did_you_mean
-from oh_jupyter.schema import bounds_of, field_types, is_required
+from oh_jupyter.schema import constraints_of, field_types, is_required
 
 Scope = Literal["anyone", "agent", "person"]
 """Who may ask for an operation: any holder of the server's token, an agent for itself, or a person
@@ -106,7 +106,7 @@ def arguments(cls: Any) -> dict[str, Field[Any]]:
 
 
 def _in_bounds(value: Any, argument: Field[Any]) -> Any:
-    minimum = bounds_of(argument).get("minimum")
+    minimum = constraints_of(argument).get("minimum")
     # The comparison is false for NaN.
     if minimum is not None and value is not None and not value >= minimum:
         raise WireError(
