@@ -9,8 +9,6 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
     *("client", "editor", "shell", "browser", "storage", "skills", "events", "checkpoints"),
@@ -92,8 +90,9 @@ def cell(text: str) -> str:
 
 def rest() -> Iterator[str]:
     """The operations of the REST interface, by tag."""
-    text = (ROOT / "oh_jupyter" / "server" / "openapi.yaml").read_text("utf-8")
-    described = yaml.safe_load(text)
+    from oh_jupyter.server.handlers import tables
+
+    described = tables.described()
     yield f"# REST interface\n\n{described['info']['description']}"
     yield "`GET /oh_jupyter/openapi.yaml` has all of it, with the schemas, in OpenAPI 3.1.\n"
     for tag in described["tags"]:

@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import yaml
 
 from oh_jupyter.cli.program import make_parser
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.magics import MAGICS
 from oh_jupyter.server.app import OhJupyter
+from oh_jupyter.server.handlers.tables import described
 
 ROOT = Path(__file__).parents[1]
 MADE = {"_build", "reference", "tutorials"}
@@ -170,8 +170,7 @@ def shape(path: str) -> tuple[str, ...]:
 
 
 def served() -> set[tuple[str, ...]]:
-    text = (ROOT / "oh_jupyter" / "server" / "openapi.yaml").read_text("utf-8")
-    return {shape(path) for path in yaml.safe_load(text)["paths"]}
+    return {shape(path) for path in described()["paths"]}
 
 
 def is_served(known: set[tuple[str, ...]], path: tuple[str, ...]) -> bool:

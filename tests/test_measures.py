@@ -8,6 +8,7 @@ import sys
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,14 +43,21 @@ def test_each_measure_has_a_count_and_a_goal() -> None:
     assert counts["lines of the package"] > counts["files of the package"] > 0
 
 
-def test_a_format_that_the_sources_lack_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def measures(monkeypatch: pytest.MonkeyPatch) -> Any:
     loader = SourceFileLoader("measures", str(SCRIPT))
     spec = spec_from_loader("measures", loader)
     assert spec is not None
-    measures = module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "measures", measures)
+    module = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "measures", module)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # it would be scripts/measuresc
-    loader.exec_module(measures)
+    loader.exec_module(module)
+    return module
+
+
+def test_a_format_that_the_sources_lack_is_an_error(
+    measures: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert measures.durable_formats() == len(measures.FORMATS)
     stale = measures.Format("events", "events/writer.py", "no such text")
     monkeypatch.setattr(measures, "FORMATS", (*measures.FORMATS, stale))
@@ -59,3 +67,20 @@ def test_a_format_that_the_sources_lack_is_an_error(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(measures, "FORMATS", unlisted)
     with pytest.raises(SystemExit, match=r"state/tables\.py creates database tables"):
         measures.durable_formats()
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "count"),
+    [
+        ("a.yaml", ["listFiles:", "  requestBody:", "    required: true"], 3),
+        ("a.json", ['{"openapi": "3.1.0",', '"paths": {}}'], 2),
+        ("a.py", ['TEXT = """', "get:", "  operationId: listFiles", '"""'], 3),
+        ("a.py", ['KEY = {"operationId": "listFiles"}'], 0),
+        ("a.yaml", ["name: tests"], 0),
+    ],
+)
+def test_yaml_of_openapi_is_counted_anywhere(
+    measures: Any, tmp_path: Path, name: str, lines: list[str], count: int
+) -> None:
+    (tmp_path / name).write_text("\n".join(lines))
+    assert measures.openapi_lines([tmp_path]) == count

@@ -58,7 +58,7 @@ class FormField:
         description: A longer description.
         choices: The values to choose from; empty if any value is possible.
         is_required: Whether the agent needs it.
-        default: The value if the person gives none.
+        default: The value if the person gives none; null for none.
         minimum: Smallest number, length of a text, or number of choices.
         maximum: Largest one.
     """

@@ -28,7 +28,7 @@ class VSCodeAddress:
     Attributes:
         token: Its connection token; null if it does not run.
         url: Its address; null if it does not run.
-        problem: Why it does not run; null if it runs, or is not wanted.
+        problem: Why VS Code is missing, and what to do; null if nothing is wrong.
     """
 
     token: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from oh_jupyter.operations.declaration import Operation
@@ -22,7 +22,7 @@ class StoreEntry:
     path: str
     type: Literal["file", "directory"]
     size: int | None
-    modified: str | None
+    modified: str | None = field(metadata={"format": "date-time"})
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ RETRY_AFTER_SECONDS = 10
 ABSENCE_SECONDS = 30.0
 """Time in which a client whose connection broke can return before its question is withdrawn."""
 
-_ID = re.compile(r"[\w.-]{1,128}", re.ASCII)
+ID_PATTERN = r"[\w.-]{1,128}"
+_ID = re.compile(ID_PATTERN, re.ASCII)
 
 
 @dataclass

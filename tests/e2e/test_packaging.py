@@ -50,7 +50,6 @@ def test_the_wheel_has_the_package_once_and_typed(wheel: zipfile.ZipFile) -> Non
     names = wheel.namelist()
     assert "oh_jupyter/py.typed" in names
     assert "oh_jupyter/browser/worker/probe.js" in names
-    assert "oh_jupyter/server/openapi.yaml" in names
     assert not [n for n in names if n.startswith("oh_jupyter/labextension")]
     assert not [n for n in names if n.startswith(("tests/", "notebooks/"))]
 

@@ -421,7 +421,7 @@ export interface IFormField {
   readonly choices: readonly IChoice[];
   /** Whether the agent needs it. */
   readonly is_required: boolean;
-  /** The value if the person gives none. */
+  /** The value if the person gives none; null for none. */
   readonly default: unknown;
   /** Smallest number, length of a text, or number of choices. */
   readonly minimum: number | null;
@@ -670,7 +670,7 @@ export interface IVSCodeAddress {
   readonly token: string | null;
   /** Its address; null if it does not run. */
   readonly url: string | null;
-  /** Why it does not run; null if it runs, or is not wanted. */
+  /** Why VS Code is missing, and what to do; null if nothing is wrong. */
   readonly problem: string | null;
 }
 

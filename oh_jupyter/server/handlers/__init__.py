@@ -2,9 +2,10 @@
 
 from tornado import web
 
-from oh_jupyter.server.handlers import e2b, events, execute_action, files, info, mcp, runtime
+from oh_jupyter.server.handlers import e2b
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.routes import READ_ACTIONS, Route, handler_class
+from oh_jupyter.server.handlers.tables import KERNEL_TABLES, SERVER_TABLES
 
 __all__ = ["HANDLERS"]
 
@@ -22,12 +23,6 @@ NotFoundHandler = handler_class(
 NotOfE2BHandler = handler_class(
     *(Route(method, READ_ACTIONS, "", e2b.refuse, e2b.E2BHandler) for method in METHODS)
 )
-
-SERVER_TABLES = (execute_action.server_routes, files.server_routes, info.server_routes)
-KERNEL_TABLES = tuple(
-    module.routes for module in (execute_action, e2b, events, files, info, mcp, runtime)
-)
-"""Endpoints of one kernel: the default one, or an open notebook's."""
 
 HANDLERS: list[tuple[str, type[OhHandler]]] = [
     *(each for table in SERVER_TABLES for each in table.handlers("/oh_jupyter")),

@@ -8,6 +8,7 @@ import hmac
 import json
 import os
 from collections.abc import Awaitable, Coroutine, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, TypeVar
 
@@ -53,6 +54,8 @@ from oh_jupyter.events.scopes import missing_scope
 from oh_jupyter.mcp_tools.notebooks import OpenNotebook
 from oh_jupyter.operations import Operation
 from oh_jupyter.operations.files import GiveUp, Receive
+from oh_jupyter.server.handlers.contract import Error
+from oh_jupyter.server.handlers.queries import parse_query
 from oh_jupyter.server.handlers.token_access import authorizer_of, identity_of, refusal
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.links import KernelLink, KernelTransfer, Reply
@@ -279,6 +282,13 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         """Whether an argument of the query is true."""
         return str(self.get_query_argument(name, "false")).lower() in ("true", "1")
 
+    def query(self, kind: type[T]) -> T:
+        """Return the arguments of the query as a dataclass, or raise WireError.
+
+        Strings are taken unchanged, numbers within their constraints.
+        """
+        return parse_query(kind, self.flag, self.path_argument, self.get_query_argument)
+
     @property
     def state(self) -> ServerState:
         """State of the extension."""
@@ -423,9 +433,9 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             connection: Any = self.request.connection
             connection.stream.close()
 
-    def error_body(self, detail: str, status_code: int) -> dict[str, Any]:
-        """Return the fields that every error has."""
-        return {"detail": detail, "message": detail}
+    def error_body(self, detail: str, status_code: int) -> Error:
+        """Return an error with the fields that every error has."""
+        return Error(detail, message=detail)
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Send an error in the format of FastAPI, for OpenHands' clients, and of Jupyter."""
@@ -441,18 +451,19 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             status_code = next(_STATUS[cls] for cls in type(error).__mro__ if cls in _STATUS)
         body = self.error_body(self._detail(error, status_code), status_code)
         if isinstance(error, OhJupyterError):
-            body["error"] = type(error).__name__
+            body = replace(body, error=type(error).__name__)
         if isinstance(error, KernelTimeoutError):
-            body["withdrawn"] = error.withdrawn
+            body = replace(body, withdrawn=error.withdrawn)
         if isinstance(error, WireError) and error.field:
-            body["field"] = error.field
+            body = replace(body, field=error.field)
         if isinstance(error, LimitExceededError):
             self.set_header("Retry-After", str(error.retry_after))
         if self._rejected_unread:  # tornado then closes the connection without announcing it
             self.set_header("Connection", "close")
         self.set_status(status_code)
         self.set_header("Content-Type", "application/json")
-        self.finish(json.dumps(body))
+        values = {name: value for name, value in vars(body).items() if value is not None}
+        self.finish(json.dumps(values))
 
     def _detail(self, error: BaseException | None, status_code: int) -> str:
         """Return the sentence that describes an error to the client."""

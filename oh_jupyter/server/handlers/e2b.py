@@ -11,7 +11,7 @@ import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from jupyter_core.utils import ensure_async
 from tornado import web
@@ -24,10 +24,22 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.events.actor import Actor
+from oh_jupyter.operations import arguments, to_json
 from oh_jupyter.operations.actions import CellOutputs, RunCell
 from oh_jupyter.operations.files import AskWorkspace
 from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.handlers.contract import (
+    KERNEL_ERRORS,
+    TEXT,
+    Answer,
+    Body,
+    Contract,
+    Error,
+    returns,
+    whole,
+)
 from oh_jupyter.server.handlers.execute_action import note_activity
+from oh_jupyter.server.handlers.info import ALIVE, Alive
 from oh_jupyter.server.handlers.routes import EXECUTE_ACTIONS, READ_ACTIONS, RouteTable
 from oh_jupyter.server.links import KernelLink
 
@@ -74,9 +86,24 @@ class Context:
     cwd: str
     sandbox: str
 
-    def described(self, kernel_id: str) -> dict[str, str]:
+    def described(self, kernel_id: str) -> E2bContext:
         """Return it in E2B's form."""
-        return {"id": kernel_id, "language": "python", "cwd": self.cwd}
+        return E2bContext(kernel_id, self.cwd)
+
+
+@dataclass(frozen=True)
+class E2bContext:
+    """A context in E2B's form.
+
+    Attributes:
+        id: The kernel's id.
+        cwd: Directory that it was started in; "" for the default.
+        language: Language of its cells.
+    """
+
+    id: str
+    cwd: str
+    language: Literal["python"] = "python"
 
 
 @dataclass(frozen=True)
@@ -109,9 +136,9 @@ class E2BHandler(OhHandler):
         if kernel_id is not None:
             self.state.router.check(kernel_id)
 
-    def error_body(self, detail: str, status_code: int) -> dict[str, Any]:
-        """Return the fields of an error, also in E2B's form."""
-        return {**super().error_body(detail, status_code), "code": status_code}
+    def error_body(self, detail: str, status_code: int) -> Error:
+        """Return an error, also in E2B's form."""
+        return replace(super().error_body(detail, status_code), code=status_code)
 
     @property
     def actor(self) -> Actor:
@@ -155,16 +182,33 @@ async def refuse(handler: E2BHandler) -> None:
     raise web.HTTPError(400, NOT_SERVED)
 
 
-@routes.add("GET /e2b/health", READ_ACTIONS, "e2bHealth", E2BHandler)
+@routes.add("GET /e2b/health", READ_ACTIONS, "e2bHealth", E2BHandler, ALIVE)
 async def health(handler: E2BHandler, kernel_id: str | None = None) -> None:
-    """Report that the server responds and has the kernel; start nothing."""
+    """Check that the server responds and has the kernel, for E2B's clients; start nothing."""
     await handler.check_address(kernel_id)
-    handler.finish_json({"status": "ok"})
+    handler.finish_json(to_json(Alive()))
 
 
-@routes.add("POST /e2b/v2/sandboxes", EXECUTE_ACTIONS, "e2bCreateSandbox", E2BHandler)
+@dataclass(frozen=True)
+class E2bSandbox:
+    """A sandbox in E2B's form, with the token of the request."""
+
+    sandboxID: str
+    envdAccessToken: str | None
+    trafficAccessToken: str | None
+    templateID: str = "oh_jupyter"
+    clientID: str = "oh_jupyter"
+    envdVersion: str = NEWEST_ENVD
+
+
+SANDBOX = Contract(
+    returns("The sandbox, with the token of the request.", E2bSandbox, 201), errors=(422,)
+)
+
+
+@routes.add("POST /e2b/v2/sandboxes", EXECUTE_ACTIONS, "e2bCreateSandbox", E2BHandler, SANDBOX)
 async def create_sandbox(handler: E2BHandler, kernel_id: str | None = None) -> None:
-    """Name a sandbox for a client, and the token to use with it; start nothing."""
+    """Name a sandbox, for E2B's ``Sandbox.create()``; start nothing."""
     await handler.check_address(kernel_id)
     body = handler.json_body() if handler.body else {}  # with many fields, most unknown here
     variables = body.get("envVars") if isinstance(body, dict) else None
@@ -172,22 +216,14 @@ async def create_sandbox(handler: E2BHandler, kernel_id: str | None = None) -> N
     sandbox_id = f"oh-{secrets.token_hex(8)}"
     handler.state.sandboxes[sandbox_id] = Box(_variables(variables, "envVars"))
     handler.set_status(201)
-    handler.finish_json(
-        {
-            "sandboxID": sandbox_id,
-            "templateID": "oh_jupyter",
-            "clientID": "oh_jupyter",
-            "envdVersion": NEWEST_ENVD,
-            "envdAccessToken": token,
-            "trafficAccessToken": token,
-        }
-    )
+    handler.finish_json(to_json(E2bSandbox(sandbox_id, token, token)))
 
 
 _SANDBOX = r"/e2b/sandboxes/(?P<sandbox_id>[\w-]{1,100})"
+KILLED = Contract(returns("Done.", status=204), errors=(400,))
 
 
-@routes.add(f"DELETE {_SANDBOX}", EXECUTE_ACTIONS, "e2bKillSandbox", E2BHandler)
+@routes.add(f"DELETE {_SANDBOX}", EXECUTE_ACTIONS, "e2bKillSandbox", E2BHandler, KILLED)
 async def kill_sandbox(handler: E2BHandler, sandbox_id: str, kernel_id: str | None = None) -> None:
     """Shut down a sandbox's contexts and interrupt its cells; the notebook's kernel stays."""
     await handler.check_address(kernel_id)
@@ -206,23 +242,42 @@ async def _shut_down(handler: E2BHandler, context_id: str) -> None:
     await ensure_async(handler.kernel_manager.shutdown_kernel(context_id))
 
 
-@routes.add("GET /e2b/contexts", READ_ACTIONS, "e2bListContexts", E2BHandler)
+CONTEXTS = Contract(returns("The contexts.", list[E2bContext]))
+
+
+@routes.add("GET /e2b/contexts", READ_ACTIONS, "e2bListContexts", E2BHandler, CONTEXTS)
 async def list_contexts(handler: E2BHandler, kernel_id: str | None = None) -> None:
-    """List the kernel of the address, and the contexts that clients made."""
+    """List the kernel of the address, and the contexts that E2B's clients have made."""
     await handler.check_address(kernel_id)
     current = kernel_id or handler.state.router.default_kernel_id
     rows = [context.described(id) for id, context in handler.contexts.items()]
     if current is not None and current not in handler.contexts:
         handler.state.router.check(current)
         rows.insert(0, Context("", "").described(current))
-    handler.finish_json(rows)
+    handler.finish_json(to_json(rows))
 
 
-@routes.add("POST /e2b/contexts", EXECUTE_ACTIONS, "e2bCreateContext", E2BHandler)
+@dataclass(frozen=True)
+class NewContext:
+    """A context to start.
+
+    Attributes:
+        language: Language of its cells.
+        cwd: An existing directory of the kernel's machine.
+    """
+
+    language: Literal["python"] | None = None
+    cwd: str | None = None
+
+
+CONTEXT = Contract(returns("The context.", E2bContext), body=Body(NewContext), errors=(500,))
+
+
+@routes.add("POST /e2b/contexts", EXECUTE_ACTIONS, "e2bCreateContext", E2BHandler, CONTEXT)
 async def create_context(handler: E2BHandler, kernel_id: str | None = None) -> None:
     """Start a kernel as a context."""
     await handler.check_address(kernel_id)
-    body = handler.json_object("language", "cwd")
+    body = handler.json_object(*arguments(NewContext))
     _check_language(body.get("language"))
     cwd = body.get("cwd") or ""
     if not isinstance(cwd, str) or "\0" in cwd or (cwd and not os.path.isdir(cwd)):
@@ -233,7 +288,7 @@ async def create_context(handler: E2BHandler, kernel_id: str | None = None) -> N
         await _check_workspace(handler, kernel_id, cwd)
     context_id = await handler.state.router.start_kernel(cwd)
     context = handler.state.contexts[context_id] = Context(cwd, handler.sandbox)
-    handler.finish_json(context.described(context_id))
+    handler.finish_json(to_json(context.described(context_id)))
 
 
 async def _check_workspace(handler: E2BHandler, kernel_id: str | None, cwd: str) -> None:
@@ -250,13 +305,14 @@ def _check_language(language: object) -> None:
 
 
 _CONTEXT = r"/e2b/contexts/(?P<context_id>[\w-]{1,100})"
+OWN_CONTEXT = Contract(returns("Done.", status=204), errors=(400, 404))
 
 
-@routes.add(f"DELETE {_CONTEXT}", EXECUTE_ACTIONS, "e2bRemoveContext", E2BHandler)
+@routes.add(f"DELETE {_CONTEXT}", EXECUTE_ACTIONS, "e2bRemoveContext", E2BHandler, OWN_CONTEXT)
 async def remove_context(
     handler: E2BHandler, context_id: str, kernel_id: str | None = None
 ) -> None:
-    """Shut down a context that a client made."""
+    """Shut down a context that a client of E2B has made."""
     await handler.check_address(kernel_id)
     handler.own_context(context_id)
     await handler.check_kernel(context_id)
@@ -264,11 +320,14 @@ async def remove_context(
     handler.finish_empty()
 
 
-@routes.add(f"POST {_CONTEXT}/restart", EXECUTE_ACTIONS, "e2bRestartContext", E2BHandler)
+_RESTART = f"POST {_CONTEXT}/restart"
+
+
+@routes.add(_RESTART, EXECUTE_ACTIONS, "e2bRestartContext", E2BHandler, OWN_CONTEXT)
 async def restart_context(
     handler: E2BHandler, context_id: str, kernel_id: str | None = None
 ) -> None:
-    """Restart a context that a client made; its variables are lost."""
+    """Restart a context that a client of E2B has made; its variables are lost."""
     await handler.check_address(kernel_id)
     handler.own_context(context_id)
     await handler.check_kernel(context_id)
@@ -276,15 +335,47 @@ async def restart_context(
     handler.finish_empty()
 
 
-@routes.add("POST /e2b/execute", EXECUTE_ACTIONS, "e2bExecute", E2BHandler)
-async def execute(handler: E2BHandler, kernel_id: str | None = None) -> None:
-    """Run a cell, and stream its outputs as lines of JSON.
+@dataclass(frozen=True)
+class CellToRun:
+    """A cell of a client.
 
-    The cell is interrupted when the client disconnects.
+    Attributes:
+        code: Its code.
+        context_id: A kernel; by default that of the address.
+        language: Its language.
+        env_vars: Environment variables of the kernel for as long as the cell; without NUL.
+    """
+
+    code: str
+    context_id: str | None = None
+    language: Literal["python"] | None = None
+    env_vars: dict[str, str] | None = field(
+        default=None,
+        metadata={
+            "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+            "additionalProperties": {**TEXT, "pattern": whole(r"[^\0]*")},
+        },
+    )
+
+
+EXECUTION = Contract(
+    (Answer("One JSON object in each line.", contents={"application/x-ndjson": TEXT}),),
+    body=Body(CellToRun),
+    errors=(404,),
+    kernel_errors=KERNEL_ERRORS,
+)
+
+
+@routes.add("POST /e2b/execute", EXECUTE_ACTIONS, "e2bExecute", E2BHandler, EXECUTION)
+async def execute(handler: E2BHandler, kernel_id: str | None = None) -> None:
+    """Run a cell and stream its outputs as lines of JSON, for E2B's clients.
+
+    The lines are E2B's: ``stdout``, ``stderr``, ``result``, ``error``, ``number_of_executions``,
+    ``end_of_execution``. The cell is interrupted when the client disconnects.
     """
     handler.require_scope("execute")
     await handler.check_address(kernel_id)
-    body = handler.json_object("code", "context_id", "language", "env_vars")
+    body = handler.json_object(*arguments(CellToRun))
     code, box = body.get("code"), handler.box
     if not isinstance(code, str):
         raise WireError("'code' must be a string", "code")

@@ -4,45 +4,101 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass, field
 from typing import Any
 
 from tornado.iostream import StreamClosedError
 
-from oh_jupyter.errors import OhJupyterError, WireError
+from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.operations import reply_to, to_json
 from oh_jupyter.operations.runtime import Event, Events
 from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.handlers.contract import (
+    KERNEL_ERRORS,
+    NOT_LOADED,
+    TEXT,
+    Answer,
+    Contract,
+    IfLoaded,
+    component,
+    constrained,
+    returns,
+)
 from oh_jupyter.server.handlers.routes import READ_EVENTS, RouteTable
 from oh_jupyter.server.links import KernelLink
 
 HEARTBEAT_SECONDS = 15.0  # silence after which the stream sends a keep-alive comment
 MAX_BATCH_EVENTS = 200  # events requested from a kernel at once
+MAX_NUMBER = 10**15 - 1  # the message to the kernel cannot hold larger integers
 
-routes = RouteTable()
+routes = RouteTable(KERNEL_ERRORS)
 
 
-@routes.add("GET /events", READ_EVENTS, "listEvents")
-async def list_events(handler: OhHandler, kernel_id: str | None = None) -> None:
-    """List events from ``start_id`` on, at most ``limit``, or stream them.
+def _number_of_events(default: int) -> Any:
+    return constrained(default, minimum=0, maximum=MAX_NUMBER, expected="a number of events")
 
-    Long strings are clipped, unless ``whole=true``. A client that accepts ``text/event-stream``
-    gets server-sent events: those recorded already, then each new one. Their ids have the form
-    ``generation:id``; a client that sends the last one in ``Last-Event-ID`` misses none, and
-    starts from the beginning after a restart of the kernel.
+
+@dataclass(frozen=True)
+class EventQuery(IfLoaded):
+    """The query of the event log.
+
+    Attributes:
+        start_id: Id of the first event.
+        limit: Maximum number of events.
+        whole: Include long strings and pictures.
     """
-    start = _count(handler, "start_id", 0)
-    whole = handler.flag("whole")
+
+    start_id: int = _number_of_events(0)
+    limit: int = _number_of_events(MAX_BATCH_EVENTS)
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class ListedEvents:
+    """A part of the event log.
+
+    Attributes:
+        generation: Id of the runtime.
+        workspace_dir: Directory where relative paths start.
+        events: Events in their order.
+    """
+
+    generation: str
+    workspace_dir: str
+    events: list[dict[str, Any]] = field(metadata={"items": component("ListedEvent")})
+
+
+EVENT_LOG = Contract(
+    (
+        Answer("Events in their order.", ListedEvents, {"text/event-stream": TEXT}),
+        NOT_LOADED,
+    ),
+    query=EventQuery,
+    headers={"Last-Event-ID": {"description": "Position from which a stream continues."}},
+    errors=(422,),
+)
+
+
+@routes.add("GET /events", READ_EVENTS, "listEvents", contract=EVENT_LOG)
+async def list_events(handler: OhHandler, kernel_id: str | None = None) -> None:
+    """List or stream the event log.
+
+    A client that accepts ``text/event-stream`` gets server-sent events: those recorded already,
+    then each new one as it comes, as ``action`` and ``observation``, after one ``generation``; a
+    last one, ``gone``, says why the kernel ended. The ids in the stream have the form
+    ``generation:id``; a client that sends the last one in ``Last-Event-ID`` misses none, and starts
+    from the beginning after a restart of the kernel.
+    """
+    query = handler.query(EventQuery)
     link = await handler.link(kernel_id)
     if "text/event-stream" in handler.request.headers.get("Accept", ""):
-        await handler.while_connected(_stream(handler, link, start, whole))
+        await handler.while_connected(_stream(handler, link, query.start_id, query.whole))
         return
-    limit = _count(handler, "limit", MAX_BATCH_EVENTS)
-    reply = await link.request(Events(start_id=start, limit=limit, whole=whole), load=False)
-    handler.finish_json(
-        {
-            "generation": reply.fields.get("generation"),
-            **json.loads(reply.body or b"{}"),
-        }
-    )
+    asked = Events(start_id=query.start_id, limit=query.limit, whole=query.whole)
+    reply = await link.request(asked, load=False)
+    page = reply_to(asked, reply.body)
+    generation = str(reply.fields.get("generation"))
+    handler.finish_json(to_json(ListedEvents(generation, page.workspace_dir, page.events)))
 
 
 async def _stream(handler: OhHandler, link: KernelLink, start: int, whole: bool) -> None:
@@ -85,14 +141,6 @@ async def _send(handler: OhHandler, kind: str, data: dict[str, Any], id: str | N
     await handler.flush()
 
 
-def _count(handler: OhHandler, name: str, default: int) -> int:
-    text = handler.get_query_argument(name, str(default))
-    # The message to the kernel cannot hold larger integers.
-    if not re.fullmatch(r"\d{1,15}", text, re.ASCII):
-        raise WireError(f"{name!r} must be a number of events, not {text!r}", name)
-    return int(text)
-
-
 def _position(last_event_id: str) -> tuple[str | None, int]:
     """Split a ``Last-Event-ID`` into generation and event id."""
     generation, _, number = last_event_id.rpartition(":")
@@ -101,9 +149,18 @@ def _position(last_event_id: str) -> tuple[str | None, int]:
     return generation, int(number)
 
 
+ONE_EVENT = Contract(
+    returns(
+        "An Action or an Observation.", {"anyOf": [component("Action"), component("Observation")]}
+    ),
+    errors=(404,),
+)
+
+
 def _event(handler: OhHandler, event_id: str) -> Event:
+    """Get one complete event."""
     return Event(int(event_id))
 
 
 _EVENT = r"GET /events/(?P<event_id>\d{1,15})"
-routes.forward(_EVENT, READ_EVENTS, "getEvent", _event, load=False)
+routes.forward(_EVENT, READ_EVENTS, "getEvent", _event, load=False, contract=ONE_EVENT)

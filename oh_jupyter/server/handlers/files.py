@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hmac
-import json
 import mimetypes
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -20,7 +20,7 @@ from oh_jupyter.errors import (
     TransferTooLargeError,
     WireError,
 )
-from oh_jupyter.operations import Operation
+from oh_jupyter.operations import Operation, reply_to, to_json
 from oh_jupyter.operations.files import (
     Download,
     DownloadFile,
@@ -32,8 +32,23 @@ from oh_jupyter.operations.files import (
     Upload,
     UploadToStore,
 )
-from oh_jupyter.operations.store import DeleteFromStore, ListStore, RenameInStore, StoreInfo
+from oh_jupyter.operations.store import (
+    DeleteFromStore,
+    ListStore,
+    RenameInStore,
+    StoreEntry,
+    StoreInfo,
+)
 from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.handlers.contract import (
+    BYTES,
+    KERNEL_ERRORS,
+    Answer,
+    Body,
+    Contract,
+    constrained,
+    returns,
+)
 from oh_jupyter.server.handlers.routes import (
     EXECUTE_ACTIONS,
     READ_STORE,
@@ -50,7 +65,7 @@ PIECE_BYTES = 1024 * 1024  # bytes sent to the kernel in one message
 FORM_OVERHEAD_BYTES = 64 * 1024  # upper bound for the bytes of a form beside the file
 BINARY = "application/octet-stream"
 
-routes = RouteTable()
+routes = RouteTable(KERNEL_ERRORS)
 server_routes = RouteTable()
 
 
@@ -163,6 +178,50 @@ class StreamedUploadHandler(OhHandler):
         super().on_connection_close()
 
 
+@dataclass(frozen=True)
+class UploadQuery:
+    """The query of an upload.
+
+    Attributes:
+        destination: Absolute path of a directory, which is created if it is missing.
+        recursive: The file is a zip file to unpack.
+        exact: Store a zip file as it is.
+        within: Directory outside of which the file must not be; links are resolved, and a relative
+            one starts at the workspace.
+    """
+
+    destination: str = "/"
+    recursive: bool = False
+    exact: bool = False
+    within: str | None = None
+
+
+@dataclass(frozen=True)
+class UploadForm:
+    """The form of an upload.
+
+    Attributes:
+        file: The contents; a zip file needs a name that ends in ``.zip`` to be unpacked.
+    """
+
+    file: str = constrained(contentMediaType=BINARY)
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """A stored file.
+
+    Attributes:
+        filename: Name of the file.
+        destination: Its directory.
+        recursive: Whether it was a zip file to unpack.
+    """
+
+    filename: str
+    destination: str
+    recursive: bool
+
+
 class FormUploadHandler(StreamedUploadHandler):
     """Takes a file, or a zipped folder, as a form."""
 
@@ -184,26 +243,32 @@ class FormUploadHandler(StreamedUploadHandler):
 
     async def start(self) -> None:
         """Name the file and its folder."""
-        within = self.path_argument("within")
-        await self.begin(Upload(**self.target(), exact=self.flag("exact"), within=within))
+        query = self.query(UploadQuery)
+        target = to_json(self.target())
+        await self.begin(Upload(**target, exact=query.exact, within=query.within))
 
-    def target(self) -> dict[str, Any]:
+    def target(self) -> Uploaded:
         """Return where the file goes, and whether it is a zip file to unpack."""
         text = self.get_query_argument("recursive", "false").lower()
         if text not in ("true", "false", "1", "0"):
             raise WireError(f"'recursive' must be true or false, not {text!r}", "recursive")
-        return {
-            "filename": self.form.filename,
-            "destination": self.path_argument("destination") or "/",
-            "recursive": text in ("true", "1"),
-        }
+        query = self.query(UploadQuery)
+        return Uploaded(self.form.filename or "", query.destination or "/", query.recursive)
 
 
-@routes.add("POST /upload_file", EXECUTE_ACTIONS, "uploadFile", FormUploadHandler)
+UPLOAD = Contract(
+    returns("Stored.", Uploaded),
+    query=UploadQuery,
+    body=Body(contents={"multipart/form-data": UploadForm}, is_open=True),
+    errors=(400, 404, 422, 507),
+)
+
+
+@routes.add("POST /upload_file", EXECUTE_ACTIONS, "uploadFile", FormUploadHandler, UPLOAD)
 async def upload_file(handler: FormUploadHandler, kernel_id: str | None = None) -> None:
-    """Store the file, and report where it went."""
+    """Upload a file, or unpack a zip file."""
     await handler.complete()
-    handler.finish_json(handler.target())
+    handler.finish_json(to_json(handler.target()))
 
 
 class FileForm:
@@ -268,12 +333,34 @@ async def start_download(
     return KernelTransfer.started(link, await handler.ask_kernel(link, operation))
 
 
-@routes.add("GET /download_files", EXECUTE_ACTIONS, "downloadFiles")
+@dataclass(frozen=True)
+class DownloadQuery:
+    """The query of a download.
+
+    Attributes:
+        path: Absolute path.
+    """
+
+    path: str = constrained(missing="Name what to download: ?path=/absolute/path")
+
+
+ZIP = Contract(
+    (
+        Answer(
+            "The zip file.",
+            contents={"application/zip": BYTES},
+            headers={"Content-Disposition": {"description": "Its name."}},
+        ),
+    ),
+    query=DownloadQuery,
+    errors=(400, 404, 422),
+)
+
+
+@routes.add("GET /download_files", EXECUTE_ACTIONS, "downloadFiles", contract=ZIP)
 async def download_files(handler: OhHandler, kernel_id: str | None = None) -> None:
-    """Send a file or directory as a zip file while it is made."""
-    path = handler.path_argument("path")
-    if path is None:
-        raise WireError("Name what to download: ?path=/absolute/path", "path")
+    """Download a file or directory as a zip file, which is sent while it is made."""
+    path = handler.query(DownloadQuery).path
     download = await start_download(handler, kernel_id, Download(path))
     handler.set_header("Content-Type", "application/zip")
     handler.set_header("Content-Disposition", _attachment(f"{download.start.name}.zip"))
@@ -308,28 +395,53 @@ class ViewHandler(OhHandler):
         return "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'"
 
 
-@server_routes.add(
-    r"GET /viewer/(?P<view_key>[\w-]+)/view", EXECUTE_ACTIONS, "viewFileByKey", ViewHandler
-)
-@routes.add("GET /view", EXECUTE_ACTIONS, "viewFile", ViewHandler)
-async def view_file(
-    handler: ViewHandler, kernel_id: str | None = None, view_key: str | None = None
-) -> None:
-    """Send a file with its own type; by the key, browsers get pictures and PDFs in a page.
+@dataclass(frozen=True)
+class ViewQuery:
+    """The query of a view.
 
-    OpenHands' agents expect the title of the page, and their browser has no viewer of PDFs.
+    Attributes:
+        path: Absolute path.
     """
-    path = handler.path_argument("path")
-    if path is None:
-        raise WireError("Name the file to view: ?path=/absolute/path", "path")
-    is_agents_browser = view_key and "text/html" in handler.request.headers.get("Accept", "")
-    if is_agents_browser and path.lower().endswith(SHOWN_SUFFIXES):
-        download = await start_download(handler, kernel_id, DownloadPage(path))
-        kind = "text/html; charset=utf-8"
+
+    path: str = constrained(missing="Name the file to view: ?path=/absolute/path")
+
+
+VIEW = Contract(
+    (Answer("The file.", contents={"*/*": BYTES}),),
+    query=ViewQuery,
+    errors=(400, 404, 422),
+    kernel_errors=KERNEL_ERRORS,
+)
+_VIEW_BY_KEY = r"GET /viewer/(?P<view_key>[\w-]+)/view"
+
+
+@server_routes.add(_VIEW_BY_KEY, EXECUTE_ACTIONS, "viewFileByKey", ViewHandler, VIEW)
+async def view_file_by_key(handler: ViewHandler, view_key: str) -> None:
+    """View a file in a browser that has not logged in.
+
+    A browser, which accepts ``text/html``, gets a PDF or a picture as a page with the title
+    ``File Viewer - NAME``.
+    """
+    # OpenHands' agents expect the title of the page, and their browser has no viewer of PDFs.
+    path = handler.query(ViewQuery).path
+    accepts_pages = "text/html" in handler.request.headers.get("Accept", "")
+    if accepts_pages and path.lower().endswith(SHOWN_SUFFIXES):
+        download = await start_download(handler, None, DownloadPage(path))
         handler.set_header("Content-Security-Policy", download.start.policy)
+        await _send_view(handler, download, "text/html; charset=utf-8")
     else:
-        download = await start_download(handler, kernel_id, DownloadFile(path))
-        kind = _type_of(download.start.name)
+        await view_file(handler)
+
+
+@routes.add("GET /view", EXECUTE_ACTIONS, "viewFile", ViewHandler, VIEW)
+async def view_file(handler: ViewHandler, kernel_id: str | None = None) -> None:
+    """View a file in a browser."""
+    path = handler.query(ViewQuery).path
+    download = await start_download(handler, kernel_id, DownloadFile(path))
+    await _send_view(handler, download, _type_of(download.start.name))
+
+
+async def _send_view(handler: ViewHandler, download: KernelTransfer, kind: str) -> None:
     handler.set_header("Content-Type", kind)
     handler.set_header("Vary", "Accept")
     handler.set_header("Cache-Control", "no-store")
@@ -359,30 +471,96 @@ class StoreHandler(StreamedUploadHandler):
 _STORE = "/store/(?P<path>.*)"
 
 
-@routes.add(f"GET {_STORE}", READ_STORE, "readStore", StoreHandler)
+@dataclass(frozen=True)
+class StoreQuery:
+    """The query of a path in the store.
+
+    Attributes:
+        list: List it as a directory.
+        info: Return metadata instead of contents.
+        details: List it with metadata of each entry; for more than 1,000, of the first 1,000
+            without size and time.
+    """
+
+    list: bool = False
+    info: bool = False
+    details: bool = False
+
+
+@dataclass(frozen=True)
+class StoreNames:
+    """A directory of the store.
+
+    Attributes:
+        path: The directory.
+        entries: Paths of its entries, directories with a trailing slash.
+    """
+
+    path: str
+    entries: list[str]
+
+
+@dataclass(frozen=True)
+class StoreDetails:
+    """A directory of the store with metadata of its entries.
+
+    Attributes:
+        path: The directory.
+        details: Metadata of the entries.
+        total: Number of entries.
+    """
+
+    path: str
+    details: list[StoreEntry]
+    total: int
+
+
+READING = Contract(
+    (
+        Answer(
+            "The contents, entries or metadata.",
+            StoreEntry | StoreNames | StoreDetails,
+            {BINARY: BYTES},
+        ),
+    ),
+    query=StoreQuery,
+    errors=(400, 404),
+)
+
+
+@routes.add(f"GET {_STORE}", READ_STORE, "readStore", StoreHandler, READING)
 async def read_store(handler: StoreHandler, path: str = "", kernel_id: str | None = None) -> None:
-    """Send a file, the entries of a directory, or with ``?info=true`` the metadata of either.
+    """Read a file, or list a directory.
 
     A directory has no path, one that ends in a slash, or ``?list=true`` or ``?details=true``.
     """
     link = await handler.link(kernel_id)
-    directory, details = path.rstrip("/"), handler.flag("details")
-    if handler.flag("info"):
+    directory, query = path.rstrip("/"), handler.query(StoreQuery)
+    if query.info:
         # Open tabs poll for changes of their file, which must not start a runtime.
         reply = await handler.ask_kernel(link, StoreInfo(directory), load=False)
         send_body(handler, reply)
-    elif details or handler.flag("list") or path == "" or path.endswith("/"):
-        asked = ListStore(directory, details=details)
-        listing = json.loads((await handler.ask_kernel(link, asked)).body or b"{}")
-        names = ("details", "total") if details else ("entries",)
-        handler.finish_json({"path": path, **{name: listing[name] for name in names}})
+    elif query.details or query.list or path == "" or path.endswith("/"):
+        asked = ListStore(directory, details=query.details)
+        listing = reply_to(asked, (await handler.ask_kernel(link, asked)).body)
+        if query.details:
+            handler.finish_json(to_json(StoreDetails(path, listing.details, listing.total)))
+        else:
+            handler.finish_json(to_json(StoreNames(path, listing.entries)))
     else:
         reply = await handler.ask_kernel(link, DownloadFromStore(path))
         handler.set_header("Content-Type", BINARY)
         await handler.send_pieces(KernelTransfer.started(link, reply))
 
 
-@routes.add(f"PUT {_STORE}", WRITE_STORE, "writeStore", StoreHandler)
+WRITING = Contract(
+    returns("Stored.", status=204),
+    body=Body(contents={BINARY: BYTES}, is_required=False),
+    errors=(400, 404, 422, 507),
+)
+
+
+@routes.add(f"PUT {_STORE}", WRITE_STORE, "writeStore", StoreHandler, WRITING)
 async def write_store(handler: StoreHandler, path: str = "", kernel_id: str | None = None) -> None:
     """Store the body as a file, which appears when it is complete."""
     await handler.complete()
@@ -395,19 +573,35 @@ def check_not_log(handler: OhHandler, path: str) -> None:
         raise web.HTTPError(403, "The token allows no change of the sessions' event logs")
 
 
+@dataclass(frozen=True)
+class RenameQuery:
+    """The query of a path to rename.
+
+    Attributes:
+        to: Its new path.
+    """
+
+    to: str = constrained(missing="Name the new path: ?to=new/path")
+
+
+DELETION = Contract(returns("Deleted.", status=204), errors=(400, 404))
+RENAMING = Contract(returns("Renamed.", status=204), query=RenameQuery, errors=(400, 404, 422, 507))
+
+
 def _deletion(handler: OhHandler, path: str = "") -> DeleteFromStore:
+    """Delete a file, or a directory with its contents."""
     check_not_log(handler, path)
     return DeleteFromStore(path.rstrip("/"))
 
 
 def _renaming(handler: OhHandler, path: str = "") -> RenameInStore:
-    target = handler.path_argument("to")
-    if target is None:
-        raise WireError("Name the new path: ?to=new/path", "to")
+    """Rename a file or directory without replacing anything."""
+    target = handler.query(RenameQuery).to
     check_not_log(handler, path)
     check_not_log(handler, target)
     return RenameInStore(path.rstrip("/"), target)
 
 
-routes.forward(f"DELETE {_STORE}", WRITE_STORE, "deleteFromStore", _deletion, send_nothing)
-routes.forward(f"PATCH {_STORE}", WRITE_STORE, "renameInStore", _renaming, send_nothing)
+_DELETE, _RENAME = f"DELETE {_STORE}", f"PATCH {_STORE}"
+routes.forward(_DELETE, WRITE_STORE, "deleteFromStore", _deletion, send_nothing, contract=DELETION)
+routes.forward(_RENAME, WRITE_STORE, "renameInStore", _renaming, send_nothing, contract=RENAMING)

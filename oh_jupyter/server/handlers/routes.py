@@ -12,6 +12,7 @@ from tornado import web
 
 from oh_jupyter.operations import Operation, arguments
 from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.handlers.contract import Contract
 from oh_jupyter.server.links import Reply
 
 Respond = Callable[..., Awaitable[None]]  # takes a handler and the groups of its pattern
@@ -24,6 +25,8 @@ READ_EVENTS = ("read", "oh_jupyter:events")
 READ_STORE = ("read", "oh_jupyter:store")
 WRITE_STORE = ("write", "oh_jupyter:store")
 
+NO_CONTRACT = Contract()
+
 
 @dataclass(frozen=True)
 class Route:
@@ -35,6 +38,8 @@ class Route:
     respond: Respond
     handler: type[OhHandler] = OhHandler  # base class, shared by all routes of a pattern
     operation: type[Operation[Any]] | None = None  # whose declaration describes the endpoint
+    contract: Contract = NO_CONTRACT
+    documented: Any = None  # its docstring describes the endpoint; by default that of ``respond``
 
     @property
     def method(self) -> str:
@@ -61,6 +66,7 @@ def send_nothing(handler: OhHandler, reply: Reply) -> None:
 class RouteTable:
     """The endpoints of one module."""
 
+    kernel_errors: tuple[int, ...] = ()  # statuses of its endpoints when a kernel fails
     routes: list[Route] = field(default_factory=list)
 
     def add(
@@ -69,11 +75,14 @@ class RouteTable:
         permission: Permission | None,
         name: str,
         handler: type[OhHandler] = OhHandler,
+        contract: Contract = NO_CONTRACT,
     ) -> Callable[[Respond], Respond]:
         """Return a decorator that makes a function respond at an address."""
 
         def register(respond: Respond) -> Respond:
-            self.routes.append(Route(address, permission, name, respond, handler))
+            self.routes.append(
+                Route(address, permission, name, respond, handler, contract=contract)
+            )
             return respond
 
         return register
@@ -86,11 +95,13 @@ class RouteTable:
         operation: type[Operation[Any]] | Callable[..., Operation[Any]],
         reply: Callable[[OhHandler, Reply], None] = send_body,
         load: bool = True,
+        contract: Contract = NO_CONTRACT,
     ) -> None:
         """Add an endpoint that only asks the kernel for an operation.
 
         A function makes the operation from the handler and the groups of the pattern, a class from
-        the JSON object of the body, if any.
+        the JSON object of the body, if any. The docstring of the function describes the endpoint,
+        or of ``reply`` where that converts the reply to an operation's class.
         """
         make = partial(_of_body, operation) if isinstance(operation, type) else operation
         is_declared = isinstance(operation, type) and reply is send_body
@@ -103,7 +114,18 @@ class RouteTable:
             link = await handler.link(kernel_id)
             reply(handler, await handler.ask_kernel(link, asked, load=load))
 
-        self.routes.append(Route(address, permission, name, respond, operation=declared))
+        documented = reply if isinstance(operation, type) else operation
+        self.routes.append(
+            Route(
+                address,
+                permission,
+                name,
+                respond,
+                operation=declared,
+                contract=contract,
+                documented=declared or documented,
+            )
+        )
 
     def handlers(self, prefix: str) -> list[tuple[str, type[OhHandler]]]:
         """Return tornado's patterns below a prefix, each with a handler of its methods."""

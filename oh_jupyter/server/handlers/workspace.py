@@ -26,7 +26,12 @@ from oh_jupyter.errors import KernelError, WireError
 from oh_jupyter.operations.files import DownloadFile
 from oh_jupyter.server.handlers.base import OhHandler, is_session_key
 from oh_jupyter.server.handlers.execute_action import note_activity
-from oh_jupyter.server.handlers.files import BINARY, FormUploadHandler, start_download
+from oh_jupyter.server.handlers.files import (
+    BINARY,
+    FormUploadHandler,
+    Uploaded,
+    start_download,
+)
 from oh_jupyter.server.handlers.routes import EXECUTE_ACTIONS, READ_EVENTS, RouteTable
 from oh_jupyter.server.state import state_of
 from oh_jupyter.server.workspace import CommandLog, run_static_command
@@ -153,10 +158,10 @@ class SdkUploadHandler(FormUploadHandler):
         await super().admit(**kwargs)
         self._path = _absolute_path(self)
 
-    def target(self) -> dict[str, Any]:
+    def target(self) -> Uploaded:
         """Return name and folder of the file."""
         folder, name = os.path.split(self._path)
-        return {"destination": folder, "filename": name, "recursive": False}
+        return Uploaded(name, folder, recursive=False)
 
 
 @routes.add("POST /api/file/upload", EXECUTE_ACTIONS, "", SdkUploadHandler)

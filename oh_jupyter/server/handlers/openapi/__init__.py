@@ -1,0 +1,1 @@
+"""The description of the REST interface in OpenAPI 3.1, from the declarations of its parts."""
