@@ -334,7 +334,7 @@ def test_a_rewritten_file_is_stored_once(editor, tmp_path):
     texts = [f"{n} the quick brown fox\n" * 40_000 for n in range(4)]
     for text in texts:
         write_file(FileWriteAction(str(path), text), cwd="/", editor=editor)
-    assert size_of(tmp_path / "history" / "contents") == sum(map(len, texts))
+    assert size_of(tmp_path / "history" / "ledger.db-contents") == sum(map(len, texts))
     for text in texts[-2::-1]:
         editor(command="undo_edit", path=path)
         assert path.read_text() == text

@@ -269,7 +269,7 @@ def test_redo_after_a_foreign_change_in_the_same_place_is_not_offered(editor, wr
 def test_a_damaged_content_is_reported(editor, write, tmp_path):
     path = write("a.txt", "x" * 100_000)
     edit(editor, path, "x" * 100_000, "y" * 100_000)
-    for content in (tmp_path / "history" / "contents").iterdir():
+    for content in (tmp_path / "history" / "ledger.db-contents").iterdir():
         content.write_bytes(b"damaged")
     with pytest.raises(EditorError, match="damaged"):
         undo(editor, path)

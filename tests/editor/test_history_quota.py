@@ -95,7 +95,7 @@ def test_a_file_that_is_being_edited_is_left_alone(bounded, workspace, folder):
 def test_large_contents_go_with_their_edits(bounded, workspace, folder):
     for number in range(9):
         bounded(command="write", path=workspace / "a.txt", content=f"{number}" * 100_000)
-    stored = sum(file.stat().st_size for file in (folder / "contents").iterdir())
+    stored = sum(file.stat().st_size for file in (folder / "ledger.db-contents").iterdir())
     assert 0 < stored <= LIMIT
 
 

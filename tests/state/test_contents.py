@@ -39,6 +39,57 @@ def test_contents_that_no_row_names_are_removed(ledger: Ledger):
     assert not orphan.exists()
 
 
+@pytest.mark.parametrize("table", ["deliveries", "dead_letters"])
+def test_contents_of_an_outbox_stay(ledger: Ledger, table: str):
+    values = {"method": "POST", "path": "/a", "key": "a", "size": 1, "recorded": 0.0}
+    if table == "dead_letters":
+        values |= {"id": "1", "attempts": 1, "reason": "refused"}
+    values["file"] = put_old(ledger, bytes(100_000)).name
+    names = ", ".join(f":{name}" for name in values)
+    ledger.execute(f"INSERT INTO {table}({', '.join(values)}) VALUES ({names})", values)
+    discard_orphans(ledger)
+    with contents_of(ledger).open(values["file"]) as file:
+        assert file.read() == bytes(100_000)
+    ledger.execute(f"DELETE FROM {table}")
+    discard_orphans(ledger)
+    with pytest.raises(FileNotFoundError):
+        contents_of(ledger).open(values["file"])
+
+
+def test_ledgers_in_one_folder_have_contents_of_their_own(ledger: Ledger):
+    other = Ledger(ledger.path.with_name("outbox.sqlite3"))
+    file = put_old(other, bytes(100_000))
+    discard_orphans(ledger)
+    assert file.exists()
+    discard_orphans(other)
+    assert not file.exists()
+
+
+def test_a_copy_of_a_file_is_private(ledger: Ledger, tmp_path: Path):
+    source = tmp_path / "source"
+    source.write_bytes(b"small")
+    contents = contents_of(ledger)
+    name, size = contents.copy(str(source))
+    assert size == 5
+    assert contents.get(None, name) == b"small"
+    assert (contents.folder / name).stat().st_mode & 0o777 == 0o600
+    with pytest.raises(FileNotFoundError):
+        contents.copy(str(tmp_path / "missing"))
+    assert [each.name for each in contents.folder.iterdir()] == [name]
+
+
+def test_contents_of_a_temporary_ledger_end_with_it():
+    contents = contents_of(Ledger(None))
+    for _ in range(2):
+        name = contents.put(bytes(100_000)).name
+        folder = contents.folder
+        assert contents.get(None, name) == bytes(100_000)
+        contents.close()
+        assert not folder.exists()
+        with pytest.raises(LookupError):
+            contents.get(None, name)
+
+
 def test_contents_that_a_damaged_ledger_may_name_stay(ledger: Ledger):
     named = put_old(ledger, bytes(100_000))
     ledger.execute(ADD, (None, named.name))

@@ -73,7 +73,7 @@ def test_a_workspace_is_forgotten_with_the_contents_of_its_edits(tmp_path: Path,
             content = f"{folder.name}{letter}" * 50_000
             FileEditor(folder)(command="write", path=folder / "a.txt", content=content)
     ledger = open_ledger()
-    files = list((ledger.path.parent / "contents").iterdir())
+    files = list((ledger.path.parent / "ledger.db-contents").iterdir())
     for file in files:
         os.utime(file, (0, 0))
     assert forget_workspace(ledger, str(workspace)) == {"edited_contents": 2, "edited_files": 1}

@@ -82,7 +82,7 @@ def test_a_full_outbox_drains_and_lists_dropped_changes(
     assert (report.delivered, report.pending) == (len(written) - len(lost), 0)
     assert {failed.path for failed in report.failed} == lost.keys()
     assert sent(receiver) == {path: written[path] for path in written.keys() - lost.keys()}
-    assert not os.listdir(small_disk / "outbox/outbox.sqlite3-bodies")
+    assert not os.listdir(small_disk / "outbox/outbox.sqlite3-contents")
     # There is room again.
     store.write("d0/f", written["d1/f"])
     assert store.flush().delivered == 1

@@ -432,7 +432,7 @@ def test_large_contents_are_kept_beside_and_go_when_they_are_sent(
     store.flush()
     assert [letter.state for letter in store.deliveries()] == ["waiting", "dead"]
     store.close()
-    bodies = tmp_path / "outbox/outbox.sqlite3-bodies"
+    bodies = tmp_path / "outbox/outbox.sqlite3-contents"
     assert len(list(bodies.iterdir())) == 2
     orphan = bodies / "orphan"
     orphan.touch()

@@ -219,7 +219,7 @@ def test_a_deleted_file_is_not_delivered():
     store.delete("d")
     wait_until(lambda: not store.pending())
     assert server.files == {"e": "x"}
-    assert not [*Path(state_home(), "contents").iterdir()]
+    assert not [*Path(state_home(), "ledger.db-contents").iterdir()]
 
 
 def test_large_contents_are_files_until_they_are_delivered(caplog):
@@ -229,12 +229,12 @@ def test_large_contents_are_files_until_they_are_delivered(caplog):
     for path, contents in large.items():
         store.write(path, "z" * 200_000)
         store.write(path, contents)
-    files = [*Path(state_home(), "contents").iterdir()]
+    files = [*Path(state_home(), "ledger.db-contents").iterdir()]
     assert [file.stat().st_size for file in files] == [100_000, 100_000]
     assert store.read_many(["a", "b"]) == {path: large[path].encode() for path in large}
     server.away = False
     wait_until(lambda: server.files == large)
-    wait_until(lambda: not [*Path(state_home(), "contents").iterdir()])
+    wait_until(lambda: not [*Path(state_home(), "ledger.db-contents").iterdir()])
 
 
 def test_lost_contents_hold_up_no_other_file(caplog):
@@ -242,7 +242,7 @@ def test_lost_contents_hold_up_no_other_file(caplog):
     store = SpoolingFileStore(server, "spool")
     store.write("a", "x" * 100_000)
     store.write("b", "x")
-    (large,) = Path(state_home(), "contents").iterdir()
+    (large,) = Path(state_home(), "ledger.db-contents").iterdir()
     large.unlink()
     server.away = False
     wait_until(lambda: server.files == {"b": "x"})
@@ -256,7 +256,7 @@ def test_lost_contents_hold_up_no_other_file(caplog):
 
 def test_orphans_are_discarded_when_the_store_is_back():
     server = Absent()
-    orphan = Path(state_home(), "contents", "0" * 32)
+    orphan = Path(state_home(), "ledger.db-contents", "0" * 32)
     orphan.parent.mkdir(parents=True)
     orphan.write_text("x")
     os.utime(orphan, (0, 0))

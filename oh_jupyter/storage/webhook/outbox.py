@@ -17,17 +17,14 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from oh_jupyter.errors import LedgerError, StoreConfigError
+from oh_jupyter.state.contents import Stored, contents_of, discard_orphans
 from oh_jupyter.state.ledger import Ledger
 from oh_jupyter.storage.webhook.changes import Change, Delivery, PendingChange
 from oh_jupyter.storage.webhook.owner import is_alive, new_owner
-from oh_jupyter.storage.webhook.payloads import PayloadDirectory
 from oh_jupyter.storage.webhook.sender_lock import SenderLock
 
 OUTBOX_ERRORS = (LedgerError, OSError)
 """Errors of an outbox whose disk is full or missing."""
-
-LARGE_BYTES = 65_536
-"""Maximum size of contents in the database; larger ones are separate files."""
 
 _MAX_DEAD_LETTERS = 1000
 _MAX_ACCEPTED = 64
@@ -82,7 +79,7 @@ class Outbox:
     def _reset(self) -> None:
         self._lock = threading.RLock()
         self._owner = ""
-        self._payloads = PayloadDirectory(self.path)
+        self._contents = contents_of(self._ledger)
         self.sender_lock = SenderLock(self.path)
         self._applying: set[int] = set()  # changes that the store has not applied yet
         self._accepted: dict[int, PendingChange] = {}  # by the receiver, and not deleted yet
@@ -97,7 +94,7 @@ class Outbox:
         """Close the database; the next use reopens it, or creates a new temporary one."""
         with self._lock:
             self._ledger.close()
-            self._payloads.close()
+            self._contents.close()
             if self.path is None:
                 self._applying, self._accepted = set(), {}
 
@@ -108,12 +105,7 @@ class Outbox:
 
     def delete_orphans(self) -> None:
         """Delete contents that no change refers to."""
-        known = {
-            file
-            for table in ("deliveries", "dead_letters")  # a ledger may have one of them only
-            for (file,) in self._rows(f"SELECT file FROM {table} WHERE file IS NOT NULL")
-        }
-        self._payloads.delete_orphans(known)
+        discard_orphans(self._ledger)
 
     # Changes that the store of this process applies:
 
@@ -123,13 +115,12 @@ class Outbox:
         Raises:
             OUTBOX_ERRORS: The disk is full or missing.
         """
-        file = None
-        contents, size = change.contents, len(change.contents)
-        if change.source is not None or size > LARGE_BYTES:
-            # SQLite would load all of it into memory.
-            file, size = self._payloads.store(change)
-            contents = b""
-        row = (change.method, change.path, change.key, size, time.time(), contents, file)
+        if change.source is None:
+            stored, size = self._contents.put(change.contents), len(change.contents)
+        else:
+            name, size = self._contents.copy(change.source)
+            stored = Stored(None, name)
+        row = (change.method, change.path, change.key, size, time.time(), *stored)
         try:
             with self._lock:
                 self._owner = self._owner or new_owner()
@@ -141,8 +132,7 @@ class Outbox:
                 self._applying.add(number)
                 return number
         except BaseException:
-            if file is not None:
-                self._payloads.delete([file])
+            self._contents.discard([stored.name])
             raise
 
     def confirm(self, numbers: Iterable[int]) -> None:
@@ -212,7 +202,7 @@ class Outbox:
         if file is None:
             yield contents if contents or not rows else b""
         else:
-            with self._payloads.open(file) as stream:
+            with self._contents.open(file) as stream:
                 yield stream
 
     def save(self, changes: Sequence[PendingChange]) -> None:
@@ -327,7 +317,7 @@ class Outbox:
         with self._lock:
             rows = self._rows(
                 "SELECT number,id,method,path,key,size,recorded,attempts,reason,superseded,"
-                "contents IS NOT NULL FROM dead_letters ORDER BY number"
+                "coalesce(contents,file) IS NOT NULL FROM dead_letters ORDER BY number"
             )
             return [*(_DeadLetter(*row) for row in rows), *self._losses]
 
@@ -351,7 +341,7 @@ class Outbox:
             self._ledger.free_space()
             with self._ledger.transaction() as connection:
                 files = action(connection)
-        self._payloads.delete(files)
+        self._contents.discard(files)
 
 
 def _delete(connection: sqlite3.Connection, table: str, numbers: Iterable[int]) -> list[str]:
