@@ -16,10 +16,9 @@ from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
-from oh_jupyter.locks import file_lock
+from oh_jupyter.exclusion import exclusive
+from oh_jupyter.locks import read_record
 from oh_jupyter.private_folder import candidates, first_private, is_private
-
-_MAX_RECORD_BYTES = 16384  # two paths of maximum length
 
 
 @dataclass(frozen=True)
@@ -93,43 +92,31 @@ def held(
         for name_of in (lock_name, _inode_name):
             named = {name: holder for holder in holders if (name := name_of(holder.path))}
             for name in sorted(named):
-                file = os.path.join(folder, name)
-                lock = _held(file, named[name], is_known, is_unfinished, timeout_seconds)
+                resource = os.path.join(folder, name)
+                lock = _held(resource, named[name], is_known, is_unfinished, timeout_seconds)
                 stack.enter_context(lock)
         yield
 
 
 @contextmanager
 def _held(
-    file: str,
+    resource: str,
     holder: LockHolder,
     is_known: Callable[[LockHolder], bool],
     is_unfinished: Callable[[str], bool],
     timeout_seconds: float | None,
 ) -> Iterator[None]:
-    with file_lock(file, timeout_seconds) as descriptor:
-        record = os.read(descriptor, _MAX_RECORD_BYTES)
-        before = LockHolder.parse(record)
+    with exclusive(resource, timeout_seconds) as exclusion:
+        exclusion.is_kept = True
+        before = LockHolder.parse(exclusion.record)
         if before != holder:
             if before is not None and before.folder != os.devnull and not is_known(before):
                 raise InterruptedEdit(before)
-            if record:  # truncating an empty file makes ext4 flush it when it is closed
-                os.ftruncate(descriptor, 0)
-                os.lseek(descriptor, 0, os.SEEK_SET)
-            os.write(descriptor, holder.record)
+            exclusion.write(holder.record)
         try:
             yield
         finally:
-            if not is_unfinished(holder.path):
-                _remove(file, descriptor)
-
-
-def _remove(file: str, descriptor: int) -> None:
-    try:
-        os.unlink(file)
-    except OSError:  # some systems cannot remove an open file
-        with suppress(OSError):
-            os.ftruncate(descriptor, 0)
+            exclusion.is_kept = is_unfinished(holder.path)
 
 
 def find_interrupted(path: Path) -> LockHolder | None:
@@ -152,22 +139,20 @@ def _has_locks(folder: str) -> bool:
         return False
 
 
-def _dead_holder(file: str) -> LockHolder | None:
+def _dead_holder(resource: str) -> LockHolder | None:
     try:
-        with open(file, "rb", buffering=0) as stream:
-            holder = LockHolder.parse(stream.read(_MAX_RECORD_BYTES))
+        holder = LockHolder.parse(read_record(resource))
         if holder is not None and holder.folder != os.devnull:
-            with file_lock(file, timeout_seconds=0) as descriptor:
-                if LockHolder.parse(os.read(descriptor, _MAX_RECORD_BYTES)) == holder:
+            with exclusive(resource, timeout_seconds=0) as exclusion:
+                if LockHolder.parse(exclusion.record) == holder:  # nobody has finished it meanwhile
                     return holder
-                _remove(file, descriptor)  # another one has finished it meanwhile
     except OSError:
         pass  # no lock, or its holder is alive
     return None
 
 
 def lock_name(path: str) -> str:
-    """Return the name of the lock file of a real path."""
+    """Return the name that stands for a real path in the folder of the locks."""
     return hashlib.sha256(os.fsencode(os.path.normcase(path))).hexdigest()[:32]
 
 

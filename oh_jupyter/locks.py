@@ -1,7 +1,8 @@
 """Exclusive locks: of a file among processes and threads, of a name among threads.
 
 The operating system releases file locks when their holder dies. They belong to the open file, so
-that threads exclude each other just like processes.
+that threads exclude each other just like processes. Two protocols lock a file of their own:
+``exclusion`` for the use of a resource, ``liveness`` for the life of a process.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 
 _FIRST_POLL_SECONDS = 0.001
 _MAX_POLL_SECONDS = 0.05
+_MAX_RECORD_BYTES = 16384  # two paths of maximum length
 _FLAGS = (
     os.O_RDWR
     | os.O_CREAT
@@ -28,10 +30,70 @@ _named: dict[str, tuple[threading.Lock, int]] = {}
 _held: set[int] = set()  # descriptors of locked files
 
 
+class LockFile:
+    """A locked file, in which its holder can leave a record.
+
+    Args:
+        path: Its path.
+        descriptor: The file, open for reading and writing.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._process = os.getpid()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process has the lock: a forked child has closed its copy."""
+        return self._process == os.getpid()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the path no longer names this file, so that another one can lock it."""
+        try:
+            status = os.stat(self.path, follow_symlinks=False)
+        except FileNotFoundError:
+            return True
+        return not os.path.samestat(status, os.fstat(self._descriptor))
+
+    def read(self) -> bytes:
+        """Return the record, which may be that of an earlier holder."""
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        return os.read(self._descriptor, _MAX_RECORD_BYTES)
+
+    def write(self, record: bytes) -> None:
+        """Replace the record."""
+        if os.fstat(self._descriptor).st_size:
+            # Truncating an empty file would make ext4 flush it when it is closed.
+            os.ftruncate(self._descriptor, 0)
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        os.write(self._descriptor, record)
+
+    def remove(self) -> None:
+        """Remove the file, or at least the record."""
+        try:
+            os.unlink(self.path)
+        except OSError:  # some systems cannot remove an open file
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
+
+
+def lock_path(resource: str | os.PathLike[str]) -> str:
+    """Return the path of the lock file of a resource, which is beside it."""
+    return f"{os.fspath(resource)}.lock"
+
+
+def read_record(resource: str | os.PathLike[str]) -> bytes:
+    """Read the record in the lock file of a resource without a lock; raise OSError without one."""
+    with open(lock_path(resource), "rb", buffering=0) as file:
+        return file.read(_MAX_RECORD_BYTES)
+
+
 @contextlib.contextmanager
 def file_lock(
     path: str | os.PathLike[str], timeout_seconds: float | None = None, *, mode: int = 0o600
-) -> Iterator[int]:
+) -> Iterator[LockFile]:
     """Hold the exclusive lock of a file in the block.
 
     The holder may remove the file and its directory; those who wait for it create them again.
@@ -42,7 +104,7 @@ def file_lock(
         mode: Permissions of a new file.
 
     Yields:
-        The descriptor of the file, open for reading and writing.
+        The locked file.
 
     Raises:
         TimeoutError: Others held the lock until the timeout.
@@ -51,29 +113,21 @@ def file_lock(
     deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
     descriptor = _open(path, mode)
     _held.add(descriptor)
-    owner = os.getpid()
+    lock = LockFile(path, descriptor)
     try:
         while True:
             if not _acquire(descriptor, deadline):
                 raise _timeout(os.fspath(path), timeout_seconds)
-            if is_locked_file(path, descriptor):
+            if not lock.is_lost:
                 break
             _close(descriptor)
             descriptor = _open(path, mode)
             _held.add(descriptor)
-        yield descriptor
+            lock = LockFile(path, descriptor)
+        yield lock
     finally:
-        # A forked child has already closed its copy.
-        if os.getpid() == owner:
+        if lock.is_ours:
             _close(descriptor)
-
-
-def is_locked_file(path: str | os.PathLike[str], descriptor: int) -> bool:
-    """Return whether a path still names the locked file."""
-    try:
-        return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
 
 
 @contextlib.contextmanager

@@ -38,7 +38,7 @@ BASE = {
 }
 LOW = BASE | {
     *("documents", "events", "config", "process", "locks", "edit_lock", "writes", "policy"),
-    *("liveness", "state"),
+    *("exclusion", "liveness", "state"),
 }
 MAY_IMPORT = {
     "errors": set(),
@@ -47,7 +47,8 @@ MAY_IMPORT = {
     "locks": BASE,
     "vulnerabilities": BASE,
     "server_notes": BASE,
-    "edit_lock": BASE | {"locks", "private_folder"},
+    "edit_lock": BASE | {"exclusion", "locks", "private_folder"},
+    "exclusion": {"locks"},
     "private_folder": set(),
     "liveness": {"locks"},
     "ansi": set(),
@@ -68,7 +69,7 @@ MAY_IMPORT = {
     "events": BASE,
     "policy": BASE,
     "config": BASE | {"policy"},
-    "state": BASE | {"config", "locks", "private_folder"},
+    "state": BASE | {"config", "exclusion", "private_folder"},
     "trust": BASE | {"config", "state"},
     "writes": BASE | {"state"},
     "process": BASE,

@@ -8,6 +8,7 @@ import uuid
 from pathlib import Path
 
 from oh_jupyter.liveness import LifeLock, excluding
+from oh_jupyter.locks import lock_path
 
 
 class Owner:
@@ -16,8 +17,7 @@ class Owner:
     def __init__(self, directory: Path) -> None:
         """Take a new lock, which is released with this object at the latest."""
         self.token = uuid.uuid4().hex
-        self._path = _lock(directory, self.token)
-        self._life = LifeLock(self._path)
+        self._life = LifeLock(_owner(directory, self.token))
 
     def close(self) -> None:
         """Release the lock."""
@@ -26,15 +26,14 @@ class Owner:
     def beat(self) -> None:
         """Record that the process is alive."""
         with contextlib.suppress(OSError):  # then less is proven if it dies
-            os.utime(self._path)
+            os.utime(self._life.file.path)
 
 
 def is_alive(directory: Path, token: str) -> bool:
     """Return whether the process of an owner still runs."""
-    lock = _lock(directory, token)
-    if not token or not lock.exists():
+    if not token or not _lock(directory, token).exists():
         return False
-    with excluding(lock) as is_free:
+    with excluding(_owner(directory, token)) as is_free:
         return not is_free
 
 
@@ -52,5 +51,9 @@ def forget_owner(directory: Path, token: str) -> None:
         _lock(directory, token).unlink(missing_ok=True)
 
 
+def _owner(directory: Path, token: str) -> Path:
+    return directory / "owners" / token
+
+
 def _lock(directory: Path, token: str) -> Path:
-    return directory / "owners" / f"{token}.lock"
+    return Path(lock_path(_owner(directory, token)))

@@ -12,7 +12,7 @@ from pathlib import Path
 from oh_jupyter.checkpoints.git import Git, GitError, joined
 from oh_jupyter.checkpoints.snapshot import Limits, Snapshot, take
 from oh_jupyter.errors import CheckpointError
-from oh_jupyter.locks import file_lock, thread_lock
+from oh_jupyter.exclusion import exclusive
 from oh_jupyter.state.location import ledger_folder
 
 LOCK_SECONDS = 60.0
@@ -54,10 +54,9 @@ class Repository:
     @contextlib.contextmanager
     def opened(self) -> Iterator[Git]:
         """Open the repository alone; raise CheckpointError if it is in use or unusable."""
-        name = os.path.join(self.directory, "lock")
         try:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with thread_lock(name, LOCK_SECONDS), file_lock(name, LOCK_SECONDS):
+            with exclusive(self._files, LOCK_SECONDS):
                 for stale in self.directory.glob("files.git/*.lock"):
                     stale.unlink()  # of a killed git: a living process would hold our lock
                 if not self.exists():

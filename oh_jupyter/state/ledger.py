@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from oh_jupyter.errors import LedgerError
-from oh_jupyter.locks import file_lock
+from oh_jupyter.exclusion import exclusive
 from oh_jupyter.state.tables import TABLES, VERSION
 
 Values = Sequence[Any] | Mapping[str, Any]
@@ -203,7 +203,7 @@ class Ledger:
             self._name = _prepare(connection)
             return connection
         os.makedirs(self.path.parent, mode=0o700, exist_ok=True)
-        with file_lock(f"{self.path}-open"):
+        with exclusive(self.path):
             _create_private(self.path)
             try:
                 return self._open(self.path)
@@ -232,7 +232,7 @@ class Ledger:
         """Move a damaged database aside, unless another process has replaced it meanwhile."""
         if self.path is None or not self._is_replaced:
             return
-        with file_lock(f"{self.path}-open"), contextlib.suppress(FileNotFoundError):
+        with exclusive(self.path), contextlib.suppress(FileNotFoundError):
             if opened is not None and os.path.samestat(os.stat(self.path), opened):
                 self._move_aside(self.path, error)
 

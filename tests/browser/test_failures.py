@@ -360,7 +360,7 @@ def test_folders_of_killed_owners_are_removed_by_the_next_browser():
     abandoned, fresh = root / "oh_browser_1", root / "oh_browser_2"
     for folder in (abandoned, fresh):
         (folder / "tmp").mkdir(parents=True)
-    (abandoned / "owner").touch()
+    (abandoned / "owner.lock").touch()
     owned = TempDir()
     TempDir().close()
     assert not abandoned.exists()

@@ -423,7 +423,7 @@ def test_a_folder_of_another_user_is_not_used(places, editor, write):
 def test_a_lock_is_no_link_to_something_else(places, editor, write, tmp_path):
     path, victim = write("a.txt", "old"), write("victim", "untouched")
     places[0].mkdir(mode=0o700)
-    (places[0] / edit_lock.lock_name(str(path))).symlink_to(victim)
+    (places[0] / f"{edit_lock.lock_name(str(path))}.lock").symlink_to(victim)
     with pytest.raises(EditorError, match="nothing was changed"):
         replace(editor, path, "old", "new")
     assert (path.read_text(), victim.read_text()) == ("old", "untouched")

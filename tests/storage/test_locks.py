@@ -10,7 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from oh_jupyter.locks import file_lock, is_locked_file, thread_lock
+from oh_jupyter.exclusion import exclusive
+from oh_jupyter.liveness import LifeLock, excluding
+from oh_jupyter.locks import file_lock, lock_path, read_record, thread_lock
 
 HOLDER = """
 import sys
@@ -70,18 +72,18 @@ def test_a_lock_file_removed_by_its_holder_is_recreated(tmp_path, monkeypatch):
         sleep(seconds)
 
     def wait():
-        with file_lock(path, 60) as descriptor:
-            assert is_locked_file(path, descriptor)
+        with file_lock(path, 60) as lock:
+            assert not lock.is_lost
             entered.set()
 
-    with file_lock(path) as descriptor:
+    with file_lock(path) as lock:
         monkeypatch.setattr(time, "sleep", notice_and_sleep)
         waiter = threading.Thread(target=wait)
         waiter.start()
         assert waits.wait(60)
         path.unlink()
         path.parent.rmdir()
-        assert not is_locked_file(path, descriptor)
+        assert lock.is_lost
     waiter.join()
     assert entered.is_set()
 
@@ -109,6 +111,74 @@ def test_a_forked_child_does_not_keep_it(tmp_path):
     finally:
         os.kill(child, signal.SIGKILL)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -9
+
+
+def test_a_resource_is_used_by_one_thread_at_a_time_and_no_file_stays(tmp_path):
+    inside = []
+
+    def use(worker):
+        with exclusive(tmp_path / "d" / "resource", None if worker % 2 else 60):
+            inside.append(worker)
+            assert inside == [worker]
+            inside.remove(worker)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(use, range(80)))
+    assert not [*(tmp_path / "d").iterdir()]
+
+
+def test_the_next_user_reads_what_one_leaves(tmp_path):
+    resource = tmp_path / "resource"
+    with exclusive(resource) as exclusion:
+        assert exclusion.record == b""
+        exclusion.write(b"a long record")
+        exclusion.is_kept = True
+    assert read_record(resource) == b"a long record"
+    with pytest.raises(KeyboardInterrupt), exclusive(resource, 0):
+        raise KeyboardInterrupt  # before the user decides
+    with exclusive(resource, 0) as exclusion:
+        assert exclusion.record == b"a long record"
+        exclusion.write(b"short")
+        assert read_record(resource) == b"short"
+        exclusion.is_kept = False
+    with pytest.raises(FileNotFoundError):
+        read_record(resource)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_does_not_end_the_use_of_its_parent(tmp_path):
+    resource = tmp_path / "resource"
+    parent = os.getpid()
+    try:
+        with exclusive(resource):
+            child = os.fork()
+            if child:
+                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+                with pytest.raises(TimeoutError), exclusive(resource, 0):
+                    pass
+    finally:
+        if os.getpid() != parent:
+            os._exit(0 if os.path.exists(lock_path(resource)) else 1)
+
+
+def test_a_life_ends_with_its_lock(tmp_path):
+    resource = tmp_path / "d" / "process"
+    life = LifeLock(resource)
+    with excluding(resource) as is_free:
+        assert not is_free
+    with pytest.raises(TimeoutError):
+        LifeLock(resource, 0.01)
+    os.unlink(lock_path(resource))
+    assert life.file.is_lost
+    other = LifeLock(resource)
+    life.close()
+    with excluding(resource) as is_free:
+        assert not is_free
+    other.close()
+    with excluding(resource) as is_free:
+        assert is_free
+    assert os.listdir(resource.parent) == ["process.lock"]
 
 
 def test_names(monkeypatch):

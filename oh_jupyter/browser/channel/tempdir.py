@@ -17,9 +17,10 @@ import time
 from pathlib import Path
 
 from oh_jupyter.liveness import LifeLock, excluding
+from oh_jupyter.locks import lock_path
 
 PREFIX = "oh_browser_"
-LOCK_NAME = "owner"
+OWNER = "owner"
 MAX_ROOT_BYTES = 30
 """Maximum length of the root's path. Chromium's socket paths are about 70 bytes longer, and the
 limit of a socket path is 104 bytes."""
@@ -35,7 +36,7 @@ class TempDir:
         while True:
             self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_root()))
             with contextlib.suppress(TimeoutError):  # another one takes it for abandoned
-                self._life = LifeLock(self.path / LOCK_NAME)
+                self._life = LifeLock(self.path / OWNER)
                 break
         self.downloads = self.path / "downloads"
         self.downloads.mkdir()
@@ -61,11 +62,11 @@ def remove_abandoned() -> None:
     for path in Path(_root()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             age = time.time() - path.lstat().st_mtime
-            lock = path / LOCK_NAME
-            is_new = not lock.exists() and age < LOCK_CREATION_SECONDS
+            owner = path / OWNER
+            is_new = not os.path.exists(lock_path(owner)) and age < LOCK_CREATION_SECONDS
             if not os.access(path, os.W_OK) or is_new:
                 continue
-            with excluding(lock) as is_abandoned:
+            with excluding(owner) as is_abandoned:
                 if is_abandoned:
                     shutil.rmtree(path, ignore_errors=True)
 

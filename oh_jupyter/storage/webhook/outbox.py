@@ -80,7 +80,7 @@ class Outbox:
         self._lock = threading.RLock()
         self._owner = ""
         self._contents = contents_of(self._ledger)
-        self.sender_lock = SenderLock(self.path)
+        self.sender_lock = SenderLock(self._ledger)
         self._applying: set[int] = set()  # changes that the store has not applied yet
         self._accepted: dict[int, PendingChange] = {}  # by the receiver, and not deleted yet
         self._accepted_at = 0.0

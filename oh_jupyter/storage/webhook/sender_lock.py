@@ -7,9 +7,11 @@ import logging
 import math
 import os
 import time
-from pathlib import Path
 
-from oh_jupyter.locks import file_lock, is_locked_file
+from oh_jupyter.exclusion import exclusive
+from oh_jupyter.liveness import LifeLock
+from oh_jupyter.locks import lock_path, read_record
+from oh_jupyter.state.ledger import Ledger
 from oh_jupyter.storage.webhook.owner import is_stopped, process_identity
 
 _log = logging.getLogger(__name__)
@@ -17,59 +19,57 @@ _STOPPED_SECONDS = 3.0  # until another process takes over from one that is stop
 
 
 class SenderLock:
-    """Lock of the process that sends; without a path there is only one.
+    """Life of the process that sends; a temporary outbox has only one.
 
-    The system releases it when the process ends. From a process that is stopped, by SIGSTOP or a
-    debugger, another one takes it over: it replaces the file, which the first one notices.
+    From a process that is stopped, by SIGSTOP or a debugger, another one takes the lock over: it
+    removes the file, which the first one notices.
     """
 
-    def __init__(self, outbox: str | None) -> None:
-        self._path = None if outbox is None else outbox + "-turn"
-        self._holding = contextlib.ExitStack()
-        self._descriptor: int | None = None
+    def __init__(self, outbox: Ledger) -> None:
+        self._outbox = outbox
+        self._life: LifeLock | None = None
 
     @property
     def is_lost(self) -> bool:
         """Whether another process took the lock over."""
-        if self._path is None or self._descriptor is None:
-            return False
-        return not is_locked_file(self._path, self._descriptor)
+        return self._life is not None and self._life.file.is_lost
 
     def acquire(self, timeout_seconds: float | None) -> None:
         """Wait until no other process sends; raise TimeoutError after the timeout."""
         if self.is_lost:
             self.release()
-        if self._path is None or self._descriptor is not None:
+        if self._outbox.path is None or self._life is not None:
             return
+        sender = f"{self._outbox.path}-sender"
         deadline = time.monotonic() + (math.inf if timeout_seconds is None else timeout_seconds)
-        while self._descriptor is None:
+        while self._life is None:
             remaining = max(deadline - time.monotonic(), 0)
             try:
-                lock = file_lock(self._path, min(remaining, _STOPPED_SECONDS))
-                self._descriptor = self._holding.enter_context(lock)
+                self._life = LifeLock(sender, min(remaining, _STOPPED_SECONDS))
             except TimeoutError:
-                if not self._take_over(self._path) and remaining <= _STOPPED_SECONDS:
+                if not self._take_over(sender) and remaining <= _STOPPED_SECONDS:
                     raise
         # On a full disk, sending continues, and nobody can take over.
         with contextlib.suppress(OSError):
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, process_identity().encode(), 0)
+            self._life.file.write(process_identity().encode())
 
     def release(self) -> None:
         """Release the lock."""
-        self._descriptor = None
-        self._holding.close()
+        if self._life is not None:
+            self._life.close()
+            self._life = None
 
-    def _take_over(self, path: str) -> bool:
+    def _take_over(self, sender: str) -> bool:
         """Remove the lock file if its holder is stopped; return whether it is."""
-        with file_lock(path + "-over"):
+        # Only one process at a time compares the holder and removes the file.
+        with exclusive(sender + "-taker"):
             try:
-                holder = Path(path).read_text("ascii")
+                holder = read_record(sender).decode("ascii", "replace")
             except OSError:
                 return False
             if not is_stopped(holder):
                 return False
-            os.unlink(path)
+            os.unlink(lock_path(sender))
         _log.warning(
             "Process %s, which sends the webhooks of this store, is stopped; process %s sends "
             "them now",
