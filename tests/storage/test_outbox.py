@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import psutil
@@ -677,6 +678,30 @@ def test_another_process_takes_over_from_a_stopped_one(make, receiver, kind, out
         assert stopped.communicate(timeout=60)[0].split() == ["written", "()"]
     assert store.flush().pending == 0
     assert contents(receiver) == {"ours": "x", "theirs": "x", "again": "x"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the platform has no SIGSTOP")
+def test_one_of_several_takes_over_from_a_stopped_one(receiver, outbox):
+    receiver.gate.clear()
+    stopped = subprocess.Popen(
+        [sys.executable, "-c", STOPPED, "WebHookFileStore", receiver.url, outbox],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    boxes = [Outbox(f"{outbox}/outbox.sqlite3") for _ in range(4)]
+    with stopped, ThreadPoolExecutor(len(boxes)) as pool:
+        wait_until(lambda: receiver.requests)  # it is sending, and holds the lock
+        stop_between_transactions(stopped, outbox)
+        results = [pool.submit(box.sender_lock.acquire, 8) for box in boxes]
+        failed = [result for result in results if result.exception(60) is not None]
+        assert len(failed) == len(boxes) - 1
+        assert all(isinstance(result.exception(), TimeoutError) for result in failed)
+        assert not any(box.sender_lock.is_lost for box in boxes)
+        for box in boxes:
+            box.sender_lock.release()
+            box.close()
+        receiver.gate.set()
+        stopped.kill()
 
 
 def test_a_receiver_that_answers_404_at_first(make, receiver, quick, kind, outbox):

@@ -8,7 +8,6 @@ import math
 import os
 import time
 
-from oh_jupyter.exclusion import exclusive
 from oh_jupyter.liveness import LifeLock
 from oh_jupyter.locks import lock_path, read_record
 from oh_jupyter.state.ledger import Ledger
@@ -62,7 +61,7 @@ class SenderLock:
     def _take_over(self, sender: str) -> bool:
         """Remove the lock file if its holder is stopped; return whether it is."""
         # Only one process at a time compares the holder and removes the file.
-        with exclusive(sender + "-taker"):
+        with self._outbox.transaction():
             try:
                 holder = read_record(sender).decode("ascii", "replace")
             except OSError:
