@@ -29,9 +29,8 @@ from oh_jupyter.errors import ConfigError, SandboxError
 from oh_jupyter.policy import VARIABLE as POLICY_VARIABLE
 from oh_jupyter.policy import kernel_network
 from oh_jupyter.sandbox import Box, allowed_environment, find_engine, make_profile
-from oh_jupyter.sandbox.hosts import parse_hosts
-from oh_jupyter.sandbox.listed_hosts import ListedHosts
-from oh_jupyter.sandbox.own_folders import homes, make_folders, own_folders, settings_files
+from oh_jupyter.sandbox.hosts import ListedHosts, parse_hosts
+from oh_jupyter.sandbox.mounts import homes, make_folders, own_folders, settings_files
 from oh_jupyter.sandbox.profile import Network
 from oh_jupyter.sandbox.proxy import Proxy
 from oh_jupyter.trust import is_trusted

@@ -185,8 +185,7 @@ def _policy(settings: Settings) -> Iterator[Check]:
 
 def _browser(settings: Settings) -> Iterator[Check]:
     """Check that the browser starts, and the driver that controls it."""
-    from oh_jupyter.browser.driver import find_node
-    from oh_jupyter.browser.executable import find_executable, printed_version
+    from oh_jupyter.browser.executable import find_executable, find_node, printed_version
 
     if not settings.enable_browser:
         yield Check("browser", "ok", "switched off (enable_browser)")
@@ -239,7 +238,7 @@ def _agents(settings: Settings) -> Iterator[Check]:
 def _sandbox(settings: Settings) -> Iterator[Check]:
     """Check that a sandbox can be made; missing is wrong only where one is set."""
     from oh_jupyter.sandbox import find_engine
-    from oh_jupyter.sandbox.enforcement import enforced_by
+    from oh_jupyter.sandbox.availability import enforced_by
 
     engine = find_engine()
     if engine.program is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oh_jupyter.errors import ConfigError, PolicyError
-from oh_jupyter.nearest_name import did_you_mean
+from oh_jupyter.text import did_you_mean
 
 VARIABLE = "OH_JUPYTER_POLICY"
 """Environment variable whose entries take precedence over those of other sources."""

@@ -1,8 +1,9 @@
-"""Texts for people and agents: shortened, with counts, and with every character visible."""
+"""Texts for people and agents: shortened, with counts, suggestions, and every character visible."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Literal
 
 _SHOWN_BREAKS = re.compile(r"[\n\t]")
@@ -63,3 +64,20 @@ def visible(text: str) -> str:
 def _shown(character: str) -> str:
     is_plain = character.isprintable() and _IGNORABLE.match(character) is None
     return character if is_plain or character in "\n\t" else ascii(character)[1:-1]
+
+
+MIN_RESEMBLANCE = 0.6
+"""Ratio of difflib above which a name counts as a misspelled one."""
+
+
+def did_you_mean(name: str, names: Iterable[str], min_resemblance: float = MIN_RESEMBLANCE) -> str:
+    """Return a question with the nearest name and a space behind it, or "" if none is near."""
+    near = nearest_name(name, names, min_resemblance)
+    return f"Did you mean {near}? " if near else ""
+
+
+def nearest_name(name: str, names: Iterable[str], min_resemblance: float = MIN_RESEMBLANCE) -> str:
+    """Return the name that another most resembles, or ""."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, names, 1, min_resemblance)), "")

@@ -24,7 +24,7 @@ from traitlets.config import Config, Configurable
 
 from oh_jupyter.config import Settings, load_settings
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.nearest_name import did_you_mean
+from oh_jupyter.text import did_you_mean
 from oh_jupyter.trust import is_trusted
 
 

@@ -16,8 +16,7 @@ import hypothesis
 import pytest
 from jupyter_client.connect import LocalPortCache
 
-from oh_jupyter.browser.driver import NODE_VARIABLE, find_node
-from oh_jupyter.browser.executable import find_executable, install_command
+from oh_jupyter.browser.executable import NODE_VARIABLE, find_executable, find_node, install_command
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.skills import catalog
 

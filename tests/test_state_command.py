@@ -14,7 +14,7 @@ from oh_jupyter.config import Settings, state_home
 from oh_jupyter.doctor import Check, examine
 from oh_jupyter.runtime.approvals import ApprovalRules
 from oh_jupyter.runtime.reasons import Reason
-from oh_jupyter.sandbox.own_folders import own_folders
+from oh_jupyter.sandbox.mounts import own_folders
 from oh_jupyter.state.location import ledger_folder, obstacle
 from oh_jupyter.state.shared import close_ledgers, open_ledger
 

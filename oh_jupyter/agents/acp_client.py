@@ -44,10 +44,11 @@ from acp.schema import (
 )
 
 from oh_jupyter.agents.commands import TOOL_SERVER
-from oh_jupyter.agents.elicitation import elicitation_response, form_of
 from oh_jupyter.agents.permissions import (
     action_of,
     edited_paths,
+    elicitation_response,
+    form_of,
     is_our_tool,
     permission_response,
     title_of,

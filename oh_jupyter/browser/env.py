@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from oh_jupyter.browser.channel.protocol import PARTS, RECORDS, LaunchSettings
+from oh_jupyter.browser.channel.pipe import PARTS, RECORDS, LaunchSettings
 from oh_jupyter.browser.evaluation.gym_tasks import is_gym_task
 from oh_jupyter.browser.evaluation.tasks import Evaluation, RemoteTaskPage, Task, find_task
 from oh_jupyter.browser.storage_state import read_state, write_state

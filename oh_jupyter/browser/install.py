@@ -12,8 +12,15 @@ import re
 import subprocess
 import tempfile
 
-from oh_jupyter.browser.driver import MIN_NODE, NODE_VARIABLE, driver_failures, find_node
-from oh_jupyter.browser.executable import EXECUTABLE_VARIABLE, find_executable, printed_version
+from oh_jupyter.browser.executable import (
+    EXECUTABLE_VARIABLE,
+    MIN_NODE,
+    NODE_VARIABLE,
+    driver_failures,
+    find_executable,
+    find_node,
+    printed_version,
+)
 from oh_jupyter.errors import BrowserDriverError, BrowserError, BrowserNotFoundError
 from oh_jupyter.installed import find_program, python_command, python_environment
 

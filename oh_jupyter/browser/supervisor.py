@@ -12,11 +12,9 @@ from dataclasses import asdict, replace
 from typing import IO, Any
 
 from oh_jupyter.background import start_thread, start_timer
-from oh_jupyter.browser.channel.pipe import read_frame, write_frame
-from oh_jupyter.browser.channel.protocol import CLOSE_SECONDS, LaunchSettings
+from oh_jupyter.browser.channel.pipe import CLOSE_SECONDS, LaunchSettings, read_frame, write_frame
 from oh_jupyter.browser.channel.tempdir import TempDir
-from oh_jupyter.browser.driver import NODE_VARIABLE, find_node
-from oh_jupyter.browser.executable import find_executable
+from oh_jupyter.browser.executable import NODE_VARIABLE, find_executable, find_node
 from oh_jupyter.errors import BrowserError, BrowserTimeoutError, ChildStartError
 from oh_jupyter.installed import python_command, python_environment
 from oh_jupyter.process import PIPE, Child, spawn

@@ -14,7 +14,7 @@ from oh_jupyter.browser.channel.addresses import shortened_url, shortened_urls, 
 from oh_jupyter.browser.channel.downloads import move_downloads_to_workspace
 from oh_jupyter.browser.channel.language import parse_actions
 from oh_jupyter.browser.channel.own_folder import own_folder
-from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS, MAX_CONTENT_CHARS
+from oh_jupyter.browser.channel.pipe import GET_GOAL, GET_REWARDS, MAX_CONTENT_CHARS
 from oh_jupyter.browser.env import BrowserEnv
 from oh_jupyter.browser.tree_text import flatten_axtree
 from oh_jupyter.errors import BrowserError, BrowserTimeoutError

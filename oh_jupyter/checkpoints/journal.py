@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from oh_jupyter.checkpoints.rows import WorkspaceRows
 from oh_jupyter.checkpoints.snapshot import Details, Snapshot, StoredSnapshot
-from oh_jupyter.checkpoints.steps import Position
+from oh_jupyter.checkpoints.steps import Position, WorkspaceRows
 from oh_jupyter.errors import CheckpointError
 
 Kind = Literal["turn", "mark", "rewind"]

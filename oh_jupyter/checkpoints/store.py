@@ -10,10 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.checkpoints.abandoned import left_by, unapplied
+from oh_jupyter.checkpoints.abandoned import (
+    Owner,
+    forget_owner,
+    is_alive,
+    last_alive,
+    left_by,
+    unapplied,
+)
 from oh_jupyter.checkpoints.git import Git
 from oh_jupyter.checkpoints.journal import Checkpoint, CheckpointJournal, Kind, standing_turns
-from oh_jupyter.checkpoints.owner import Owner, forget_owner, is_alive, last_alive
 from oh_jupyter.checkpoints.repository import (
     Repository,
     default_directory,
@@ -22,9 +28,8 @@ from oh_jupyter.checkpoints.repository import (
     protected,
     unprotect,
 )
-from oh_jupyter.checkpoints.rows import WorkspaceRows, storable
 from oh_jupyter.checkpoints.snapshot import Limits, Snapshot
-from oh_jupyter.checkpoints.steps import Step, StepLog, Write
+from oh_jupyter.checkpoints.steps import Step, StepLog, WorkspaceRows, Write, storable
 from oh_jupyter.checkpoints.tracker import Take
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.state.shared import open_ledger

@@ -14,8 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from oh_jupyter.checkpoints.disk import UNKNOWN, State, look
-from oh_jupyter.checkpoints.git import IGNORED_FOLDERS, Git, joined, split
-from oh_jupyter.checkpoints.objects import store
+from oh_jupyter.checkpoints.git import IGNORED_FOLDERS, Git, joined, split, store
 from oh_jupyter.checkpoints.process_log import ProcessLog
 from oh_jupyter.checkpoints.snapshot import Details, Limits, Snapshot, changes, states
 from oh_jupyter.checkpoints.watch import Watch

@@ -44,7 +44,7 @@ def add_hub(commands: Any) -> None:
 
 def _serve_hub(options: argparse.Namespace) -> int:
     from oh_jupyter.hub.service import run
-    from oh_jupyter.hub.settings import hub_settings
+    from oh_jupyter.hub.state import hub_settings
 
     settings = hub_settings(
         os.environ,

@@ -27,7 +27,7 @@ def add_token(commands: Any) -> None:
 
 
 def _add_scopes(parser: argparse.ArgumentParser) -> None:
-    from oh_jupyter.events.scopes import SCOPES
+    from oh_jupyter.events.actor import SCOPES
 
     for scope, meaning in SCOPES.items():
         parser.add_argument(

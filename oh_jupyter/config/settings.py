@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from oh_jupyter.errors import ConfigError
-from oh_jupyter.nearest_name import did_you_mean
 from oh_jupyter.policy import check_policy
+from oh_jupyter.text import did_you_mean
 
 OUTPUT_LIMIT = 30_000
 """Characters of a cell's or a shell's output in an Observation."""

@@ -8,11 +8,14 @@ in ``oh_jupyter.traits``, so that nothing below the kernel needs traitlets.
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, get_type_hints
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from oh_jupyter.config.folder import (
     FILE_NAME,
@@ -27,11 +30,71 @@ from oh_jupyter.config.settings import (
     check_value,
     secret_variables,
 )
-from oh_jupyter.config.values import parse_setting
 from oh_jupyter.errors import ConfigError
-from oh_jupyter.nearest_name import nearest_name
 from oh_jupyter.policy import forced_values, restricting_entries
+from oh_jupyter.text import nearest_name
 from oh_jupyter.trace_context import lasting_environment
+
+
+def parse_setting(value: Any, hint: Any, where: str, example: str) -> Any:
+    """Convert a value of TOML, or the text of a variable, to the type of its field.
+
+    Args:
+        value: The value.
+        hint: Annotation of the field.
+        where: Source of the value, for the error.
+        example: A valid mapping, for the error.
+
+    Raises:
+        ConfigError: The value does not fit the type.
+    """
+    options = get_args(hint) if get_origin(hint) is UnionType else (hint,)
+    kind = options[0]
+    try:
+        if kind is bool:
+            return value if isinstance(value, bool) else _truth(value)
+        if kind is float:
+            return float(value)
+        if kind is int:
+            return int(value)
+        if kind == tuple[dict[str, Any], ...]:
+            tables = json.loads(value) if isinstance(value, str) else value
+            return tuple(dict(table) for table in tables)
+        if get_origin(kind) is tuple:
+            return tuple(value.split(",") if isinstance(value, str) else value)
+        if get_origin(kind) is dict:
+            parsed = _literal(value, where, example) if isinstance(value, str) else value
+            return {str(name): str(text) for name, text in parsed.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{where} has an invalid value: {error}") from error
+    if not isinstance(value, str):
+        raise ConfigError(f"{where} must be a string, not {value!r}")
+    return value
+
+
+def _literal(text: str, where: str, example: str) -> dict[str, Any]:
+    """Parse a mapping, as JSON or as a Python literal like OpenHands; the text may be secret."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            value = read(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            return value
+    raise ConfigError(
+        f"{where} must be a mapping of names to strings, as JSON or a Python literal such as "
+        f"{example}"
+    )
+
+
+def _truth(text: str) -> bool:
+    lowered = str(text).strip().lower()
+    if lowered in {"1", "true", "yes", "on"}:
+        return True
+    if lowered in {"0", "false", "no", "off", ""}:
+        return False
+    raise ValueError(f"{text!r} is neither true nor false")
+
 
 PREFIX = "OH_JUPYTER_"
 """Beginning of the names of our environment variables."""

@@ -14,7 +14,7 @@ from typing import Any
 from oh_jupyter.connect.clients import CLIENTS, NAME, Client, Target
 from oh_jupyter.connect.entries import notebook_of, remove_entry, set_entry, show_entry
 from oh_jupyter.errors import ConfigError, ServerError, ServerNotFoundError
-from oh_jupyter.events.scopes import SCOPES
+from oh_jupyter.events.actor import SCOPES
 from oh_jupyter.installed import find_program
 from oh_jupyter.loopback import is_local
 from oh_jupyter.server.running import (

@@ -20,16 +20,15 @@ from oh_jupyter.editor.messages import EDITOR_FAILURE
 from oh_jupyter.editor.notebook.validation import is_notebook
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.text.edits import write_range
-from oh_jupyter.editor.text.encoding import Encoding, detect
-from oh_jupyter.editor.text.large_file import (
+from oh_jupyter.editor.text.line_diff import CONTEXT_LINES, unified_diff, unified_diffs
+from oh_jupyter.editor.text.text_file import Encoding, TextFile, detect
+from oh_jupyter.editor.text.views import (
     LineSeeker,
+    data_url,
     decode_lines,
     detect_by_head,
     has_wide_newlines,
 )
-from oh_jupyter.editor.text.line_diff import CONTEXT_LINES, unified_diff, unified_diffs
-from oh_jupyter.editor.text.text_file import TextFile
-from oh_jupyter.editor.text.views import data_url
 from oh_jupyter.errors import EditorError
 from oh_jupyter.events import (
     ErrorObservation,

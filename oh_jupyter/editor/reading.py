@@ -20,18 +20,16 @@ from oh_jupyter.editor.messages import (
 )
 from oh_jupyter.editor.notebook.validation import is_notebook, max_bytes_of
 from oh_jupyter.editor.result import EditorResult
-from oh_jupyter.editor.text.large_file import (
-    LineSeeker,
-    decode_lines,
-    detect_by_head,
-    has_wide_newlines,
-)
 from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.editor.text.views import (
     IMAGE_TYPES,
     MAX_VIEW_CHARS,
+    LineSeeker,
     check_range,
     data_url,
+    decode_lines,
+    detect_by_head,
+    has_wide_newlines,
     list_directory,
     number_lines,
     two_integers,

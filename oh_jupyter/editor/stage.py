@@ -19,8 +19,7 @@ from oh_jupyter.editor.reading import read_text
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.state import EditorState, real_path
 from oh_jupyter.editor.text import conflicts
-from oh_jupyter.editor.text.encoding import UTF8
-from oh_jupyter.editor.text.text_file import TextFile
+from oh_jupyter.editor.text.text_file import UTF8, TextFile
 
 
 @dataclass

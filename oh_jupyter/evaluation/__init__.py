@@ -2,9 +2,8 @@
 
 from oh_jupyter.evaluation.episode import AgentLabAgent, EpisodeLog, Outcome, PlayedTask, Trial
 from oh_jupyter.evaluation.repository_task import RepositoryTask, load_instances
-from oh_jupyter.evaluation.results import Results
+from oh_jupyter.evaluation.results import Results, TaskSummary, plot_success, summarize
 from oh_jupyter.evaluation.runner import run_trials
-from oh_jupyter.evaluation.summary import TaskSummary, plot_success, summarize
 
 __all__ = [
     "AgentLabAgent",

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from oh_jupyter.browser import BrowserEnv
-from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS
+from oh_jupyter.browser.channel.pipe import GET_GOAL, GET_REWARDS
 from oh_jupyter.browser.evaluation import Task
 from oh_jupyter.evaluation.episode import Agent, EpisodeLog, Outcome
 from oh_jupyter.events import BrowseInteractiveAction, BrowserOutputObservation

@@ -12,9 +12,8 @@ from typing import Any
 from oh_jupyter.errors import EvaluationError
 from oh_jupyter.evaluation.episode import EVENTS_FILE, Trial
 from oh_jupyter.evaluation.harness_task import HARNESSES
-from oh_jupyter.evaluation.results import Results
+from oh_jupyter.evaluation.results import Results, plot_success, summarize
 from oh_jupyter.evaluation.runner import DEFAULT_TIMEOUT_SECONDS, run_trials
-from oh_jupyter.evaluation.summary import plot_success, summarize
 
 DEFAULT_STEPS = 30
 MAX_ERROR_CHARS = 100

@@ -1,9 +1,9 @@
-"""Actor: the origin of a request, with its name for people and the owner of its turns."""
+"""Actor: the origin of a request, its name for people, the owner of its turns, and its scopes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from hashlib import sha256
@@ -87,3 +87,33 @@ UNKNOWN_ACTOR = Actor()
 
 current_actor: ContextVar[Actor] = ContextVar("current_actor", default=UNKNOWN_ACTOR)
 """Sender of the current request, as recorded in the event log."""
+
+
+SCOPES = {
+    "read": "read files, cells, events, the store and the last page",
+    "edit": "change files, cells and the store",
+    "execute": "run commands and cells, and everything else that runs code",
+    "browse": "use the browser",
+}
+"""Scopes with what they allow."""
+
+_SCOPE_OF_ACTION = {
+    "read": "read",
+    "write": "edit",
+    "edit": "edit",
+    "browse": "browse",
+    "browse_interactive": "browse",
+}
+
+
+def scope_of_action(kind: object) -> str:
+    """Return the scope that an Action of a type needs."""
+    return _SCOPE_OF_ACTION.get(str(kind), "execute")
+
+
+def missing_scope(scope: str, scopes: Iterable[str]) -> str:
+    """Describe a refusal for lack of a scope."""
+    return (
+        f"The token allows {', '.join(scopes)}; this needs {scope!r}. The person can make another "
+        "token with: oh-jupyter token"
+    )

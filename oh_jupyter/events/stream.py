@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from oh_jupyter.background import QueueThread
 from oh_jupyter.errors import RuntimeClosedError, StorageError, StorePathError, WireError
-from oh_jupyter.events.blobs import MAX_INLINE_CHARS, has_blobs, join_blobs
 from oh_jupyter.events.event import Event, EventSource
 from oh_jupyter.events.masking import SecretMasker
 from oh_jupyter.events.wire import EncodedEvent, from_wire, to_wire
-from oh_jupyter.events.writer import EventWriter
+from oh_jupyter.events.writer import MAX_INLINE_CHARS, EventWriter, has_blobs, join_blobs
 
 if TYPE_CHECKING:
     from oh_jupyter.storage import FileStore

@@ -8,8 +8,7 @@ from __future__ import annotations
 from html import escape
 from urllib.parse import urlsplit
 
-from oh_jupyter.hub.client_documents import is_document_address
-from oh_jupyter.hub.clients import is_loopback
+from oh_jupyter.hub.clients import is_document_address, is_loopback
 from oh_jupyter.hub.grants import PendingRequest
 
 SECURITY_HEADERS = {

@@ -12,6 +12,7 @@ from tornado import web
 from tornado.iostream import StreamClosedError
 
 from oh_jupyter.errors import OhJupyterError, ServerError
+from oh_jupyter.hub.grants import ClientGrant
 from oh_jupyter.hub.handlers import FAILURE, Endpoint
 from oh_jupyter.hub.hub_client import (
     NotRunningError,
@@ -20,7 +21,6 @@ from oh_jupyter.hub.hub_client import (
     may_start,
     servers_of,
 )
-from oh_jupyter.hub.tokens import ClientGrant
 
 CONNECT_SECONDS = 30.0
 

@@ -24,8 +24,7 @@ from oh_jupyter.hub.handlers import (
     Tokens,
 )
 from oh_jupyter.hub.relay import Relay, Sessions, relay_client
-from oh_jupyter.hub.settings import HubSettings
-from oh_jupyter.hub.state import open_state
+from oh_jupyter.hub.state import HubSettings, open_state
 
 MAX_BODY_BYTES = 100 * 1024 * 1024
 """Limit of a message, as that of Jupyter servers; these have limits of their own below it."""

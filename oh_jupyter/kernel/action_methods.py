@@ -382,8 +382,8 @@ class ActionMethods:
         Raises:
             EditorError: There are fewer edits, or someone else changed the file since.
         """
+        from oh_jupyter.kernel.display.html import with_relative_paths
         from oh_jupyter.kernel.display.observations import Diff
-        from oh_jupyter.kernel.display.unified_diff import with_relative_paths
 
         diff = self.call(self._executor.editor.diff, self._absolute(path), steps)
         return Diff(with_relative_paths(diff, self._executor.workspace_dir))

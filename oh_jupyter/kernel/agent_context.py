@@ -9,8 +9,8 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from oh_jupyter.kernel.notebook_file import notebook_file
-from oh_jupyter.skills.folders import skill_folders
+from oh_jupyter.kernel.own_server import notebook_file
+from oh_jupyter.skills.catalog import skill_folders
 
 MAX_NAMES = 50
 MAX_SKILLS = 20

@@ -340,8 +340,8 @@ class Oh(ActionMethods):
         Raises:
             CheckpointError: No such checkpoint, or a file cannot be read.
         """
+        from oh_jupyter.kernel.display.html import with_relative_paths
         from oh_jupyter.kernel.display.observations import Diff
-        from oh_jupyter.kernel.display.unified_diff import with_relative_paths
         from oh_jupyter.runtime.session_changes import joined_diff
         from oh_jupyter.runtime.undo import rewind_changes
 

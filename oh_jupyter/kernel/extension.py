@@ -276,7 +276,7 @@ class LoadedExtension:
         return runtime
 
     def _broadcast_events(self, runtime: Runtime) -> None:
-        from oh_jupyter.kernel.cells.question_notices import QuestionNotices
+        from oh_jupyter.kernel.cells.question import QuestionNotices
         from oh_jupyter.kernel.control.broadcast import Broadcast, TurnBroadcast
 
         broadcast = Broadcast(self._kernel, self._generation)
@@ -359,7 +359,7 @@ class LoadedExtension:
     @property
     def notebook_file(self) -> str:
         """Absolute path of the notebook, on the machine of its editor, or ""."""
-        from oh_jupyter.kernel.notebook_file import notebook_file
+        from oh_jupyter.kernel.own_server import notebook_file
 
         return notebook_file(self._shell.user_ns)
 
@@ -519,7 +519,7 @@ def _html(root: str, observation: Observation) -> str:
 
 
 def _plan_html(plan: RewindPlan) -> str:
-    from oh_jupyter.kernel.display.rewind_plan import plan_html
+    from oh_jupyter.kernel.display.observations import plan_html
 
     return plan_html(plan)
 

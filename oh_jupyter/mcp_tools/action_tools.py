@@ -17,7 +17,7 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
 )
 from oh_jupyter.events.action import refuse_idle_cwd
-from oh_jupyter.events.scopes import scope_of_action
+from oh_jupyter.events.actor import scope_of_action
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.results import Result, kept_in, of_observation, raised, result
 from oh_jupyter.mcp_tools.run_queue import BEGIN_SECONDS

@@ -1,11 +1,17 @@
-"""Tools of MCP Apps: two that show the person something, and those that the apps call."""
+"""Tools of MCP Apps: two that show the person something, and those that the apps call.
+
+An app is a page that a client shows its person in a sandboxed frame.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from oh_jupyter.mcp_tools.app_pages import PAGE, TABLE
+from oh_jupyter.errors import ResourceNotFoundError
+from oh_jupyter.mcp_sdk.offered import APP_TYPE
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.kernel_tools import notebook_and_kernel
 from oh_jupyter.mcp_tools.notebook_calls import NOTEBOOK
@@ -14,6 +20,40 @@ from oh_jupyter.mcp_tools.results import Result, failure, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
 from oh_jupyter.operations.browser import WatchBrowser
 from oh_jupyter.operations.kernel import TableRows
+
+APPS = "ui://oh_jupyter/"
+APPROVAL, TABLE, PAGE = (f"{APPS}{name}" for name in ("approval", "table", "page"))
+
+_FOLDER = Path(__file__).with_name("apps")
+
+
+@cache
+def apps_are_built() -> bool:
+    """Return whether this installation has the pages."""
+    return all(_file(uri).is_file() for uri in (APPROVAL, TABLE, PAGE))
+
+
+def app_contents(uri: str) -> dict[str, Any]:
+    """Return a page as contents of a resource; its frame may load nothing from the network.
+
+    Raises:
+        ResourceNotFoundError: There is no such page.
+    """
+    if uri not in (APPROVAL, TABLE, PAGE):
+        raise ResourceNotFoundError(f"There is no app {uri}. Apps: {APPROVAL}, {TABLE}, {PAGE}")
+    if not apps_are_built():
+        raise ResourceNotFoundError(
+            "This installation has no MCP Apps, because its JupyterLab extension was not built. "
+            "Install a released wheel, or run jlpm build in labextension"
+        )
+    page = _file(uri).read_text(encoding="utf-8")
+    meta = {"ui": {"prefersBorder": uri != APPROVAL}}
+    return {"uri": uri, "mimeType": APP_TYPE, "text": page, "_meta": meta}
+
+
+def _file(uri: str) -> Path:
+    return _FOLDER / f"{uri.removeprefix(APPS)}.html"
+
 
 ONLY_APPS = {"visibility": ["app"]}
 """Metadata of a tool that hosts call for their apps, and do not show to models."""

@@ -32,8 +32,15 @@ from oh_jupyter.mcp_tools.results import (
     result,
     text,
 )
-from oh_jupyter.mcp_tools.run_queue import BEGIN_SECONDS, Run, RunQueue
-from oh_jupyter.mcp_tools.running_cells import Look, RunningCell, output_so_far, running_in
+from oh_jupyter.mcp_tools.run_queue import (
+    BEGIN_SECONDS,
+    Look,
+    Run,
+    RunningCell,
+    RunQueue,
+    output_so_far,
+    running_in,
+)
 from oh_jupyter.mcp_tools.toolbox import McpTool, schema
 from oh_jupyter.text import plural
 

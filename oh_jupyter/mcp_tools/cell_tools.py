@@ -36,7 +36,7 @@ from oh_jupyter.mcp_tools.notebook_calls import (
 )
 from oh_jupyter.mcp_tools.notebooks import Notebooks
 from oh_jupyter.mcp_tools.results import Result, cell_outputs, failure, long_outputs, result, text
-from oh_jupyter.mcp_tools.running_cells import output_so_far, running_in
+from oh_jupyter.mcp_tools.run_queue import output_so_far, running_in
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
 from oh_jupyter.mcp_tools.variable_content import HINT
 from oh_jupyter.operations.actions import KeepText

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any
 
-from oh_jupyter.mcp_tools.command_tool import Command, command_tool
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.results import Result, failure, result, text
-from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
+from oh_jupyter.mcp_tools.toolbox import Caller, Command, McpTool, command_tool, schema
 from oh_jupyter.operations.changes import (
     Change,
     Changes,

@@ -12,7 +12,6 @@ from typing import Any
 
 from oh_jupyter.errors import ExtensionMissingError, KernelNotFoundError, OhJupyterError
 from oh_jupyter.mcp_tools.cells import keep_out_fault, reference_of
-from oh_jupyter.mcp_tools.command_tool import Command, command_tool
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.notebook_calls import NOTEBOOK
 from oh_jupyter.mcp_tools.notebooks import Notebooks, OpenNotebook
@@ -25,7 +24,7 @@ from oh_jupyter.mcp_tools.results import (
     result,
     text,
 )
-from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
+from oh_jupyter.mcp_tools.toolbox import Caller, Command, McpTool, command_tool, schema
 from oh_jupyter.operations.actions import AnnounceEdit, FinishEdit
 from oh_jupyter.operations.files import AskWorkspace
 from oh_jupyter.operations.kernel import AskRestart, Evaluate, SaveVariable, Variables, VariableView

@@ -21,8 +21,7 @@ from oh_jupyter.mcp_tools.cells import (
     without_id,
 )
 from oh_jupyter.mcp_tools.kernel import Kernel
-from oh_jupyter.mcp_tools.run_queue import RunQueue
-from oh_jupyter.mcp_tools.running_cells import RunningCells
+from oh_jupyter.mcp_tools.run_queue import RunningCells, RunQueue
 from oh_jupyter.operations.files import AskFile
 
 MAX_SEEN_CELLS = 10_000  # remembered texts of cells, for all notebooks and agents together

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from oh_jupyter.mcp_tools.command_tool import Command, command_tool
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.results import Result, failure, of_own_tool, result, text
-from oh_jupyter.mcp_tools.toolbox import Caller, McpTool
+from oh_jupyter.mcp_tools.toolbox import Caller, Command, McpTool, command_tool
 from oh_jupyter.mcp_tools.variable_content import HINT
 from oh_jupyter.operations.store import AgentDeleteFromStore, CopyWithStore, ListStore
 

@@ -6,8 +6,10 @@ from oh_jupyter.operations.declaration import (
     Scope,
     arguments,
     bounded,
+    from_json,
+    reply_to,
+    to_json,
 )
-from oh_jupyter.operations.replies import from_json, reply_to, to_json
 
 __all__ = [
     "ENVELOPE",

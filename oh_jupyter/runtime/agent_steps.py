@@ -1,4 +1,4 @@
-"""Steps of agents and persons around the changes of a workspace, driven by the runtime's loop."""
+"""Steps of agents and persons around the changes of a workspace, and which Actions start turns."""
 
 from __future__ import annotations
 
@@ -11,10 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import CheckpointError
+from oh_jupyter.events import (
+    Action,
+    CmdRunAction,
+    FileEditAction,
+    FileWriteAction,
+    IPythonRunCellAction,
+    MCPAction,
+)
 
 if TYPE_CHECKING:
     from oh_jupyter.checkpoints import Checkpoints
     from oh_jupyter.shell import ShellSession
+
+
+def may_change_files(action: Action) -> bool:
+    """Return whether an Action may change files, so that it belongs to a turn."""
+    if isinstance(action, FileEditAction):
+        return action.command != "view" and not action.dry_run
+    return isinstance(action, CmdRunAction | FileWriteAction | IPythonRunCellAction | MCPAction)
+
 
 logger = logging.getLogger(__name__)
 

@@ -33,10 +33,10 @@ from oh_jupyter.runtime.page_hosts import page_endpoints, page_origins
 from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.runtime.resources import make_shell, shell_user
 from oh_jupyter.sandbox import Box, Engine, allowed_environment, find_engine, make_profile
-from oh_jupyter.sandbox.enforcement import enforced_by
+from oh_jupyter.sandbox.availability import enforced_by
 from oh_jupyter.sandbox.hints import hint
 from oh_jupyter.sandbox.hosts import parse_hosts
-from oh_jupyter.sandbox.own_folders import homes, make_folders, own_folders, settings_files
+from oh_jupyter.sandbox.mounts import homes, make_folders, own_folders, settings_files
 from oh_jupyter.sandbox.profile import (
     PROTECTED_DIRECTORIES,
     Profile,

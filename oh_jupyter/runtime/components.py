@@ -1,18 +1,22 @@
 """The components of a runtime: shell, sandboxes, editor, browsers, plugins and tools.
 
 Shell, browser and editor start at their first use, so a notebook that only edits a file pays for
-nothing else. All of them live on the runtime thread's loop.
+nothing else. Plugins start once and in order; each may fail on its own. While a person takes over
+the browser, agents wait. All of them live on the runtime thread's loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import getpass
+import logging
 import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from oh_jupyter.background import thread_pool
 from oh_jupyter.config import Settings, check_value
+from oh_jupyter.errors import PluginError
 from oh_jupyter.events import Action, CmdRunAction, EventSource, Observation
 from oh_jupyter.runtime.boxed_shells import BoxedShells
 from oh_jupyter.runtime.confirmation import Confirmations
@@ -21,9 +25,7 @@ from oh_jupyter.runtime.file_rules import FileRules
 from oh_jupyter.runtime.host_access import HostAccess
 from oh_jupyter.runtime.kept_texts import KeptTexts
 from oh_jupyter.runtime.mcp import McpProxy, parse_servers
-from oh_jupyter.runtime.plugin_set import PluginSet
 from oh_jupyter.runtime.resources import make_shell, prepare_workspace, shell_owner, shell_user
-from oh_jupyter.runtime.takeover import Takeover
 from oh_jupyter.runtime.tools import ToolRegistry, skill_tools
 from oh_jupyter.runtime.turns import Turns
 from oh_jupyter.runtime.undo_notes import UndoNotes
@@ -34,11 +36,95 @@ if TYPE_CHECKING:
     from oh_jupyter.browser.pool import BrowserPool
     from oh_jupyter.editor import FileEditor
     from oh_jupyter.events.stream import EventStream
-    from oh_jupyter.plugins import Plugin
+    from oh_jupyter.plugins import JupyterPlugin, Plugin
     from oh_jupyter.runtime.transfers import Transfers
     from oh_jupyter.sandbox import Box
     from oh_jupyter.shell import ShellSession
     from oh_jupyter.storage import FileStore
+
+
+logger = logging.getLogger(__name__)
+
+
+class PluginSet:
+    """Plugins by name in start order, and the errors of those that did not start."""
+
+    def __init__(self, plugins: Mapping[str, Plugin], start_timeout_seconds: float) -> None:
+        self._plugins = dict(plugins)
+        self._start_timeout_seconds = start_timeout_seconds
+        self._started = False
+        self._starting = asyncio.Lock()
+        self.problems: dict[str, str] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the plugins that have not failed."""
+        return list(self._plugins)
+
+    async def start(self) -> None:
+        """Start the plugins once; report those that fail and continue with the others."""
+        async with self._starting:
+            if self._started:
+                return
+            self._started = True
+            for name, plugin in list(self._plugins.items()):
+                try:
+                    async with asyncio.timeout(self._start_timeout_seconds):
+                        await plugin.initialize(getpass.getuser())
+                except TimeoutError:
+                    self._drop(name, f"it was not ready after {self._start_timeout_seconds} s")
+                except Exception as error:
+                    self._drop(name, str(error))
+            await self._queue_skills_cell()
+
+    def _drop(self, name: str, reason: str) -> None:
+        logger.warning("Plugin %s did not start: %s", name, reason)
+        self.problems[name] = reason
+        del self._plugins[name]
+
+    async def _queue_skills_cell(self) -> None:
+        from oh_jupyter.plugins import AgentSkillsPlugin, JupyterPlugin
+
+        jupyter = self._plugins.get(JupyterPlugin.name)
+        if AgentSkillsPlugin.name in self._plugins and isinstance(jupyter, JupyterPlugin):
+            await jupyter.queue_startup(AgentSkillsPlugin.cell_code)
+
+    def jupyter(self) -> JupyterPlugin:
+        """Return the plugin that runs cells; raise PluginError if it is not running."""
+        from oh_jupyter.plugins import JupyterPlugin
+
+        plugin = self._plugins.get(JupyterPlugin.name)
+        if not isinstance(plugin, JupyterPlugin):
+            reason = self.problems.get(JupyterPlugin.name, "it is not among the settings' plugins")
+            raise PluginError(f"Cells cannot run: plugin 'jupyter' is not loaded: {reason}")
+        return plugin
+
+    def peek(self, max_lines: int = 3) -> str:
+        """Return the last output lines of the running cell, or ""."""
+        from oh_jupyter.plugins import JupyterPlugin
+
+        plugin = self._plugins.get(JupyterPlugin.name)
+        return plugin.peek(max_lines) if isinstance(plugin, JupyterPlugin) else ""
+
+    async def find(self, name: str) -> Plugin | None:
+        """Return a plugin, started if necessary, or None if it is missing or did not start."""
+        if name in self._plugins:
+            await self.start()
+        return self._plugins.get(name)
+
+    async def set_env(self, variables: Mapping[str, str]) -> None:
+        """Set environment variables in a kernel that a plugin started."""
+        if "jupyter" in self._plugins:
+            await self.jupyter().set_env(variables)
+
+    async def close(self) -> None:
+        """Stop all plugins."""
+        for name, plugin in self._plugins.items():
+            try:
+                await plugin.close()
+            except Exception as error:
+                logger.warning("Plugin %s did not stop: %s", name, error)
+
 
 T = TypeVar("T")
 
@@ -310,3 +396,49 @@ def _own_folders(settings: Settings) -> list[str]:
     if settings.file_store_web_hook_outbox:
         folders.append(os.path.expanduser(settings.file_store_web_hook_outbox))
     return folders
+
+
+LAPSE_SECONDS = 60.0
+"""Time after which a takeover ends if the person no longer watches."""
+
+
+class Takeover:
+    """A person's hold on the browser; on the runtime's loop."""
+
+    def __init__(self) -> None:
+        """Start with the browser free."""
+        self._free = asyncio.Event()
+        self._free.set()
+        self._lapse: asyncio.TimerHandle | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a person holds the browser."""
+        return not self._free.is_set()
+
+    def take(self) -> None:
+        """Make agents wait."""
+        self._free.clear()
+        self.seen()
+
+    def hand_back(self) -> None:
+        """Let agents continue."""
+        self._free.set()
+        if self._lapse is not None:
+            self._lapse.cancel()
+
+    def seen(self) -> None:
+        """Record that the person still watches the page."""
+        if self._lapse is not None:
+            self._lapse.cancel()
+        if self.is_held:
+            self._lapse = asyncio.get_running_loop().call_later(LAPSE_SECONDS, self.hand_back)
+
+    async def until_free(self, seconds: float) -> bool:
+        """Wait until the browser is free; return False on timeout."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._free.wait()
+        except TimeoutError:
+            return False
+        return True

@@ -28,6 +28,7 @@ from oh_jupyter.events import (
 from oh_jupyter.events.action import progress
 from oh_jupyter.events.fields import check_fields, check_runnable
 from oh_jupyter.policy import check_allowed, check_cells
+from oh_jupyter.runtime.agent_steps import may_change_files
 from oh_jupyter.runtime.components import RuntimeComponents
 from oh_jupyter.runtime.confinement import confinement_fault, outside_fault
 from oh_jupyter.runtime.confirmation import WITHDRAWN
@@ -36,7 +37,6 @@ from oh_jupyter.runtime.execution import Execution, executing
 from oh_jupyter.runtime.progress import ActionProgress, RunningActions
 from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.runtime.risk import remote_risks
-from oh_jupyter.runtime.turn_actions import may_change_files
 from oh_jupyter.writes import note_save
 
 if TYPE_CHECKING:

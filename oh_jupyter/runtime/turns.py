@@ -31,10 +31,9 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.events.actor import UNKNOWN_ACTOR, Actor
 from oh_jupyter.events.title import title
-from oh_jupyter.runtime.agent_steps import AgentSteps, kernel_root
+from oh_jupyter.runtime.agent_steps import AgentSteps, kernel_root, may_change_files
 from oh_jupyter.runtime.rewind import Rewind, Scope, Variables
 from oh_jupyter.runtime.shell_states import ShellStates
-from oh_jupyter.runtime.turn_actions import may_change_files
 
 if TYPE_CHECKING:
     from oh_jupyter.checkpoints import Checkpoint, Checkpoints, RewindPlan

@@ -14,7 +14,13 @@ from pathlib import Path
 from oh_jupyter.containment import is_within
 from oh_jupyter.errors import SandboxError
 from oh_jupyter.sandbox.availability import Engine
-from oh_jupyter.sandbox.bubblewrap import CONSOLE, REPORT_DEVICE, RESOLVER_FILE, bubblewrap_argv
+from oh_jupyter.sandbox.bubblewrap import (
+    CONSOLE,
+    REPORT_DEVICE,
+    RESOLVER_FILE,
+    bubblewrap_argv,
+    seccomp_filter,
+)
 from oh_jupyter.sandbox.mounts import (
     FOREIGN,
     Mount,
@@ -29,7 +35,6 @@ from oh_jupyter.sandbox.plain_settings import copy_settings
 from oh_jupyter.sandbox.process_limit import ProcessLimit
 from oh_jupyter.sandbox.profile import Profile
 from oh_jupyter.sandbox.seatbelt import seatbelt_argv
-from oh_jupyter.sandbox.seccomp import seccomp_filter
 
 RELAY = Path(__file__).with_name("_relay.py")
 PROXY_FOLDER = "/run/oh_proxy"

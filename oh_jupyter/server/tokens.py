@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.errors import ConfigError, LedgerError
-from oh_jupyter.events.scopes import SCOPES
+from oh_jupyter.events.actor import SCOPES
 from oh_jupyter.state.shared import open_ledger
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@
 from oh_jupyter.skills.calling import call_skill
 from oh_jupyter.skills.catalog import (
     Skill,
+    SkillFolder,
     add,
     available,
     documentation,
@@ -15,8 +16,8 @@ from oh_jupyter.skills.catalog import (
     registry,
     remove,
     schema,
+    skill_folders,
 )
-from oh_jupyter.skills.folders import SkillFolder, skill_folders
 
 __all__ = [
     "Skill",

@@ -8,7 +8,7 @@ from pathlib import Path
 from guest_runtime import Guests
 
 from oh_jupyter.agents.attachments import MAX_TEXT_CHARS, Attachment
-from oh_jupyter.kernel.control.context_rpc import MAX_FILES, find_files
+from oh_jupyter.kernel.control.person_rpc import MAX_FILES, find_files
 
 CELL = Attachment("Cell 1 of a.ipynb", "jupyter:a.ipynb%23cell-0", "x = 1")
 FILE = Attachment("data.csv", "file:///w/data.csv")

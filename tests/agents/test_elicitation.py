@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from guest_runtime import Guests
 
-from oh_jupyter.agents.elicitation import form_of
+from oh_jupyter.agents.permissions import form_of
 from oh_jupyter.errors import AnswerError
 from oh_jupyter.events import MessageAction
 from oh_jupyter.runtime.confirmation import Decision, PendingAction

@@ -329,7 +329,7 @@ def print_huge(site: str) -> None:
 
 def gym(site: str) -> dict[str, Any]:
     """The same steps and effects by BrowserGym, as OpenHands starts it."""
-    from oh_jupyter.browser.channel.protocol import LaunchSettings
+    from oh_jupyter.browser.channel.pipe import LaunchSettings
     from oh_jupyter.browser.evaluation.gym_worker import GymEpisode
 
     start = time.perf_counter()

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from oh_jupyter.checkpoints.variables.history import VariableHistory
-from oh_jupyter.checkpoints.variables.namespace import Namespace
-from oh_jupyter.checkpoints.variables.reach import cell_reach
+from oh_jupyter.checkpoints.variables.reach import Namespace, cell_reach
 
 ROUNDS = 3
 GIGABYTE_ROWS = 1 << 20

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from oh_jupyter.browser.channel.protocol import PARTS, LaunchSettings
+from oh_jupyter.browser.channel.pipe import PARTS, LaunchSettings
 from oh_jupyter.browser.executable import find_executable
 from oh_jupyter.browser.worker import operations
-from oh_jupyter.browser.worker.bids import FrameBids
 from oh_jupyter.browser.worker.launch import limit_driver_memory
+from oh_jupyter.browser.worker.marks import FrameBids
 from oh_jupyter.browser.worker.operations import run_step
 from oh_jupyter.browser.worker.session import DOCUMENTS_PER_COLLECTION, BrowserSession
 from oh_jupyter.browser.worker.settle import MAX_ADDRESSES

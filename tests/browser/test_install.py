@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from oh_jupyter.browser.driver import NODE_VARIABLE, find_node
+from oh_jupyter.browser.executable import NODE_VARIABLE, find_node
 from oh_jupyter.browser.install import install_browser
 from oh_jupyter.errors import BrowserDriverError
 

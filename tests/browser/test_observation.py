@@ -11,7 +11,7 @@ import time
 import pytest
 
 from oh_jupyter.browser import BrowserEnv, flatten_axtree
-from oh_jupyter.browser.channel.protocol import PARTS
+from oh_jupyter.browser.channel.pipe import PARTS
 from oh_jupyter.errors import BrowserError
 
 pytestmark = pytest.mark.browser

@@ -19,7 +19,7 @@ from PIL import Image
 
 from oh_jupyter.browser import BrowserEnv, flatten_axtree
 from oh_jupyter.browser.channel.addresses import OriginFilter
-from oh_jupyter.browser.channel.protocol import PARTS, RECORDS
+from oh_jupyter.browser.channel.pipe import PARTS, RECORDS
 from oh_jupyter.browser.tables import read_elements, read_forms, read_links, read_tables
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.testing import descendants

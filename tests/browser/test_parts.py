@@ -12,8 +12,15 @@ from PIL import Image, ImageDraw
 
 from oh_jupyter.browser.channel.pipe import read_frame, write_frame
 from oh_jupyter.browser.tree_text import flatten_axtree
-from oh_jupyter.browser.worker.bids import BidRegistry, FrameBids, frame_letters
-from oh_jupyter.browser.worker.marks import MARK_COLOUR, draw_marks, mark_elements, png_bytes
+from oh_jupyter.browser.worker.marks import (
+    MARK_COLOUR,
+    BidRegistry,
+    FrameBids,
+    draw_marks,
+    frame_letters,
+    mark_elements,
+    png_bytes,
+)
 
 
 def test_frame_letters():

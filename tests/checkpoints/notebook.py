@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from oh_jupyter.checkpoints.variables.history import VariableHistory
-from oh_jupyter.checkpoints.variables.namespace import Namespace
+from oh_jupyter.checkpoints.variables.reach import Namespace
 
 
 class Notebook:

@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oh_jupyter.editor import EditorParameterInvalidError, FileEditor
-from oh_jupyter.editor.text.encoding import detect
-from oh_jupyter.editor.text.text_file import TextFile, to_newlines
+from oh_jupyter.editor.text.text_file import TextFile, detect, to_newlines
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oh_jupyter.editor.draft.markers import LineKind, line_kind, read_draft
 from oh_jupyter.editor.draft.merge import Merged, Refused, merge
+from oh_jupyter.editor.draft.model import LineKind, line_kind, read_draft
 
 FILE = """\
 import os

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oh_jupyter.editor.history.edit import apply, compare, invert, moved
 from oh_jupyter.editor.text import changed_lines, unified_diff
-from oh_jupyter.editor.text.delta import apply, compare, invert, moved
 from oh_jupyter.editor.text.line_diff import changed_ranges, common_lengths
 
 LINES = st.lists(st.sampled_from("abc"), max_size=25)

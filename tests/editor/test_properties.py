@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from oh_jupyter.editor import EditorError, FileEditor
 from oh_jupyter.editor.patch.applying import apply_hunks
 from oh_jupyter.editor.patch.formats import parse_patch
-from oh_jupyter.editor.text.encoding import detect
-from oh_jupyter.editor.text.text_file import TextFile
+from oh_jupyter.editor.text.text_file import TextFile, detect
 
 ALPHABETS = {
     "utf-8": "ab \tü漢🎉",

@@ -20,7 +20,7 @@ import pytest
 
 from oh_jupyter.errors import EvaluationError
 from oh_jupyter.evaluation import Results, Trial, run_trials, summarize
-from oh_jupyter.evaluation.summary import wilson_interval
+from oh_jupyter.evaluation.results import wilson_interval
 from oh_jupyter.testing import wait_until
 
 HERE = Path(__file__).parent

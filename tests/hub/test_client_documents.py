@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from oh_jupyter.errors import AuthorizationError
-from oh_jupyter.hub.client_documents import (
+from oh_jupyter.hub.clients import (
     MAX_DOCUMENT_BYTES,
     ClientDocuments,
     _is_public,

@@ -9,11 +9,10 @@ import pytest
 
 from oh_jupyter.errors import ConfigError, ServerError
 from oh_jupyter.hub.clients import ClientRegistry
-from oh_jupyter.hub.discovery import Addresses
 from oh_jupyter.hub.grants import HubGrant, PendingRequest
 from oh_jupyter.hub.hub_client import NotRunningError, choose_server, may_start
 from oh_jupyter.hub.pages import consent_page
-from oh_jupyter.hub.settings import hub_settings
+from oh_jupyter.hub.state import Addresses, hub_settings
 
 VARIABLES = {
     "JUPYTERHUB_SERVICE_PREFIX": "/base/services/oh-jupyter/",

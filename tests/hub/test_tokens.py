@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.errors import AuthorizationError, ConfigError
-from oh_jupyter.hub.grants import HubGrant
-from oh_jupyter.hub.tokens import ACCESS_SECONDS, RETRY_SECONDS, TokenStore
+from oh_jupyter.hub.grants import ACCESS_SECONDS, RETRY_SECONDS, HubGrant, TokenStore
 
 RESOURCE = "https://hub.example.org/services/oh-jupyter/mcp"
 LIFETIME = 100_000.0

@@ -20,14 +20,13 @@ from oh_jupyter.events import (
     FileEditAction,
     FileEditObservation,
 )
-from oh_jupyter.kernel.display.html import diff_block
+from oh_jupyter.kernel.display.html import DiffHunk, diff_block, diff_lines, parse_diff
 from oh_jupyter.kernel.display.observations import (
     coloured,
     observation_html,
     observation_text,
 )
 from oh_jupyter.kernel.display.table import Table, number_text, size_text
-from oh_jupyter.kernel.display.unified_diff import DiffHunk, diff_lines, parse_diff
 
 SQL = """--- q.sql
 +++ q.sql

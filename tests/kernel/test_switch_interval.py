@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from oh_jupyter.kernel.control.switch_interval import SHORT_INTERVAL_SECONDS, ShortSwitchInterval
+from oh_jupyter.kernel.control.handler import SHORT_INTERVAL_SECONDS, ShortSwitchInterval
 
 
 def test_it_is_short_while_any_reply_is_due() -> None:

@@ -17,8 +17,7 @@ import pytest
 from oh_jupyter.errors import TransferError, TransferTooLargeError
 from oh_jupyter.runtime.transfers import unpacking
 from oh_jupyter.runtime.transfers.downloads import check_source, zipped
-from oh_jupyter.runtime.transfers.held_upload import HeldUpload
-from oh_jupyter.runtime.transfers.uploads import Upload, UploadTarget
+from oh_jupyter.runtime.transfers.uploads import HeldUpload, Upload, UploadTarget
 
 MAX_BYTES = 4 * 1024**3
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from oh_jupyter.background import LoopThread, start_thread
 from oh_jupyter.errors import HostError
-from oh_jupyter.sandbox.hosts import Endpoint
-from oh_jupyter.sandbox.listed_hosts import ListedHosts
+from oh_jupyter.sandbox.hosts import Endpoint, ListedHosts
 from oh_jupyter.sandbox.proxy import MAX_CONNECTIONS, Proxy
 
 

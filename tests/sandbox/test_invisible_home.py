@@ -12,8 +12,7 @@ from oh_jupyter.config import Settings
 from oh_jupyter.containment import is_within
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction
 from oh_jupyter.sandbox import Box, find_engine, make_profile
-from oh_jupyter.sandbox.mounts import resolve
-from oh_jupyter.sandbox.own_folders import own_folders
+from oh_jupyter.sandbox.mounts import own_folders, resolve
 from oh_jupyter.sandbox.plain_settings import copy_settings
 from oh_jupyter.shell import BashSession
 from oh_jupyter.state.location import ledger_folder

@@ -9,7 +9,7 @@ import pytest
 
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction
 from oh_jupyter.sandbox import find_engine
-from oh_jupyter.sandbox.seccomp import ARCHITECTURES, seccomp_filter
+from oh_jupyter.sandbox.bubblewrap import ARCHITECTURES, seccomp_filter
 from tests.sandbox.layout import Layout
 
 needs_filter = pytest.mark.skipif(

@@ -16,7 +16,7 @@ import pytest
 from mcp_client import text_of
 from tornado.httpclient import HTTPClientError
 
-from oh_jupyter.events.scopes import SCOPES
+from oh_jupyter.events.actor import SCOPES
 from oh_jupyter.server.handlers import KERNEL_TABLES, SERVER_TABLES
 from oh_jupyter.server.handlers.workspace import routes as workspace_routes
 from oh_jupyter.server.state import state_of

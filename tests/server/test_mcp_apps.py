@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from plain_mcp import Request, opened
 
-from oh_jupyter.mcp_tools.app_pages import apps_are_built
+from oh_jupyter.mcp_tools.app_tools import apps_are_built
 
 VERSION = "2025-11-25"
 SHOWS_APPS = {

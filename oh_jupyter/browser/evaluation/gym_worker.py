@@ -14,12 +14,14 @@ import json
 import queue
 from typing import Any
 
-from oh_jupyter.browser.channel.pipe import WorkerEnd, first_line, run_worker
-from oh_jupyter.browser.channel.protocol import (
+from oh_jupyter.browser.channel.pipe import (
     GET_GOAL,
     GET_REWARDS,
     RECORDS,
     LaunchSettings,
+    WorkerEnd,
+    first_line,
+    run_worker,
 )
 from oh_jupyter.browser.evaluation.gym_tasks import import_tasks
 from oh_jupyter.browser.evaluation.tasks import text_observation

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS
+from oh_jupyter.browser.channel.pipe import GET_GOAL, GET_REWARDS
 from oh_jupyter.browser.evaluation.gym_tasks import is_gym_task, list_tasks
 from oh_jupyter.browser.evaluation.task_pages import PAGES
 from oh_jupyter.errors import BrowserError

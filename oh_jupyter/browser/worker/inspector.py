@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.browser.worker.bids import BidRegistry, FrameBids
 from oh_jupyter.browser.worker.devtools import (
     accessibility_trees,
     detach,
@@ -23,16 +22,18 @@ from oh_jupyter.browser.worker.devtools import (
     send_large,
 )
 from oh_jupyter.browser.worker.long_text import long_texts, trees_around
+from oh_jupyter.browser.worker.marks import BidRegistry, FrameBids
 from oh_jupyter.browser.worker.nearby import (
     FIND,
     MAX_DRAWN,
     PAGE_TEXT,
     TOO_LARGE,
+    accessibility_enabled,
     backend_ids,
     nearby_document,
     nearby_tree,
+    partial_trees,
 )
-from oh_jupyter.browser.worker.partial_tree import accessibility_enabled, partial_trees
 from oh_jupyter.browser.worker.snapshot import (
     CapturedFrame,
     SnapshotDocument,

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.browser.channel.protocol import LaunchSettings
+from oh_jupyter.browser.channel.pipe import LaunchSettings
 from oh_jupyter.errors import BrowserError
 
 if TYPE_CHECKING:

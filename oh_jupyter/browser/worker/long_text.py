@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from oh_jupyter.browser.worker.devtools import full_tree
-from oh_jupyter.browser.worker.partial_tree import partial_tree, partial_trees, text_node
+from oh_jupyter.browser.worker.nearby import partial_tree, partial_trees, text_node
 from oh_jupyter.browser.worker.snapshot import ELEMENT, SnapshotDocument
 
 LONG_TEXT_CHARS = 50_000

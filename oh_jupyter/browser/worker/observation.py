@@ -7,7 +7,7 @@ import base64
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.browser.channel.protocol import MAX_CONTENT_CHARS
+from oh_jupyter.browser.channel.pipe import MAX_CONTENT_CHARS
 from oh_jupyter.browser.worker.drawn_text import add_drawn_text
 from oh_jupyter.browser.worker.marks import (
     CLICKABLE_BY_NATURE,

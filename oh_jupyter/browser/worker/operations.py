@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from oh_jupyter.browser.channel.language import Call, parse_actions
-from oh_jupyter.browser.channel.protocol import RECORDS
+from oh_jupyter.browser.channel.pipe import RECORDS
 from oh_jupyter.browser.worker.actions import perform
 from oh_jupyter.browser.worker.devtools import detach
 from oh_jupyter.browser.worker.observation import observe

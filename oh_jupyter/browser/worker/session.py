@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.browser.channel.addresses import shortened_url
 from oh_jupyter.browser.channel.downloads import DownloadSaver
-from oh_jupyter.browser.channel.protocol import LaunchSettings
+from oh_jupyter.browser.channel.pipe import LaunchSettings
 from oh_jupyter.browser.worker.dialogs import Dialogs
 from oh_jupyter.browser.worker.inspector import PageInspector
 from oh_jupyter.browser.worker.launch import OpenedBrowser, open_browser

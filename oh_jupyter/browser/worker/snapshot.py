@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from oh_jupyter.browser.worker.bids import FrameBids
+from oh_jupyter.browser.worker.marks import FrameBids
 
 ELEMENT, TEXT = 1, 3
 UNSET_VALUES = {

@@ -26,14 +26,9 @@ from oh_jupyter.checkpoints.variables.disk import (
 )
 from oh_jupyter.checkpoints.variables.libraries import size_of
 from oh_jupyter.checkpoints.variables.limits import Budget, NotKeptError, without_collections
-from oh_jupyter.checkpoints.variables.namespace import Namespace
 from oh_jupyter.checkpoints.variables.part import MISSING
-from oh_jupyter.checkpoints.variables.plan import (
-    VariablePlan,
-    apply,
-    plan_rewind,
-)
-from oh_jupyter.checkpoints.variables.reach import EVERYTHING, Reach, cell_reach
+from oh_jupyter.checkpoints.variables.plan import VariablePlan, apply, plan_rewind
+from oh_jupyter.checkpoints.variables.reach import EVERYTHING, Namespace, Reach, cell_reach
 from oh_jupyter.checkpoints.variables.records import (
     Binding,
     Change,

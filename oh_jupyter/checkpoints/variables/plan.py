@@ -9,8 +9,8 @@ from typing import Any
 from oh_jupyter.checkpoints.variables.change import Outcome, VariableChange
 from oh_jupyter.checkpoints.variables.libraries import size_of
 from oh_jupyter.checkpoints.variables.limits import NotKeptError
-from oh_jupyter.checkpoints.variables.namespace import Namespace
 from oh_jupyter.checkpoints.variables.part import MISSING
+from oh_jupyter.checkpoints.variables.reach import Namespace
 from oh_jupyter.checkpoints.variables.records import (
     DEAD,
     Binding,

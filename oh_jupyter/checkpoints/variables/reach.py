@@ -1,13 +1,47 @@
-"""The variables that code may read or change, by the names in its compiled form."""
+"""The variables of a notebook, and those that code may read or change, by its names."""
 
 from __future__ import annotations
 
 import ast
 import dis
+import re
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+_OF_IPYTHON = re.compile(r"_+|_i+|_i?\d+|_[idos]h|_i_?\d+|__\w+__|_exit_code|_dh")
+"""Names that IPython assigns after each cell."""
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """The variables of a notebook.
+
+    Attributes:
+        variables: All variables by name.
+        hidden: Variables that are not the person's, by name, with their initial objects.
+    """
+
+    variables: MutableMapping[str, Any]
+    hidden: Mapping[str, Any]
+
+    def own(self) -> dict[str, Any]:
+        """Return the person's variables."""
+        return {
+            name: value
+            for name, value in list(self.variables.items())
+            if not (name in self.hidden and self.hidden[name] is value)
+            and not (name[:1] == "_" and _OF_IPYTHON.fullmatch(name))
+        }
+
+    def remove(self, name: str) -> None:
+        """Remove a variable; one that it replaced returns."""
+        self.variables.pop(name, None)
+        if name in self.hidden:
+            self.variables[name] = self.hidden[name]
+
 
 _DYNAMIC_NAMES = frozenset(
     {"exec", "eval", "globals", "locals", "vars", "__import__", "__builtins__", "breakpoint"}

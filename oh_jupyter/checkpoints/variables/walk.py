@@ -11,10 +11,9 @@ from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from oh_jupyter.checkpoints.variables.limits import Budget, NotKeptError
-from oh_jupyter.checkpoints.variables.namespace import Namespace
 from oh_jupyter.checkpoints.variables.part import ATOMS, Part
 from oh_jupyter.checkpoints.variables.python_objects import class_parts
-from oh_jupyter.checkpoints.variables.reach import Reach, code_reach
+from oh_jupyter.checkpoints.variables.reach import Namespace, Reach, code_reach
 from oh_jupyter.checkpoints.variables.state import parts_of
 
 

@@ -7,9 +7,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from oh_jupyter.config import Settings
-from oh_jupyter.editor.draft.markers import read_draft, without_reason
 from oh_jupyter.editor.draft.merge import Merged, merge
-from oh_jupyter.editor.draft.model import DraftModel, check_syntax, merge_prompt, repaired
+from oh_jupyter.editor.draft.model import (
+    DraftModel,
+    check_syntax,
+    merge_prompt,
+    read_draft,
+    repaired,
+    without_reason,
+)
 from oh_jupyter.editor.editor import FileEditor
 from oh_jupyter.editor.lint import is_auto_lint
 from oh_jupyter.editor.notebook.cells import Notebook

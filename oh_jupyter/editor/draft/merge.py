@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from itertools import accumulate
 
-from oh_jupyter.editor.draft.markers import Draft
+from oh_jupyter.editor.draft.model import Draft
 
 Run = tuple[int, int]
 """The lines that a marker stands for: the first, counted from 0, and the one after the last."""

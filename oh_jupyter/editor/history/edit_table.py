@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oh_jupyter.editor.files.atomic_write import Attributes, ConcurrentWriteError
-from oh_jupyter.editor.history.edit import Edit, decode_delta, digest_of, encode_delta
-from oh_jupyter.editor.text.delta import Delta
+from oh_jupyter.editor.history.edit import Delta, Edit, decode_delta, digest_of, encode_delta
 from oh_jupyter.errors import HistoryAccessError, LedgerError
 from oh_jupyter.state.contents import Stored, contents_of
 from oh_jupyter.state.shared import open_ledger

@@ -15,9 +15,8 @@ from pathlib import Path
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.atomic_write import Attributes, ConcurrentWriteError
 from oh_jupyter.editor.files.path_guard import pinned
-from oh_jupyter.editor.history.edit import Digests, Edit, Kind
+from oh_jupyter.editor.history.edit import Delta, Digests, Edit, Kind, apply, compare, invert, moved
 from oh_jupyter.editor.history.edit_table import EditTable, PlannedRow
-from oh_jupyter.editor.text.delta import Delta, apply, compare, invert, moved
 
 MAX_CHAIN = 100
 """Changes from the stored content to the current one: a rebuild copies the file at each."""

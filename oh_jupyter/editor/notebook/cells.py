@@ -14,10 +14,8 @@ from zlib import crc32
 
 from oh_jupyter.ansi import as_shown
 from oh_jupyter.editor.messages import MARKDOWN_CLIPPED, invalid
-from oh_jupyter.editor.notebook.json_spans import Span, elements, members
-from oh_jupyter.editor.notebook.validation import is_cell
-from oh_jupyter.editor.text.encoding import UTF8
-from oh_jupyter.editor.text.text_file import TextFile
+from oh_jupyter.editor.notebook.validation import Span, elements, is_cell, members
+from oh_jupyter.editor.text.text_file import UTF8, TextFile
 from oh_jupyter.editor.text.views import MAX_VIEW_CHARS, check_range
 from oh_jupyter.output_text import readable
 from oh_jupyter.text import plural, shorten

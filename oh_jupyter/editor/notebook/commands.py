@@ -18,8 +18,13 @@ from oh_jupyter.editor.notebook.edits import (
     rewrite_sources,
     stored_source,
 )
-from oh_jupyter.editor.notebook.json_spans import Span, Style, indentation_at
-from oh_jupyter.editor.notebook.validation import CELL_TYPES, is_notebook
+from oh_jupyter.editor.notebook.validation import (
+    CELL_TYPES,
+    Span,
+    Style,
+    indentation_at,
+    is_notebook,
+)
 from oh_jupyter.editor.text.edits import SNIPPET_LINES, Compute, Edit
 from oh_jupyter.editor.text.text_file import TextFile, to_newlines
 from oh_jupyter.errors import NoReplacementError

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from oh_jupyter.editor.messages import invalid, no_such_line, unchanged
 from oh_jupyter.editor.notebook.cells import Cell, Notebook
-from oh_jupyter.editor.notebook.json_spans import Style, indentation_at, members, splice
-from oh_jupyter.editor.notebook.validation import check_cell
+from oh_jupyter.editor.notebook.validation import Style, check_cell, indentation_at, members, splice
 from oh_jupyter.editor.text import conflicts
 from oh_jupyter.editor.text.edits import (
     SNIPPET_LINES,

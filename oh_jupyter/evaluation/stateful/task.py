@@ -18,8 +18,7 @@ from typing import Any
 
 from oh_jupyter.errors import EvaluationError
 from oh_jupyter.evaluation.episode import Agent, EpisodeLog, Outcome
-from oh_jupyter.evaluation.stateful.environments import ENVIRONMENTS, open_environment
-from oh_jupyter.evaluation.stateful.tables import write_table
+from oh_jupyter.evaluation.stateful.environments import ENVIRONMENTS, open_environment, write_table
 from oh_jupyter.installed import python_environment
 
 PREFIX = "stateful/"

@@ -25,7 +25,7 @@ from oh_jupyter.kernel.cells.agent_outputs import (
     is_silenced,
     without_output_history,
 )
-from oh_jupyter.kernel.cells.code_interrupt import CodeInterrupt
+from oh_jupyter.kernel.cells.main_thread import CodeInterrupt
 
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.background import start_thread
 from oh_jupyter.checkpoints.variables.libraries import size_of
-from oh_jupyter.checkpoints.variables.namespace import Namespace
+from oh_jupyter.checkpoints.variables.reach import Namespace
 from oh_jupyter.errors import InspectionError
 from oh_jupyter.kernel.cells.expressions import evaluate_reading
 from oh_jupyter.text import shorten

@@ -1,18 +1,25 @@
-"""The main thread's wait for the runtime, during which it runs calls for the runtime.
+"""The main thread: its wait for the runtime, during which it runs calls, and its interrupts.
 
 A magic blocks the main thread until its Action is done. Cells need that thread: a cell that belongs
 to the Action, but also one of an agent that the person started with ``%oh_run``, which would
 otherwise wait for the magic that waits for the agent. So the wait is a loop that runs calls.
+
+An interrupt is for the code of a cell only. Before the code run our own preparations, which a
+KeyboardInterrupt would leave half done, and the callbacks of IPython's events, which catch it: the
+cell would run on. Afterwards, ipykernel would send no reply.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine
+import time
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -169,3 +176,62 @@ class MainThreadWait:
                 return call
         call.future.set_exception(RuntimeClosedError("The wait is over"))
         return call
+
+
+_INTERRUPTED = "raise KeyboardInterrupt"
+
+
+class CodeInterrupt:
+    """Interrupts the code of a cell on the main thread, or keeps it from beginning."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_running = self._is_requested = False
+
+    def request(self) -> None:
+        """Interrupt the code now, or as soon as it begins; do nothing after its end."""
+        with self._lock:
+            self._is_requested = True
+            if self._is_running:
+                interrupt_main_thread()
+
+    @contextmanager
+    def applied(self, shell: Any) -> Iterator[None]:
+        """Apply requests to the next cell of a shell."""
+        outer = shell.__dict__.get("run_ast_nodes")
+        run_nodes = shell.run_ast_nodes
+
+        async def run(nodes: list[ast.stmt], *args: Any, **options: Any) -> Any:
+            is_nested = self._is_running
+            if is_nested or threading.current_thread() is not threading.main_thread():
+                return await run_nodes(nodes, *args, **options)
+            if self._begin():
+                nodes = ast.parse(_INTERRUPTED).body
+            try:
+                return await run_nodes(nodes, *args, **options)
+            finally:
+                self._end()
+
+        shell.run_ast_nodes = run
+        try:
+            yield
+        finally:
+            if outer is None:
+                shell.__dict__.pop("run_ast_nodes", None)
+            else:
+                shell.run_ast_nodes = outer
+
+    def _begin(self) -> bool:
+        """Note that the code runs; return whether it must not."""
+        with self._lock:
+            self._is_running = not self._is_requested
+            return self._is_requested
+
+    def _end(self) -> None:
+        """Note the end of the code, and wait for a signal on its way."""
+        with self._lock:
+            self._is_running = False
+            is_requested = self._is_requested
+        if is_requested:
+            with suppress(KeyboardInterrupt):
+                time.sleep(0)  # a system call, after which a sent signal has arrived

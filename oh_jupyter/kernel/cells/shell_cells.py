@@ -28,16 +28,15 @@ from oh_jupyter.events.action import progress
 from oh_jupyter.kernel.cells.agent_outputs import (
     chunked_streams,
     figures_as_png,
+    followed,
     replied_at_once,
     silenced_by_itself,
     without_output_history,
 )
-from oh_jupyter.kernel.cells.code_interrupt import CodeInterrupt
 from oh_jupyter.kernel.cells.gestures import Gestures
 from oh_jupyter.kernel.cells.inline import next_number, run_inline
-from oh_jupyter.kernel.cells.live_output import followed
-from oh_jupyter.kernel.cells.main_thread import MainThreadCall, MainThreadWait
-from oh_jupyter.kernel.notebook_file import is_from_vscode
+from oh_jupyter.kernel.cells.main_thread import CodeInterrupt, MainThreadCall, MainThreadWait
+from oh_jupyter.kernel.own_server import is_from_vscode
 from oh_jupyter.runtime.execution import current_execution
 from oh_jupyter.trace_context import in_environment, trace_variables
 

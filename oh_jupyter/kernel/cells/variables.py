@@ -131,7 +131,7 @@ class CellVariables:
     def _current(self) -> VariableHistory:
         if self._history is None:
             from oh_jupyter.checkpoints.variables.history import VariableHistory
-            from oh_jupyter.checkpoints.variables.namespace import Namespace
+            from oh_jupyter.checkpoints.variables.reach import Namespace
 
             hidden: Any = self._shell.user_ns_hidden
             turns = self._executor.turns

@@ -146,8 +146,7 @@ async def _download_file(request: Request, op: operations.DownloadFile) -> opera
 
 @handles(operations.DownloadPage)
 async def _download_page(request: Request, op: operations.DownloadPage) -> operations.Transfer:
-    from oh_jupyter.runtime.transfers.downloads import check_file
-    from oh_jupyter.runtime.transfers.file_page import POLICY, page_pieces
+    from oh_jupyter.runtime.transfers.downloads import POLICY, check_file, page_pieces
 
     executor = request.runtime.executor
     if is_judged(request):

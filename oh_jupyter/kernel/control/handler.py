@@ -2,13 +2,16 @@
 
 It returns at once, because ipykernel holds a lock around it that interrupt, shutdown and the
 debugger need; the control loop sends the reply when the runtime thread is done. Large JSON travels
-as a message buffer, encoded once.
+as a message buffer, encoded once. While a reply is due, Python's switch interval is short:
+otherwise each step of a reply could wait 5 ms for a thread that computes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -33,14 +36,45 @@ from oh_jupyter.kernel.control.rpc import (
     find_handler,
     perform,
 )
-from oh_jupyter.kernel.control.switch_interval import (
-    RESTORE_DELAY_SECONDS,
-    short_switch_interval,
-)
 from oh_jupyter.runtime import Runtime
 
 if TYPE_CHECKING:
     from oh_jupyter.kernel.api import Oh
+
+
+SHORT_INTERVAL_SECONDS = 0.0001
+
+RESTORE_DELAY_SECONDS = 5.0
+"""How long a reply keeps the interval short: agents seldom send a single Action."""
+
+
+class ShortSwitchInterval:
+    """Reference count of pending replies; the interval is short while there are any."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._due = 0
+        self._usual_seconds = sys.getswitchinterval()
+
+    def acquire(self) -> None:
+        """Count one more, from any thread."""
+        with self._lock:
+            if self._due == 0:
+                self._usual_seconds = sys.getswitchinterval()
+                sys.setswitchinterval(min(SHORT_INTERVAL_SECONDS, self._usual_seconds))
+            self._due += 1
+
+    def release(self) -> None:
+        """Count one less; the last one restores the interval."""
+        with self._lock:
+            self._due -= 1
+            if self._due == 0:
+                sys.setswitchinterval(self._usual_seconds)
+
+
+short_switch_interval = ShortSwitchInterval()
+"""The count of this process, which has one switch interval."""
+
 
 logger = logging.getLogger(__name__)
 

@@ -1,30 +1,219 @@
-"""Operations for a person: prompts to agents, manual use of the browser, trust in a folder.
+"""Operations for a person: prompts to agents with their context, the browser, trust in a folder.
 
-REST does not offer them, because the holder of the server's token may be an agent.
+REST does not offer them, because the holder of the server's token may be an agent. A client
+without a connection to IOPub, such as a persona, follows a turn here.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
+from oh_jupyter.background import Watchers, wait_while
 from oh_jupyter.config import (
     Settings,
     folder_settings,
     shown_settings,
 )
 from oh_jupyter.errors import BrowserError, ConfigError, WireError
-from oh_jupyter.kernel.control.broadcast import turn_reply
-from oh_jupyter.kernel.control.prompt_context import attachments
+from oh_jupyter.kernel.control.broadcast import SEND_INTERVAL_SECONDS, turn_reply
 from oh_jupyter.kernel.control.rpc import Request, handles
-from oh_jupyter.kernel.control.turn_follow import followed, is_repeated
-from oh_jupyter.operations import agents, browser, from_json, trust
+from oh_jupyter.operations import agents, browser, files, from_json, trust
 from oh_jupyter.policy import check_allowed, refusal
+from oh_jupyter.runtime.confirmation import PendingAction
 from oh_jupyter.trust import is_trusted
 from oh_jupyter.trust import trust as trust_file
 
 if TYPE_CHECKING:
-    from oh_jupyter.agents import GuestAgents
+    from oh_jupyter.agents import AgentTurn, Attachment, GuestAgents
+
+
+MAX_FOLLOW_SECONDS = 60.0
+
+
+class FollowedTurn:
+    """A running prompt, whose turn may not have started yet."""
+
+    def __init__(self) -> None:
+        self.turn: AgentTurn | None = None
+        self.is_ended = False
+        self.version = 0
+        self.watchers: Watchers[[]] = Watchers()
+
+    def change(self, turn: AgentTurn) -> None:
+        """Note a change of the turn."""
+        self.turn = turn
+        self._tell()
+
+    def end(self) -> None:
+        """Note the end of the prompt."""
+        self.is_ended = True
+        self._tell()
+
+    def _tell(self) -> None:
+        self.version += 1
+        self.watchers.tell()
+
+
+_followed: dict[str, FollowedTurn] = {}
+"""Running prompts by the key of their request."""
+
+_keys: set[str] = set()
+"""Keys of all prompts so far."""
+
+_on_prompt: Watchers[[]] = Watchers()
+
+
+def is_repeated(key: str) -> bool:
+    """Return whether a prompt with this key has arrived before, such as from another window."""
+    if key in _keys:
+        return True
+    _keys.add(key)
+    return False
+
+
+@contextmanager
+def followed(key: str) -> Iterator[FollowedTurn]:
+    """Let a prompt be followed by its key, unless that is "", until its end."""
+    turn = FollowedTurn()
+    if key:
+        _followed[key] = turn
+        _on_prompt.tell()
+    try:
+        yield turn
+    finally:
+        turn.end()
+        if key:
+            del _followed[key]
+
+
+@handles(agents.FollowTurn)
+async def _follow(request: Request, op: agents.FollowTurn) -> agents.TurnProgress:
+    key, seconds = op.of, min(op.wait, MAX_FOLLOW_SECONDS)
+    await wait_while(_on_prompt.add, lambda: key not in _followed, seconds)
+    entry = _followed.get(key)
+    if entry is None:
+        return agents.TurnProgress(state="", ended=True, waiting=[], turn=None)
+    confirmations = request.runtime.executor.confirmations
+
+    def waiting() -> dict[int, PendingAction]:
+        name = "" if entry.turn is None else entry.turn.agent
+        return {
+            id: pending
+            for id, pending in confirmations.waiting.items()
+            if pending.action.actor.guest.rpartition("-")[0] == name
+        }
+
+    def state() -> str:
+        return f"{entry.version} {sorted(waiting())}"
+
+    def subscribe(callback: Callable[[], None]) -> Callable[[], None]:
+        ends = [entry.watchers.add(callback), confirmations.on_question(callback)]
+
+        def end_all() -> None:
+            for end in ends:
+                end()
+
+        return end_all
+
+    await wait_while(subscribe, lambda: state() == op.known, seconds)
+    if not entry.is_ended:
+        await asyncio.sleep(SEND_INTERVAL_SECONDS)  # gather the changes that follow at once
+    return agents.TurnProgress(
+        state=state(),
+        ended=entry.is_ended,
+        waiting=[
+            agents.WaitingAction(id, pending.message, pending.reason)
+            for id, pending in waiting().items()
+        ],
+        turn=None if entry.turn is None else turn_reply(entry.turn),
+    )
+
+
+MAX_ATTACHMENTS = 50
+"""Maximum number of attachments of a prompt."""
+
+
+async def attachments(request: Request, context: Sequence[Mapping[str, Any]]) -> list[Attachment]:
+    """Return the attachments that the context of a prompt lists.
+
+    Raises:
+        WireError: An entry is invalid, or its file does not exist.
+        InspectionError: There is no such variable, or it cannot be described in time.
+    """
+    if len(context) > MAX_ATTACHMENTS:
+        raise WireError(f"'context' must be a list of at most {MAX_ATTACHMENTS} objects", "context")
+    return [await _attachment(request, entry) for entry in context]
+
+
+async def _attachment(request: Request, entry: Mapping[str, Any]) -> Attachment:
+    from oh_jupyter.agents import Attachment
+
+    name, kind = entry.get("name"), entry.get("kind")
+    if not isinstance(name, str):
+        raise WireError("Each entry of 'context' must be an object with a 'name'", "context")
+    if kind == "variable":
+        text, _ = await request.oh.host.inspector.detail(name)
+        return Attachment(f"Variable {name}", f"jupyter:variable/{quote(name)}", text)
+    if kind == "file":
+        path = Path(request.runtime.executor.workspace_dir, name)
+        if not path.exists():
+            raise WireError(
+                f"There is no file {path}. Remove it from the prompt's context", "context"
+            )
+        return Attachment(name, path.resolve().as_uri())
+    if kind == "text" and isinstance(entry.get("text"), str):
+        return Attachment(name, f"jupyter:{quote(str(entry.get('id') or name))}", entry["text"])
+    raise WireError("An entry's 'kind' must be variable, file, or text with a 'text'", "context")
+
+
+MAX_FILES = 30
+"""Maximum number of files in a reply."""
+
+MAX_SEEN = 20_000
+"""Maximum number of files that a search looks at."""
+
+_SKIPPED = {"__pycache__", "node_modules", "site-packages"}
+
+
+@handles(files.WorkspaceFiles)
+async def _workspace_files(request: Request, op: files.WorkspaceFiles) -> list[str]:
+    executor = request.runtime.executor
+    files: list[str] = await executor.in_thread(find_files, executor.workspace_dir, op.text)
+    return files
+
+
+def find_files(root: str, text: str) -> list[str]:
+    """Return relative paths that contain a text, first those of files whose name begins with it."""
+    wanted = text.lower()
+    matches = [path for path in _files(root) if wanted in path.lower()]
+
+    def rank(path: str) -> tuple[bool, int, str]:
+        return not os.path.basename(path).lower().startswith(wanted), path.count("/"), path
+
+    return sorted(matches, key=rank)[:MAX_FILES]
+
+
+def _files(root: str) -> Iterator[str]:
+    """Yield the paths of files that are not hidden, up to the limit."""
+    seen = 0
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(
+            each for each in folders if not each.startswith(".") and each not in _SKIPPED
+        )
+        for name in sorted(names):
+            seen += 1
+            if seen > MAX_SEEN:
+                return
+            if not name.startswith("."):
+                yield Path(folder, name).relative_to(root).as_posix()
+
 
 ACT_TIMEOUT_SECONDS = 60.0
 NO_BROWSER = "The setting enable_browser does not allow a browser here."

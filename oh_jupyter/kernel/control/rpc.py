@@ -92,7 +92,6 @@ _MODULES = (
     "runtime_rpc",
     "file_rpc",
     "person_rpc",
-    "context_rpc",
     "store_rpc",
     "kernel_rpc",
     "changes_rpc",

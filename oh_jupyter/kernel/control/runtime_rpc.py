@@ -24,7 +24,7 @@ from oh_jupyter.policy import restrictions
 from oh_jupyter.runtime import list_directory
 from oh_jupyter.runtime.approvals import Scope
 from oh_jupyter.runtime.confirmation import Decision, PendingAction
-from oh_jupyter.runtime.file_system import HeldDirectory
+from oh_jupyter.runtime.file_rules import HeldDirectory
 from oh_jupyter.runtime.mcp import McpTool, parse_servers
 from oh_jupyter.runtime.reasons import Reason
 

@@ -1,11 +1,13 @@
-"""Display of Observations in a cell: text everywhere, HTML where supported."""
+"""Display of Observations and of a rewind's plan: text everywhere, HTML where supported."""
 
 from __future__ import annotations
 
 import json
 import sys
 from base64 import b64decode
-from typing import Any
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 from IPython.display import Image
 
@@ -22,12 +24,41 @@ from oh_jupyter.events import (
     Observation,
     UserRejectObservation,
 )
-from oh_jupyter.kernel.display.unified_diff import (
+from oh_jupyter.kernel.display.html import (
     LineKind,
     diff_lines,
     shown_path,
+    table,
     with_relative_paths,
 )
+from oh_jupyter.kernel.display.table import size_text
+
+if TYPE_CHECKING:
+    from oh_jupyter.checkpoints import RewindPlan
+
+
+def plan_html(plan: RewindPlan) -> str:
+    """Return the files and variables of a plan as a table, followed by its notes."""
+    rows = list(_rows(plan))
+    if not rows:
+        return f"<p>{escape(str(plan))}</p>"
+    notes = "".join(f"<p>{escape(note)}</p>" for note in plan.notes)
+    return table(("what", "name", "type", "size", "why"), rows) + notes
+
+
+def _rows(plan: RewindPlan) -> Iterator[tuple[str, ...]]:
+    for change in plan.changes:
+        yield change.kind, change.path, "file", "", ""
+    for path, reason in plan.kept.items():
+        yield "keep", path, "file", "", reason
+    for path in plan.make_directories:
+        yield "create", path, "directory", "", ""
+    for path in plan.remove_directories:
+        yield "delete", path, "directory", "", ""
+    for row in plan.variables:
+        size = size_text(row.size) if row.size else ""
+        yield row.outcome, row.name, row.type, size, row.reason
+
 
 _COLOURS: dict[LineKind, str] = {"header": "2", "place": "2", "added": "32", "removed": "31"}
 """Dim, green, red as ANSI codes."""

@@ -12,7 +12,7 @@ from typing import Any
 from oh_jupyter.edit_lock import held_by_saver
 from oh_jupyter.editor.files.atomic_write import Fingerprint, fingerprint_of, read, replace
 from oh_jupyter.errors import FileChangedError, KernelNotFoundError
-from oh_jupyter.kernel.notebook_file import notebook_file
+from oh_jupyter.kernel.own_server import notebook_file
 from oh_jupyter.mcp_tools.cells import Cell, checked
 from oh_jupyter.mcp_tools.notebooks import Change, Document, FileDocument, Notebooks, OpenNotebook
 

@@ -15,7 +15,7 @@ import httpx
 from oh_jupyter.background import run_in_background, wait_while
 from oh_jupyter.errors import RequestNotFoundError
 from oh_jupyter.events.actor import Actor, current_actor
-from oh_jupyter.kernel.control.switch_interval import short_switch_interval
+from oh_jupyter.kernel.control.handler import short_switch_interval
 from oh_jupyter.kernel.guest_tools.files import OwnNotebooks
 from oh_jupyter.kernel.guest_tools.own_kernel import OwnKernel
 from oh_jupyter.kernel.guest_tools.server_tools import ServerTools

@@ -4,7 +4,7 @@
 The official SDK is imported when the first server starts.
 """
 
+from oh_jupyter.runtime.mcp.connection import McpServer, parse_servers
 from oh_jupyter.runtime.mcp.proxy import McpProxy, McpTool
-from oh_jupyter.runtime.mcp.servers import McpServer, parse_servers
 
 __all__ = ["McpProxy", "McpServer", "McpTool", "parse_servers"]

@@ -11,8 +11,7 @@ from typing import Any
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import McpError
-from oh_jupyter.runtime.mcp.connection import InThread, McpConnection
-from oh_jupyter.runtime.mcp.servers import McpServer
+from oh_jupyter.runtime.mcp.connection import InThread, McpConnection, McpServer
 from oh_jupyter.runtime.tools import Tool
 
 SYNC_TIMEOUT_SECONDS = 15.0

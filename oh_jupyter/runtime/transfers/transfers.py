@@ -15,10 +15,9 @@ from typing import IO, Any, Protocol
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import TransferError, TransferNotFoundError
-from oh_jupyter.runtime.file_system import unwritable
+from oh_jupyter.runtime.file_rules import unwritable
 from oh_jupyter.runtime.transfers.downloads import PIECE_BYTES, check_source, zipped
-from oh_jupyter.runtime.transfers.held_upload import Approve, HeldUpload
-from oh_jupyter.runtime.transfers.uploads import Upload, UploadTarget
+from oh_jupyter.runtime.transfers.uploads import Approve, HeldUpload, Upload, UploadTarget
 
 IDLE_SECONDS = 600.0
 """Time after which an idle transfer is ended."""

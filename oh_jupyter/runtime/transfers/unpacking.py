@@ -21,7 +21,7 @@ from typing import IO
 from oh_jupyter.containment import is_within
 from oh_jupyter.descriptors import NO_LINK, SEARCH, has_paths, open_below, path_of, path_to
 from oh_jupyter.errors import TransferError, TransferTooLargeError
-from oh_jupyter.runtime.file_system import check_replaceable
+from oh_jupyter.runtime.file_rules import check_replaceable
 
 _PIECE_BYTES = 1024 * 1024
 _MAX_MEMBERS = 100_000

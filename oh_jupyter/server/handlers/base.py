@@ -48,9 +48,8 @@ from oh_jupyter.errors import (
     UnknownTypeError,
     WireError,
 )
-from oh_jupyter.events.actor import Actor
+from oh_jupyter.events.actor import Actor, missing_scope
 from oh_jupyter.events.json import parse_json
-from oh_jupyter.events.scopes import missing_scope
 from oh_jupyter.mcp_tools.notebooks import OpenNotebook
 from oh_jupyter.operations import Operation
 from oh_jupyter.operations.files import GiveUp, Receive

@@ -9,9 +9,8 @@ from typing import Literal
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import KernelTimeoutError, OhJupyterError, WireError
-from oh_jupyter.events.actor import current_actor
+from oh_jupyter.events.actor import current_actor, scope_of_action
 from oh_jupyter.events.json import parse_json
-from oh_jupyter.events.scopes import scope_of_action
 from oh_jupyter.operations import arguments, to_json
 from oh_jupyter.operations.actions import ExecuteAction, Withdraw
 from oh_jupyter.operations.runtime import ListFiles

@@ -19,8 +19,7 @@ import anyio
 
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.events.actor import current_actor
-from oh_jupyter.mcp_tools.app_pages import APPROVAL
-from oh_jupyter.mcp_tools.app_tools import LOOK_SECONDS, ONLY_APPS
+from oh_jupyter.mcp_tools.app_tools import APPROVAL, LOOK_SECONDS, ONLY_APPS
 from oh_jupyter.mcp_tools.kernel import CallActions, RunningAction
 from oh_jupyter.mcp_tools.results import Result, failure, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema

@@ -22,12 +22,11 @@ from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import LimitExceededError, OhJupyterError, ServerError
 from oh_jupyter.events.actor import Actor, current_actor
 from oh_jupyter.mcp_sdk.offered import Retry, ToolRequest
-from oh_jupyter.mcp_tools.app_pages import apps_are_built
+from oh_jupyter.mcp_tools.app_tools import apps_are_built
 from oh_jupyter.mcp_tools.kernel import CallActions, current_actions
 from oh_jupyter.mcp_tools.notebooks import Notebooks
 from oh_jupyter.mcp_tools.progress import report_progress
-from oh_jupyter.mcp_tools.prompts import PROMPTS, messages_of
-from oh_jupyter.mcp_tools.resources import TEMPLATES, Resources
+from oh_jupyter.mcp_tools.resources import PROMPTS, TEMPLATES, Resources, messages_of
 from oh_jupyter.mcp_tools.results import Result, failure
 from oh_jupyter.mcp_tools.seen_lines import SeenBySession
 from oh_jupyter.mcp_tools.toolbox import INSTRUCTIONS, Caller, Toolbox
