@@ -153,11 +153,12 @@ def thread_lock(name: str, timeout_seconds: float | None = None) -> Iterator[Non
             lock.release()
     finally:
         with _guard:
-            lock, users = _named[name]
-            if users > 1:
-                _named[name] = (lock, users - 1)
-            else:
-                del _named[name]
+            current, users = _named.get(name, (None, 0))
+            if current is lock:  # in a forked child, the name may have another lock, or none
+                if users > 1:
+                    _named[name] = (lock, users - 1)
+                else:
+                    del _named[name]
 
 
 def _open(path: str | os.PathLike[str], mode: int) -> int:

@@ -190,3 +190,21 @@ def test_names(monkeypatch):
         assert time.monotonic() - started >= 0.01
     with thread_lock("a", 0):
         pass
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_leaves_the_lock_of_a_name():
+    parent, exit_code = os.getpid(), 1
+    try:
+        with thread_lock("a"):
+            child = os.fork()
+        if not child:
+            with thread_lock("a", 0):
+                exit_code = 0
+    finally:
+        if os.getpid() != parent:
+            os._exit(exit_code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with thread_lock("a", 0):
+        pass
