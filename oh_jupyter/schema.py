@@ -82,7 +82,7 @@ def fields_schema(
 ) -> Schema:
     """Return the schema of an object with fields of a dataclass, by default all.
 
-    ``complete`` makes all of them required.
+    ``complete`` makes all of them required that are not optional.
     """
     known = {f.name: f for f in fields(cls)}
     texts = documented_names(*reversed(cls.__mro__))
@@ -96,7 +96,11 @@ def fields_schema(
         if not complete and default is not MISSING and not is_dataclass(default):
             described["default"] = default.value if isinstance(default, Enum) else default
         properties[name] = {**described, **constraints_of(known[name])}
-    required = [name for name in properties if complete or is_required(known[name])]
+    required = [
+        name
+        for name in properties
+        if is_required(known[name]) or (complete and not is_optional(known[name]))
+    ]
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return {**schema, "required": required} if required else schema
 
@@ -117,6 +121,15 @@ _CONSTRAINTS = (
 def constraints_of(field: Any) -> Schema:
     """Return the constraints in the metadata of a dataclass's field, as a part of its schema."""
     return {name: field.metadata[name] for name in _CONSTRAINTS if name in field.metadata}
+
+
+OPTIONAL = "optional"
+"""Name in the metadata of fields that the JSON of a reply may lack."""
+
+
+def is_optional(field: Any) -> bool:
+    """Return whether the JSON of a reply lacks a field where it has its default."""
+    return OPTIONAL in field.metadata
 
 
 def is_required(field: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import make_dataclass
+from dataclasses import is_dataclass, make_dataclass
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -17,6 +17,7 @@ from oh_jupyter.operations import Operation, arguments
 from oh_jupyter.operations.agents import PlanEntry, Step, Turn
 from oh_jupyter.operations.browser import BrowserView, WatchBrowser
 from oh_jupyter.operations.catalog import declared
+from oh_jupyter.operations.kernel import CellSummary, VariableView
 from oh_jupyter.schema import documented_names
 
 ROOT = Path(__file__).parents[1]
@@ -69,7 +70,8 @@ def test_types_are_those_of_json(types: Any, hint: Any, written: str) -> None:
 @pytest.mark.parametrize("operation", declared(), ids=lambda each: each.wire_name)
 def test_arguments_and_replies_are_described(types: Any, operation: type[Operation[Any]]) -> None:
     for kind in (operation, *types.replies_of([operation])):
-        assert documented_names(kind).keys() == arguments(kind).keys()
+        classes = filter(is_dataclass, reversed(kind.__mro__))
+        assert documented_names(*classes).keys() == arguments(kind).keys()
 
 
 def test_replies_have_names_of_their_own(types: Any) -> None:
@@ -87,6 +89,11 @@ def test_replies_have_names_of_their_own(types: Any) -> None:
 def test_only_arguments_with_defaults_may_be_missing(types: Any) -> None:
     assert "  readonly known?: number;" in types.request_interface(WatchBrowser)
     assert "  readonly number: number;" in types.interface(BrowserView)
+
+
+def test_only_optional_parts_of_replies_may_be_missing(types: Any) -> None:
+    assert "  readonly waits?: boolean;" in types.interface(CellSummary)
+    assert "  readonly modules: readonly string[];" in types.interface(VariableView)
 
 
 def test_names_are_unique_and_only_tools_import_the_catalog() -> None:

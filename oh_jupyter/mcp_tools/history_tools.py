@@ -11,6 +11,7 @@ from typing import Any
 from oh_jupyter.mcp_tools.kernel import Kernel
 from oh_jupyter.mcp_tools.results import Result, failure, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller, Command, McpTool, command_tool, schema
+from oh_jupyter.operations import to_json
 from oh_jupyter.operations.changes import (
     Change,
     Changes,
@@ -90,14 +91,14 @@ class History:
 
     async def status(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Return the status of the runtime."""
-        return result(text(json.dumps(await self._kernel.ask(Status()), indent=2)))
+        return result(text(json.dumps(to_json(await self._kernel.ask(Status())), indent=2)))
 
     async def events(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Return events, one in each paragraph."""
         limit = arguments.get("limit", DEFAULT_EVENT_COUNT)
         start = arguments.get("start_id")
         if start is None:
-            start = max(0, int((await self._kernel.ask(Status()))["events"]) - limit)
+            start = max(0, (await self._kernel.ask(Status())).events - limit)
         page = await self._kernel.ask(Events(start_id=start, limit=limit))
         lines = [_event_line(event) for event in page.events]
         return result(text("\n".join(lines or ["No events yet."])))

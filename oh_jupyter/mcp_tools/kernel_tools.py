@@ -25,9 +25,17 @@ from oh_jupyter.mcp_tools.results import (
     text,
 )
 from oh_jupyter.mcp_tools.toolbox import Caller, Command, McpTool, command_tool, schema
+from oh_jupyter.operations import to_json
 from oh_jupyter.operations.actions import AnnounceEdit, FinishEdit
 from oh_jupyter.operations.files import AskWorkspace
-from oh_jupyter.operations.kernel import AskRestart, Evaluate, SaveVariable, Variables, VariableView
+from oh_jupyter.operations.kernel import (
+    AskRestart,
+    CellSummary,
+    Evaluate,
+    SaveVariable,
+    Variables,
+    VariableView,
+)
 from oh_jupyter.operations.runtime import Status
 from oh_jupyter.text import plural
 
@@ -152,7 +160,7 @@ class KernelCommands:
             state["run"] = f"{runs[0].place}, for {runs[0].seconds} s"
             if runs[1:]:
                 state["waiting_runs"] = str(len(runs) - 1)
-        return result(text(json.dumps({**state, **status}, indent=1)))
+        return result(text(json.dumps({**state, **to_json(status)}, indent=1)))
 
     async def interrupt(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Interrupt the running cell, and let no other of the agent's runs start."""
@@ -172,7 +180,7 @@ class KernelCommands:
             where = f" in {DEFAULT_KERNEL}" if kernel.kernel_id is None else ""
             return result(text(f"No cell is running{where}; nothing was interrupted."))
         await kernel.interrupt()
-        seconds, line = cell["seconds"], cell["first_line"]
+        seconds, line = cell.seconds, cell.first_line
         others = f" [{plural(stopped, 'cell')} of the run will not start.]" if stopped else ""
         interrupted = f"Interrupted the cell that had been running for {seconds} s: {line}"
         return result(text(f"{interrupted}{others}"))
@@ -282,9 +290,9 @@ def _overview(view: VariableView) -> str:
     return "\n".join(lines)
 
 
-async def _interruptible(kernel: Kernel) -> dict[str, Any] | None:
+async def _interruptible(kernel: Kernel) -> CellSummary | None:
     """Return the running cell, unless it is an agent's prompt, which may wait for the caller."""
     status = await kernel.ask(Status(), load=False)
-    cell: dict[str, Any] | None = status.get("cell")
-    is_prompt = cell is not None and cell.get("waits") and "busy" in status["agents"].values()
+    cell = status.cell
+    is_prompt = cell is not None and cell.waits and "busy" in status.agents.values()
     return None if is_prompt else cell

@@ -7,6 +7,7 @@ from oh_jupyter.operations.declaration import (
     arguments,
     bounded,
     from_json,
+    optional,
     reply_to,
     to_json,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "arguments",
     "bounded",
     "from_json",
+    "optional",
     "reply_to",
     "to_json",
 ]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, Union, cast, 
 
 from oh_jupyter.errors import WireError
 from oh_jupyter.events.fields import check_field
-from oh_jupyter.schema import constraints_of, field_types, is_required
+from oh_jupyter.schema import OPTIONAL, constraints_of, field_types, is_optional, is_required
 from oh_jupyter.text import did_you_mean
 
 Scope = Literal["anyone", "agent", "person"]
@@ -102,6 +102,11 @@ def bounded(default: Any = MISSING, *, minimum: float | None = None) -> Any:
     return field(default=default, metadata={"minimum": minimum})
 
 
+def optional(default: Any) -> Any:
+    """Return the field of a reply that its JSON lacks where it has the default."""
+    return field(default=default, metadata={OPTIONAL: True})
+
+
 def arguments(cls: Any) -> dict[str, Field[Any]]:
     """Return the fields of an operation by name."""
     return {argument.name: argument for argument in fields(cls)}
@@ -131,7 +136,11 @@ def _default(argument: Field[Any]) -> Any:
 def to_json(value: Any) -> Any:
     """Return a reply as a JSON value: dataclasses become objects."""
     if is_dataclass(value):
-        return {each.name: to_json(getattr(value, each.name)) for each in fields(value)}
+        return {
+            each.name: to_json(getattr(value, each.name))
+            for each in fields(value)
+            if not (is_optional(each) and getattr(value, each.name) == each.default)
+        }
     if isinstance(value, dict):
         return {key: to_json(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

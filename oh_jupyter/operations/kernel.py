@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from oh_jupyter.operations.declaration import Operation, bounded
+from oh_jupyter.operations.declaration import Operation, bounded, optional
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,25 @@ class VariableView:
     modules: list[str] = field(default_factory=list)
     text: str | None = None
     images: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class CellSummary:
+    """A cell that the kernel executes.
+
+    Attributes:
+        first_line: The beginning of its first line.
+        lines: Number of its lines.
+        seconds: Time for which it has been running.
+        by: Who runs it.
+        waits: Whether it waits for an Action or an agent, and computes nothing; missing if not.
+    """
+
+    first_line: str
+    lines: int
+    seconds: float
+    by: Literal["agent", "person"]
+    waits: bool = optional(False)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from oh_jupyter.operations.declaration import Operation, bounded
+from oh_jupyter.operations.declaration import Operation, bounded, optional
+from oh_jupyter.operations.kernel import CellSummary
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,106 @@ class ToolList:
 
 
 @dataclass(frozen=True)
-class Status(Operation[dict[str, Any]], scope="anyone"):
+class MemoryUsage:
+    """Resident memory in bytes.
+
+    Attributes:
+        kernel: That of the kernel's process.
+        children: That of its child processes.
+        shell: That of the shell and its child processes; 0 if it does not run.
+    """
+
+    kernel: int
+    children: int
+    shell: int
+
+
+@dataclass(frozen=True)
+class CommandBox:
+    """The box in which agents' commands run, if any.
+
+    Attributes:
+        place: The box of the whole kernel, a box of their own, none, none although it is wanted,
+            or nowhere because a box is required and missing.
+        network: Network of the box; "" outside of one.
+    """
+
+    place: Literal["kernel", "box", "none", "missing", "refused"]
+    network: str
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """A capability that the administrator's policy switches off or limits.
+
+    Attributes:
+        capability: Its name.
+        value: "off", or what is allowed.
+        reason: A sentence for people and agents.
+    """
+
+    capability: str
+    value: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuntimeStatus:
+    """State of a runtime.
+
+    Attributes:
+        generation: Its id; a new one means that state was lost.
+        workspace_dir: Absolute path of the workspace.
+        cwd: Working directory of the shell.
+        events: Number of events in the log.
+        idle_time: Seconds since the last Action.
+        running: The Actions that run, a sentence each.
+        waiting: Why Actions wait for a person, by their event ids.
+        allowed: What agents may do without asking, a line each.
+        plugins: Names of the plugins that run.
+        plugin_problems: Why other plugins do not run, by name.
+        shell: Process id of the shell; null if it does not run.
+        sandbox: One line about the sandbox of agents' commands.
+        untrusted_text: Hosts whose text agents have read lately.
+        changes_attributed: Method by which changes of files are attributed, or why they are not.
+        browser: Whether a browser was started.
+        memory: Memory of the kernel, its children and the shell.
+        sandbox_enforced_by: What enforces the boxes of commands; missing where there are none.
+        untrusted_settings: Notice of settings that need a person's trust; missing if none do.
+        cell: The cell that the kernel executes; null if there is none.
+        browsers: Names of the open browsers.
+        agents: State of each started agent, by name.
+        box: Where agents' commands run.
+        restrictions: What the administrator's policy switches off or limits.
+    """
+
+    generation: str
+    workspace_dir: str
+    cwd: str
+    events: int
+    idle_time: float
+    running: list[str]
+    waiting: dict[str, str]
+    allowed: list[str]
+    plugins: list[str]
+    plugin_problems: dict[str, str]
+    shell: int | None
+    sandbox: str
+    untrusted_text: list[str]
+    changes_attributed: str
+    browser: bool
+    memory: MemoryUsage
+    sandbox_enforced_by: str = optional("")
+    untrusted_settings: str = optional("")
+    cell: CellSummary | None
+    browsers: list[str]
+    agents: dict[str, Literal["busy", "ready"]]
+    box: CommandBox
+    restrictions: list[Restriction]
+
+
+@dataclass(frozen=True)
+class Status(Operation[RuntimeStatus], scope="anyone"):
     """Return the state of the runtime: what runs, its box and its restrictions."""
 
 

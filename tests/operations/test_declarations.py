@@ -12,10 +12,11 @@ import pytest
 from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import WireError
 from oh_jupyter.kernel.control.rpc import find_handler
-from oh_jupyter.operations import ENVELOPE, Operation, arguments
+from oh_jupyter.operations import ENVELOPE, Operation, arguments, from_json, to_json
 from oh_jupyter.operations.catalog import declared
 from oh_jupyter.schema import documented_names, field_types, is_required, summary, type_schema
 from oh_jupyter.server.handlers import KERNEL_TABLES, SERVER_TABLES
+from oh_jupyter.server.handlers.openapi.schemas import object_schema
 from oh_jupyter.testing import LiveKernel
 
 pytest_plugins = ("oh_jupyter.testing.kernel",)
@@ -130,3 +131,13 @@ def test_messages() -> None:
     ):
         with pytest.raises(WireError, match=message):
             cls.from_fields(fields)
+
+
+def test_replies_lack_optional_parts_with_their_defaults() -> None:
+    from oh_jupyter.operations.kernel import CellSummary
+
+    fields = {"first_line": "1", "lines": 1, "seconds": 0.5, "by": "agent"}
+    for wire in (fields, {**fields, "waits": True}):
+        assert to_json(from_json(CellSummary, wire)) == wire
+    required = object_schema(CellSummary, complete=True)["required"]
+    assert required == list(fields)

@@ -114,7 +114,7 @@ export interface IReplies {
   readonly runs_when: string | null;
   readonly send: null;
   readonly skills: readonly ISkill[];
-  readonly status: Readonly<Record<string, unknown>>;
+  readonly status: IRuntimeStatus;
   readonly store_info: IStoreEntry;
   readonly table_rows: Readonly<Record<string, unknown>>;
   readonly tools: IToolList;
@@ -231,6 +231,23 @@ export interface ICellChange {
   readonly new_metadata: string;
 }
 
+/** A cell that the kernel executes. */
+export interface ICellSummary {
+  /** The beginning of its first line. */
+  readonly first_line: string;
+  /** Number of its lines. */
+  readonly lines: number;
+  /** Time for which it has been running. */
+  readonly seconds: number;
+  /** Who runs it. */
+  readonly by: 'agent' | 'person';
+  /**
+   * Whether it waits for an Action or an agent, and computes nothing; missing
+   * if not.
+   */
+  readonly waits?: boolean;
+}
+
 /** A moment to which a rewind can return. */
 export interface ICheckpoint {
   /** Number within the workspace, counted from 1. */
@@ -267,6 +284,17 @@ export interface IChoice {
   readonly value: string;
   /** Its title. */
   readonly title: string;
+}
+
+/** The box in which agents' commands run, if any. */
+export interface ICommandBox {
+  /**
+   * The box of the whole kernel, a box of their own, none, none although it is
+   * wanted, or nowhere because a box is required and missing.
+   */
+  readonly place: 'kernel' | 'box' | 'none' | 'missing' | 'refused';
+  /** Network of the box; "" outside of one. */
+  readonly network: string;
 }
 
 /** The agents of a kernel, and their turns. */
@@ -429,6 +457,16 @@ export interface IFormField {
   readonly maximum: number | null;
 }
 
+/** Resident memory in bytes. */
+export interface IMemoryUsage {
+  /** That of the kernel's process. */
+  readonly kernel: number;
+  /** That of its child processes. */
+  readonly children: number;
+  /** That of the shell and its child processes; 0 if it does not run. */
+  readonly shell: number;
+}
+
 /** A value of an agent's option. */
 export interface IOptionChoice {
   /** The value. */
@@ -498,6 +536,16 @@ export interface IQuestion {
   readonly form: readonly IFormField[];
 }
 
+/** A capability that the administrator's policy switches off or limits. */
+export interface IRestriction {
+  /** Its name. */
+  readonly capability: string;
+  /** "off", or what is allowed. */
+  readonly value: string;
+  /** A sentence for people and agents. */
+  readonly reason: string;
+}
+
 /** The changes of a rewind, planned or done. */
 export interface IRewindPlan {
   /** One for each path, in the order of paths. */
@@ -517,6 +565,56 @@ export interface IRewindPlan {
   readonly directory_modes: Readonly<Record<string, number>>;
   /** One for each variable that the turns or the rewind touched, by name. */
   readonly variables: readonly IVariableChange[];
+}
+
+/** State of a runtime. */
+export interface IRuntimeStatus {
+  /** Its id; a new one means that state was lost. */
+  readonly generation: string;
+  /** Absolute path of the workspace. */
+  readonly workspace_dir: string;
+  /** Working directory of the shell. */
+  readonly cwd: string;
+  /** Number of events in the log. */
+  readonly events: number;
+  /** Seconds since the last Action. */
+  readonly idle_time: number;
+  /** The Actions that run, a sentence each. */
+  readonly running: readonly string[];
+  /** Why Actions wait for a person, by their event ids. */
+  readonly waiting: Readonly<Record<string, string>>;
+  /** What agents may do without asking, a line each. */
+  readonly allowed: readonly string[];
+  /** Names of the plugins that run. */
+  readonly plugins: readonly string[];
+  /** Why other plugins do not run, by name. */
+  readonly plugin_problems: Readonly<Record<string, string>>;
+  /** Process id of the shell; null if it does not run. */
+  readonly shell: number | null;
+  /** One line about the sandbox of agents' commands. */
+  readonly sandbox: string;
+  /** Hosts whose text agents have read lately. */
+  readonly untrusted_text: readonly string[];
+  /** Method by which changes of files are attributed, or why they are not. */
+  readonly changes_attributed: string;
+  /** Whether a browser was started. */
+  readonly browser: boolean;
+  /** Memory of the kernel, its children and the shell. */
+  readonly memory: IMemoryUsage;
+  /** What enforces the boxes of commands; missing where there are none. */
+  readonly sandbox_enforced_by?: string;
+  /** Notice of settings that need a person's trust; missing if none do. */
+  readonly untrusted_settings?: string;
+  /** The cell that the kernel executes; null if there is none. */
+  readonly cell: ICellSummary | null;
+  /** Names of the open browsers. */
+  readonly browsers: readonly string[];
+  /** State of each started agent, by name. */
+  readonly agents: Readonly<Record<string, 'busy' | 'ready'>>;
+  /** Where agents' commands run. */
+  readonly box: ICommandBox;
+  /** What the administrator's policy switches off or limits. */
+  readonly restrictions: readonly IRestriction[];
 }
 
 /** An agent skill. */

@@ -1,16 +1,18 @@
 import type { Kernel } from '@jupyterlab/services';
 
 import { KernelModel } from '../control/kernelmodel.js';
-import type { IFolderSettings } from '../control/operations.js';
+import type {
+  ICommandBox,
+  IFolderSettings,
+  IRestriction
+} from '../control/operations.js';
 import { askKernel } from '../control/request.js';
 import type { IObservation } from '../events/wire.js';
-import { readRestrictions, type IRestriction } from './restrictions.js';
-import { readSandbox, type ISandbox } from './sandbox.js';
 
 /** Limits of agents in the current notebook's kernel. */
 export class LimitsModel extends KernelModel {
   /** Null until the kernel has replied. */
-  sandbox: ISandbox | null = null;
+  sandbox: ICommandBox | null = null;
 
   /** What the administrator's policy restricts. */
   restrictions: readonly IRestriction[] = [];
@@ -37,9 +39,9 @@ export class LimitsModel extends KernelModel {
   protected override async ask(
     kernel: Kernel.IKernelConnection
   ): Promise<void> {
-    const status = await askKernel(kernel, { op: 'status' });
-    this.sandbox = readSandbox(status);
-    this.restrictions = readRestrictions(status);
+    const { box, restrictions } = await askKernel(kernel, { op: 'status' });
+    this.sandbox = box;
+    this.restrictions = restrictions;
     const untrusted = await askKernel(kernel, { op: 'untrusted_settings' });
     this.untrusted = untrusted.settings.length > 0 ? untrusted : null;
   }

@@ -2,15 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { translateAsIs } from '../testing.js';
-import { readRestrictions, restrictionLabel } from './restrictions.js';
+import { restrictionLabel } from './restrictions.js';
 
 translateAsIs();
-
-test('restrictions are read from the status', () => {
-  const off = { capability: 'shell', value: 'off', reason: 'Why.' };
-  assert.deepEqual(readRestrictions({ restrictions: [off, 'none'] }), [off]);
-  assert.deepEqual(readRestrictions({ cwd: '/' }), []);
-});
 
 test('a label has the capability, and what is left of it', () => {
   const label = (capability: string, value: string) =>

@@ -1,27 +1,5 @@
-import { isRecord, text } from '../events/wire.js';
+import type { IRestriction } from '../control/operations.js';
 import { trans } from '../translation.js';
-
-/** A capability that the administrator's policy switches off or limits. */
-export interface IRestriction {
-  readonly capability: string;
-  /** "off", or what is allowed. */
-  readonly value: string;
-  readonly reason: string;
-}
-
-/** Parse the restrictions in the kernel's status. */
-export function readRestrictions(
-  status: Readonly<Record<string, unknown>>
-): readonly IRestriction[] {
-  const { restrictions: listed } = status;
-  return Array.isArray(listed)
-    ? listed.filter(isRecord).map(each => ({
-        capability: text(each, 'capability'),
-        value: text(each, 'value'),
-        reason: text(each, 'reason')
-      }))
-    : [];
-}
 
 /** Name a restriction in few words. */
 export function restrictionLabel({ capability, value }: IRestriction): string {

@@ -1,19 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import type { ICommandBox } from '../control/operations.js';
 import { translateAsIs } from '../testing.js';
-import { readSandbox, sandboxLabels } from './sandbox.js';
+import { sandboxLabels } from './sandbox.js';
 
 translateAsIs();
 
-test('the place of commands is read from the status', () => {
-  const box = { place: 'box', network: 'ask' };
-  assert.deepEqual(readSandbox({ box, cwd: '/' }), box);
-  assert.equal(readSandbox({ cwd: '/' }), null);
-});
-
 test('a label has the sandbox and its network', () => {
-  const label = (place: string, network = '') =>
+  const label = (place: ICommandBox['place'], network = '') =>
     sandboxLabels({ place, network }).label;
   assert.equal(label('box', 'none'), 'sandbox, no network');
   assert.equal(label('kernel', 'listed'), 'sandbox, listed hosts');

@@ -1,26 +1,8 @@
-import { isRecord, text } from '../events/wire.js';
+import type { ICommandBox } from '../control/operations.js';
 import { trans } from '../translation.js';
 
-/** Where the commands of agents run. */
-export interface ISandbox {
-  /** One of kernel, box, none, missing, refused. */
-  readonly place: string;
-  /** One of none, listed, ask, host; "" outside of a box. */
-  readonly network: string;
-}
-
-/** Parse the kernel's status; null if it does not say. */
-export function readSandbox(
-  status: Readonly<Record<string, unknown>>
-): ISandbox | null {
-  const { box } = status;
-  return isRecord(box)
-    ? { place: text(box, 'place'), network: text(box, 'network') }
-    : null;
-}
-
 /** Name where commands run, in few words and in a sentence. */
-export function sandboxLabels({ place, network }: ISandbox): {
+export function sandboxLabels({ place, network }: ICommandBox): {
   readonly label: string;
   readonly explanation: string;
 } {

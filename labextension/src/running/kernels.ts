@@ -5,14 +5,15 @@ import type {
   ServiceManager
 } from '@jupyterlab/services';
 
+import type { IRuntimeStatus } from '../control/operations.js';
 import { askRuntime } from '../events/api.js';
 import { REPLY_TIMEOUT_MS } from '../events/decision.js';
 import { fleetMember } from '../events/fleet.js';
-import { readResources, type IResource } from './resources.js';
+import { resourcesIn, type IResource } from './resources.js';
 
 /** Reply of the server; without a runtime's status if that is busy. */
 interface IServerInfo {
-  readonly runtime?: Readonly<Record<string, unknown>> | null;
+  readonly runtime: IRuntimeStatus | null;
 }
 
 /** Attempts per kernel with a runtime. */
@@ -73,7 +74,7 @@ export async function resourcesOf(
       'server_info'
     );
     if (runtime) {
-      return readResources(runtime);
+      return resourcesIn(runtime);
     }
   }
   return [];

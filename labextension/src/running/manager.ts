@@ -22,7 +22,7 @@ import {
   serverKernels,
   type IServerKernel
 } from './kernels.js';
-import { readResources, type IResource } from './resources.js';
+import { resourcesIn, type IResource } from './resources.js';
 
 /** Resources that an observation shows to have started. */
 const STARTED_BY: Readonly<Record<string, IResource['kind']>> = {
@@ -196,7 +196,7 @@ export class RuntimesManager implements IRunningSessions.IManager {
     }
     // A runtime that is too busy to reply exists nevertheless.
     const status = await askKernel(open, { op: 'status' }).catch(() => null);
-    return { kernel, resources: status ? readResources(status) : [] };
+    return { kernel, resources: status ? resourcesIn(status) : [] };
   }
 
   /** Use a notebook's connection, or a temporary one. */

@@ -1,16 +1,25 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { readResources } from './resources.js';
+import type { IRuntimeStatus } from '../control/operations.js';
+import { resourcesIn } from './resources.js';
+
+const resources = (fields: Partial<IRuntimeStatus>) =>
+  resourcesIn({
+    shell: null,
+    cwd: '/w',
+    browsers: [],
+    agents: {},
+    ...fields
+  } as IRuntimeStatus);
 
 test('the resources of a runtime are listed', () => {
-  const runtime = {
+  const fields = {
     shell: 12,
-    cwd: '/w',
-    browsers: ['default', 7],
-    agents: { claude: 'busy' }
+    browsers: ['default'],
+    agents: { claude: 'busy' as const }
   };
-  assert.deepEqual(readResources(runtime), [
+  assert.deepEqual(resources(fields), [
     { kind: 'shell', name: '', detail: '/w' },
     { kind: 'browser', name: 'default', detail: '' },
     { kind: 'agent', name: 'claude', detail: 'busy' }
@@ -18,5 +27,5 @@ test('the resources of a runtime are listed', () => {
 });
 
 test('a runtime may have no resources', () => {
-  assert.deepEqual(readResources({ shell: null }), []);
+  assert.deepEqual(resources({}), []);
 });

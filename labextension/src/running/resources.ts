@@ -1,4 +1,4 @@
-import { isRecord, text } from '../events/wire.js';
+import type { IRuntimeStatus } from '../control/operations.js';
 
 /** Part of a runtime that can be shut down by itself. */
 export interface IResource {
@@ -9,26 +9,22 @@ export interface IResource {
   readonly detail: string;
 }
 
-/** Parse the resources in a runtime's status. */
-export function readResources(
-  runtime: Readonly<Record<string, unknown>>
-): readonly IResource[] {
+/** Return the resources in a runtime's status. */
+export function resourcesIn({
+  shell,
+  cwd,
+  browsers,
+  agents
+}: IRuntimeStatus): readonly IResource[] {
   const resources: IResource[] = [];
-  if (typeof runtime.shell === 'number') {
-    resources.push({ kind: 'shell', name: '', detail: text(runtime, 'cwd') });
+  if (shell !== null) {
+    resources.push({ kind: 'shell', name: '', detail: cwd });
   }
-  for (const name of strings(runtime.browsers)) {
+  for (const name of browsers) {
     resources.push({ kind: 'browser', name, detail: '' });
   }
-  const agents = isRecord(runtime.agents) ? runtime.agents : {};
-  for (const [name, state] of Object.entries(agents)) {
-    resources.push({ kind: 'agent', name, detail: String(state) });
+  for (const [name, detail] of Object.entries(agents)) {
+    resources.push({ kind: 'agent', name, detail });
   }
   return resources;
-}
-
-function strings(value: unknown): readonly string[] {
-  return Array.isArray(value)
-    ? value.filter(each => typeof each === 'string')
-    : [];
 }

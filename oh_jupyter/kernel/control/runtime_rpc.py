@@ -238,17 +238,19 @@ async def _withdraw(request: Request, op: actions.Withdraw) -> None:
 
 
 @handles(runtime.Status)
-async def _status(request: Request, op: runtime.Status) -> dict[str, Any]:
+async def _status(request: Request, op: runtime.Status) -> runtime.RuntimeStatus:
     executor, agents = request.runtime.executor, request.oh.agents.at_work.items()
     cell = request.oh.host.running_cell
+    status = request.runtime.status()
     started = {
+        "waiting": {str(id): reason for id, reason in status["waiting"].items()},
         "cell": None if cell is None else cell.summary(),
         "browsers": executor.browsers.names if executor.has_browser else [],
         "agents": {name: "busy" if session.is_busy else "ready" for name, session in agents},
         "box": executor.boxes.facts(),
         "restrictions": restrictions(executor.settings.policy or {}),
     }
-    return {**request.runtime.status(), **started}
+    return from_json(runtime.RuntimeStatus, {**status, **started})
 
 
 @handles(runtime.EndResource)

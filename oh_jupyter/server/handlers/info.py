@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import psutil
 
 from oh_jupyter._version import __version__
 from oh_jupyter.errors import KernelError
-from oh_jupyter.operations import to_json
-from oh_jupyter.operations.runtime import Status
+from oh_jupyter.operations import reply_to, to_json
+from oh_jupyter.operations.runtime import RuntimeStatus, Status
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.contract import Contract, returns
 from oh_jupyter.server.handlers.routes import READ_ACTIONS, RouteTable
@@ -78,7 +77,7 @@ class ServerInfo:
         resources: Of the server's process and its root file system, in bytes and percent.
         version: Version of oh_jupyter.
         default_kernel: Id of the default kernel; null if it does not run.
-        runtime: Status of the kernel's runtime, if it replies within a second.
+        runtime: Status of the kernel's runtime; null if it does not reply within a second.
     """
 
     uptime: float
@@ -86,7 +85,7 @@ class ServerInfo:
     resources: Resources
     version: str
     default_kernel: str | None
-    runtime: dict[str, Any] | None
+    runtime: RuntimeStatus | None
 
 
 ALIVE = Contract(returns("Both are there.", Alive))
@@ -155,16 +154,16 @@ async def server_info(handler: OhHandler, kernel_id: str | None = None) -> None:
     handler.finish_json(to_json(info))
 
 
-async def _runtime(handler: OhHandler, kernel_id: str | None) -> dict[str, Any] | None:
+async def _runtime(handler: OhHandler, kernel_id: str | None) -> RuntimeStatus | None:
     """Return the status of a kernel's runtime, or None if there is none or it is slow."""
     try:
         async with asyncio.timeout(STATUS_TIMEOUT_SECONDS):
             link = handler.state.router.link(kernel_id or "")
-            reply = await link.request(Status(), load=False)
+            operation = Status()
+            reply = await link.request(operation, load=False)
     except (KernelError, TimeoutError):
         return None
-    status: dict[str, Any] | None = json.loads(reply.body or b"null")
-    return status
+    return reply_to(operation, reply.body)
 
 
 def _resources(process: psutil.Process) -> Resources:

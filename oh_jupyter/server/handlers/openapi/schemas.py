@@ -15,7 +15,7 @@ def object_schema(
 ) -> Schema:
     """Return the schema of an object with some fields of a dataclass, by default all.
 
-    ``complete`` makes all of them required.
+    ``complete`` makes all of them required that are not optional.
     """
     chosen = field_names(cls) if names is None else names
     schema = fields_schema(cls, chosen, complete=complete, reference=reference, merge_unions=True)
