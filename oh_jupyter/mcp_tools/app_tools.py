@@ -18,8 +18,9 @@ from oh_jupyter.mcp_tools.notebook_calls import NOTEBOOK
 from oh_jupyter.mcp_tools.notebooks import Notebooks
 from oh_jupyter.mcp_tools.results import Result, failure, result, text
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
+from oh_jupyter.operations import to_json
 from oh_jupyter.operations.browser import WatchBrowser
-from oh_jupyter.operations.kernel import TableRows
+from oh_jupyter.operations.kernel import TablePage, TableRows
 
 APPS = "ui://oh_jupyter/"
 APPROVAL, TABLE, PAGE = (f"{APPS}{name}" for name in ("approval", "table", "page"))
@@ -136,22 +137,21 @@ class AppTools:
     async def show_table(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Check that a variable is a table, and describe it for the model."""
         page = await self._rows({**arguments, "count": 0})
-        columns = len(page["columns"]) + page["omitted_columns"]
-        size = f"{page['total']:,} rows and {columns} columns"
-        return result(text(f"The person sees {arguments['name']}: {page['kind']}, {size}."))
+        columns = len(page.columns) + page.omitted_columns
+        size = f"{page.total:,} rows and {columns} columns"
+        return result(text(f"The person sees {arguments['name']}: {page.kind}, {size}."))
 
     async def table_rows(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Return rows of a table, which no model sees."""
         page = await self._rows(arguments)
-        return {**result(text(f"{len(page['rows'])} rows")), "structuredContent": page}
+        return {**result(text(f"{len(page.rows)} rows")), "structuredContent": to_json(page)}
 
-    async def _rows(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def _rows(self, arguments: dict[str, Any]) -> TablePage:
         _, kernel = await notebook_and_kernel(
             self._notebooks, self._kernel, arguments.get("notebook")
         )
         wanted = {name: value for name, value in arguments.items() if name != "notebook"}
-        page: dict[str, Any] = await kernel.ask(TableRows(**wanted))
-        return page
+        return await kernel.ask(TableRows(**wanted))
 
     async def show_page(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Name the page that the app shows."""

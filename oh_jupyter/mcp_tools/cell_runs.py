@@ -286,7 +286,7 @@ def _look_at(kernel: Kernel) -> Look:
             return "queued", ""
         state, last_lines = await actions.current.look()
         cell = await running_in(kernel) if state == "running" else None
-        is_agents = cell is not None and cell["by"] == "agent"
+        is_agents = cell is not None and cell.by == "agent"
         return state, output_so_far(cell) if cell and is_agents else last_lines
 
     return look

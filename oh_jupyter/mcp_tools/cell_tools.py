@@ -40,6 +40,7 @@ from oh_jupyter.mcp_tools.run_queue import output_so_far, running_in
 from oh_jupyter.mcp_tools.toolbox import Caller, McpTool, schema
 from oh_jupyter.mcp_tools.variable_content import HINT
 from oh_jupyter.operations.actions import KeepText
+from oh_jupyter.operations.kernel import CellInProgress
 from oh_jupyter.text import plural
 
 _TYPE = {"type": "string", "enum": ["code", "markdown", "raw"], "description": "Type of cell."}
@@ -293,14 +294,14 @@ class CellTools(NotebookTools):
         return call.done(f"Moved {named(old, cells[old])} to {index}")
 
 
-def _of_person(running: dict[str, Any] | None, cells: IndexedCells) -> dict[int, str]:
+def _of_person(running: CellInProgress | None, cells: IndexedCells) -> dict[int, str]:
     """Return the output so far of the cell that a person runs, by its position."""
-    if running is None or running["by"] == "agent":
+    if running is None or running.by == "agent":
         return {}
     for index, cell in cells:
-        same = "".join(cell["source"]) == running["code"]
-        if cell["cell_type"] == "code" and (cell.get("id") == running["cell_id"] or same):
-            head = f"[Running for {running['seconds']:.0f} s]"
+        same = "".join(cell["source"]) == running.code
+        if cell["cell_type"] == "code" and (cell.get("id") == running.cell_id or same):
+            head = f"[Running for {running.seconds:.0f} s]"
             return {index: f"{output_so_far(running)}\n{head}".lstrip()}
     return {}
 

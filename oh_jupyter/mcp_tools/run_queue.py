@@ -154,17 +154,16 @@ class RunningCells:
         return "" if running is None else await running.progress()
 
 
-async def running_in(kernel: Kernel) -> dict[str, Any] | None:
+async def running_in(kernel: Kernel) -> operations.CellInProgress | None:
     """Return the cell that a kernel executes, as far as it says so."""
     with suppress(OhJupyterError):
-        cell: dict[str, Any] | None = await kernel.ask(operations.RunningCell(), load=False)
-        return cell
+        return await kernel.ask(operations.RunningCell(), load=False)
     return None
 
 
-def output_so_far(cell: dict[str, Any]) -> str:
+def output_so_far(cell: operations.CellInProgress) -> str:
     """Return the output so far of a running cell, and where the rest of it is."""
-    lines = [cell["output"]] if cell["output"] else []
-    if cell["file"]:
-        lines.append(f"[The output so far is in {cell['file']}: open parts of it with read.]")
+    lines = [cell.output] if cell.output else []
+    if cell.file:
+        lines.append(f"[The output so far is in {cell.file}: open parts of it with read.]")
     return "\n".join(lines)

@@ -65,6 +65,63 @@ class CellSummary:
     waits: bool = optional(False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class CellInProgress(CellSummary):
+    """The cell that the kernel executes, with its output so far.
+
+    Attributes:
+        code: Its code.
+        cell_id: Id of the notebook's cell; "" if the frontend does not name it.
+        output: Its output so far as text; the middle of a long one is left out.
+        file: File with more of a long output; "" for others.
+    """
+
+    code: str
+    cell_id: str
+    output: str
+    file: str
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column of a table.
+
+    Attributes:
+        name: Its name.
+        type: Its type.
+        is_number: Whether its values are numbers.
+    """
+
+    name: str
+    type: str
+    is_number: bool
+
+
+@dataclass(frozen=True)
+class TablePage:
+    """Rows of a table, as texts.
+
+    Attributes:
+        kind: Name of the table's type.
+        columns: The first columns.
+        omitted_columns: Number of further ones.
+        index: Label of each row.
+        rows: The values of each row.
+        start: Position of the first row among those that match.
+        total: Number of rows of the table.
+        matching: Number of rows that match the filter.
+    """
+
+    kind: str
+    columns: list[TableColumn]
+    omitted_columns: int
+    index: list[str]
+    rows: list[list[str]]
+    start: int
+    total: int
+    matching: int
+
+
 @dataclass(frozen=True)
 class Variables(Operation[VariableView], scope="anyone"):
     """List the notebook's variables, or describe one.
@@ -79,7 +136,7 @@ class Variables(Operation[VariableView], scope="anyone"):
 
 
 @dataclass(frozen=True)
-class TableRows(Operation[dict[str, Any]], scope="anyone"):
+class TableRows(Operation[TablePage], scope="anyone"):
     """Return rows of a data frame.
 
     Attributes:
@@ -105,7 +162,7 @@ class NotebookFile(Operation[str], scope="anyone"):
 
 
 @dataclass(frozen=True)
-class RunningCell(Operation[dict[str, Any] | None], scope="anyone"):
+class RunningCell(Operation[CellInProgress | None], scope="anyone"):
     """Return the cell that the kernel executes, with its output so far, or null.
 
     A long output is shortened, and the ``file`` of the reply has more of it.

@@ -1,30 +1,11 @@
 import * as React from 'react';
 
+import type { ITableColumn, ITablePage } from '../control/operations.js';
 import { trans } from '../translation.js';
 import type { Host, ICall } from './host.js';
 import { start } from './start.js';
 
 const ROWS = 25;
-
-interface IColumn {
-  readonly name: string;
-  readonly type: string;
-  readonly is_number: boolean;
-}
-
-/** Rows of a table, as the tool `table_rows` returns them. */
-interface IPage {
-  readonly kind: string;
-  readonly columns: readonly IColumn[];
-  readonly omitted_columns: number;
-  /** Label of each row. */
-  readonly index: readonly string[];
-  readonly rows: readonly (readonly string[])[];
-  readonly start: number;
-  /** Number of rows, and of those that match the filter. */
-  readonly total: number;
-  readonly matching: number;
-}
 
 interface IWanted {
   readonly start: number;
@@ -43,7 +24,7 @@ function Table({ host }: { host: Host }) {
     descending: false,
     filter: ''
   });
-  const [page, setPage] = React.useState<IPage | null>(null);
+  const [page, setPage] = React.useState<ITablePage | null>(null);
   const [error, setError] = React.useState('');
   React.useEffect(() => void host.call.then(setCall), [host]);
   React.useEffect(() => {
@@ -65,7 +46,7 @@ function Table({ host }: { host: Host }) {
         answer => {
           if (isCurrent) {
             setError('');
-            setPage(answer.structuredContent as IPage);
+            setPage(answer.structuredContent as ITablePage);
           }
         },
         reason => isCurrent && setError(`${reason.message}`)
@@ -98,7 +79,7 @@ function Table({ host }: { host: Host }) {
 }
 
 interface IPartProps {
-  page: IPage;
+  page: ITablePage;
   onChange: (changes: Partial<IWanted>) => void;
 }
 
@@ -144,7 +125,7 @@ function Rows({ page, wanted, onChange }: IPartProps & { wanted: IWanted }) {
 
 /** Head of a column; `order` is whether it sorts the rows in descending order, or null. */
 function Head(props: {
-  column: IColumn;
+  column: ITableColumn;
   order: boolean | null;
   onSort: (order: boolean | null) => void;
 }) {
@@ -199,7 +180,7 @@ function sortBy(position: number, order: boolean | null): Partial<IWanted> {
     : { sort: position, descending: order };
 }
 
-function sizeLabel(page: IPage): string {
+function sizeLabel(page: ITablePage): string {
   const columns = page.columns.length + page.omitted_columns;
   const shown = trans.__(
     '%1: %2 rows, %3 columns',

@@ -110,13 +110,13 @@ export interface IReplies {
   readonly rewind: IRewindPlan;
   readonly rewind_change: IFileContents;
   readonly run_cell: Readonly<Record<string, unknown>>;
-  readonly running_cell: Readonly<Record<string, unknown>> | null;
+  readonly running_cell: ICellInProgress | null;
   readonly runs_when: string | null;
   readonly send: null;
   readonly skills: readonly ISkill[];
   readonly status: IRuntimeStatus;
   readonly store_info: IStoreEntry;
-  readonly table_rows: Readonly<Record<string, unknown>>;
+  readonly table_rows: ITablePage;
   readonly tools: IToolList;
   readonly tools_changed: number;
   readonly trust_folder: null;
@@ -229,6 +229,31 @@ export interface ICellChange {
   readonly old_metadata: string;
   /** Current metadata as JSON; "" without metadata. */
   readonly new_metadata: string;
+}
+
+/** The cell that the kernel executes, with its output so far. */
+export interface ICellInProgress {
+  /** The beginning of its first line. */
+  readonly first_line: string;
+  /** Number of its lines. */
+  readonly lines: number;
+  /** Time for which it has been running. */
+  readonly seconds: number;
+  /** Who runs it. */
+  readonly by: 'agent' | 'person';
+  /**
+   * Whether it waits for an Action or an agent, and computes nothing; missing
+   * if not.
+   */
+  readonly waits?: boolean;
+  /** Its code. */
+  readonly code: string;
+  /** Id of the notebook's cell; "" if the frontend does not name it. */
+  readonly cell_id: string;
+  /** Its output so far as text; the middle of a long one is left out. */
+  readonly output: string;
+  /** File with more of a long output; "" for others. */
+  readonly file: string;
 }
 
 /** A cell that the kernel executes. */
@@ -667,6 +692,36 @@ export interface IStoreListing {
   readonly details: readonly IStoreEntry[];
   /** Number of entries. */
   readonly total: number;
+}
+
+/** A column of a table. */
+export interface ITableColumn {
+  /** Its name. */
+  readonly name: string;
+  /** Its type. */
+  readonly type: string;
+  /** Whether its values are numbers. */
+  readonly is_number: boolean;
+}
+
+/** Rows of a table, as texts. */
+export interface ITablePage {
+  /** Name of the table's type. */
+  readonly kind: string;
+  /** The first columns. */
+  readonly columns: readonly ITableColumn[];
+  /** Number of further ones. */
+  readonly omitted_columns: number;
+  /** Label of each row. */
+  readonly index: readonly string[];
+  /** The values of each row. */
+  readonly rows: readonly (readonly string[])[];
+  /** Position of the first row among those that match. */
+  readonly start: number;
+  /** Number of rows of the table. */
+  readonly total: number;
+  /** Number of rows that match the filter. */
+  readonly matching: number;
 }
 
 /** The tools in a kernel. */

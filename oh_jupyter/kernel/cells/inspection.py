@@ -25,6 +25,7 @@ from oh_jupyter.checkpoints.variables.libraries import size_of
 from oh_jupyter.checkpoints.variables.reach import Namespace
 from oh_jupyter.errors import InspectionError
 from oh_jupyter.kernel.cells.expressions import evaluate_reading
+from oh_jupyter.operations.kernel import VariableRow, VariableView
 from oh_jupyter.text import shorten
 
 T = TypeVar("T")
@@ -61,17 +62,17 @@ class Inspector:
         hidden: Any = self._shell.user_ns_hidden
         return Namespace(self._shell.user_ns, hidden).own()
 
-    async def overview(self, pattern: str) -> dict[str, Any]:
+    async def overview(self, pattern: str) -> VariableView:
         """Return a row for each variable whose name matches a pattern such as ``df*``."""
         own = self._variables()
         names = sorted(name for name in own if fnmatchcase(name, pattern or "*"))
         modules = [name for name in names if issubclass(type(own[name]), ModuleType)]
         values = [name for name in names if name not in modules]
-        return {
-            "variables": await _rows([(name, own[name]) for name in values[:MAX_VARIABLES]]),
-            "omitted": len(values[MAX_VARIABLES:]),
-            "modules": modules,
-        }
+        return VariableView(
+            variables=await _rows([(name, own[name]) for name in values[:MAX_VARIABLES]]),
+            omitted=len(values[MAX_VARIABLES:]),
+            modules=modules,
+        )
 
     def value(self, name: str) -> object:
         """Return a variable; raise InspectionError if there is none of that name."""
@@ -173,12 +174,12 @@ def type_name(value: object) -> str:
     return type(value).__name__
 
 
-async def _rows(variables: list[tuple[str, object]]) -> list[dict[str, Any]]:
+async def _rows(variables: list[tuple[str, object]]) -> list[VariableRow]:
     """Describe variables; one that takes too long gets a row that says so."""
-    rows: list[dict[str, Any]] = []
+    rows: list[VariableRow] = []
     deadline = time.monotonic() + LIMIT_SECONDS
     while len(rows) < len(variables) and time.monotonic() < deadline:
-        part, is_over = list[dict[str, Any]](), threading.Event()
+        part, is_over = list[VariableRow](), threading.Event()
         with suppress(InspectionError):
             await in_time(partial(_fill, part, variables[len(rows) :], is_over), ROWS_SECONDS)
         is_over.set()
@@ -188,7 +189,7 @@ async def _rows(variables: list[tuple[str, object]]) -> list[dict[str, Any]]:
 
 
 def _fill(
-    rows: list[dict[str, Any]], variables: list[tuple[str, object]], is_over: threading.Event
+    rows: list[VariableRow], variables: list[tuple[str, object]], is_over: threading.Event
 ) -> None:
     for name, value in variables:
         row = _row(name, value)
@@ -197,20 +198,20 @@ def _fill(
         rows.append(row)
 
 
-def _row_without(name: str, value: object, why: str) -> dict[str, Any]:
+def _row_without(name: str, value: object, why: str) -> VariableRow:
     head = f"<cannot be shown: {why}>"
-    return {"name": name, "type": type_name(value), "shape": "", "bytes": 0, "head": head}
+    return VariableRow(name=name, type=type_name(value), shape="", bytes=0, head=head)
 
 
-def _row(name: str, value: object) -> dict[str, Any]:
+def _row(name: str, value: object) -> VariableRow:
     try:
-        return {
-            "name": name,
-            "type": type_name(value),
-            "shape": _shape_text(value).strip(),
-            "bytes": _size(value),
-            "head": _head(value),
-        }
+        return VariableRow(
+            name=name,
+            type=type_name(value),
+            shape=_shape_text(value).strip(),
+            bytes=_size(value),
+            head=_head(value),
+        )
     except BaseException as error:  # of any class
         return _row_without(name, value, type(error).__name__)
 

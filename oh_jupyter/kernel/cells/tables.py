@@ -7,6 +7,7 @@ from typing import Any
 
 from oh_jupyter.errors import InspectionError
 from oh_jupyter.kernel.cells.inspection import is_table, type_name
+from oh_jupyter.operations.kernel import TableColumn, TablePage
 from oh_jupyter.text import shorten
 
 MAX_COLUMNS = 50
@@ -35,7 +36,7 @@ class TableQuery:
     filter: str = ""
 
 
-def table_page(value: Any, query: TableQuery) -> dict[str, Any]:
+def table_page(value: Any, query: TableQuery) -> TablePage:
     """Return the rows of a query with the table's size and columns.
 
     Raises:
@@ -53,19 +54,19 @@ def table_page(value: Any, query: TableQuery) -> dict[str, Any]:
         raise InspectionError(f"There is no column {query.sort}; the last is {shown.shape[1] - 1}")
     rows, index, matching = (_polars_rows if is_polars else _pandas_rows)(shown, query)
     types = list(shown.dtypes)
-    return {
-        "kind": type_name(value),
-        "columns": [
-            {"name": str(name), "type": str(kind), "is_number": _is_number(kind)}
+    return TablePage(
+        kind=type_name(value),
+        columns=[
+            TableColumn(str(name), str(kind), _is_number(kind))
             for name, kind in zip(shown.columns, types, strict=True)
         ],
-        "omitted_columns": frame.shape[1] - shown.shape[1],
-        "index": [_text(label) for label in index],
-        "rows": [[_text(cell) for cell in row] for row in rows],
-        "start": query.start,
-        "total": frame.shape[0],
-        "matching": matching,
-    }
+        omitted_columns=frame.shape[1] - shown.shape[1],
+        index=[_text(label) for label in index],
+        rows=[[_text(cell) for cell in row] for row in rows],
+        start=query.start,
+        total=frame.shape[0],
+        matching=matching,
+    )
 
 
 def _pandas_rows(frame: Any, query: TableQuery) -> tuple[list[Any], list[Any], int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import Any
 
 from oh_jupyter.control_messages import Reply
 from oh_jupyter.errors import InspectionError
@@ -22,7 +21,6 @@ from oh_jupyter.kernel.control.rpc import Request, handles
 from oh_jupyter.kernel.control.store_rpc import path_in_workspace
 from oh_jupyter.kernel.saving import SAVE_SECONDS, encoded
 from oh_jupyter.mcp_tools.results import clipped
-from oh_jupyter.operations import from_json
 from oh_jupyter.operations import kernel as operations
 from oh_jupyter.runtime.reasons import Reason
 from oh_jupyter.storage import LocalFileStore
@@ -41,16 +39,16 @@ MAX_LISTED_NAMES = 20
 async def _variables(request: Request, op: operations.Variables) -> operations.VariableView:
     inspector = request.oh.host.inspector
     if op.name is None:
-        return from_json(operations.VariableView, await inspector.overview(op.pattern))
+        return await inspector.overview(op.pattern)
     text, images = await inspector.detail(op.name)
     return operations.VariableView(text=text, images=images)
 
 
 @handles(operations.TableRows)
-async def _table_rows(request: Request, op: operations.TableRows) -> dict[str, Any]:
+async def _table_rows(request: Request, op: operations.TableRows) -> operations.TablePage:
     query = TableQuery(op.start, op.count, op.sort, op.descending, op.filter)
     value = request.oh.host.inspector.value(op.name)
-    page: dict[str, Any] = await in_time(lambda: table_page(value, query))
+    page: operations.TablePage = await in_time(lambda: table_page(value, query))
     return page
 
 
@@ -60,7 +58,9 @@ async def _notebook_file(request: Request, op: operations.NotebookFile) -> str:
 
 
 @handles(operations.RunningCell)
-async def _running_cell(request: Request, op: operations.RunningCell) -> dict[str, Any] | None:
+async def _running_cell(
+    request: Request, op: operations.RunningCell
+) -> operations.CellInProgress | None:
     cell, executor = request.oh.host.running_cell, request.runtime.executor
     if cell is None:
         return None
@@ -68,8 +68,9 @@ async def _running_cell(request: Request, op: operations.RunningCell) -> dict[st
     output = clipped(whole)
     if output != whole:
         file = await executor.in_thread(executor.kept_texts.keep, whole, RUNNING_CELL_FILE)
-    fields = {"code": cell.code, "cell_id": cell.cell_id, "output": output, "file": file}
-    return {**cell.summary(), **fields}
+    return operations.CellInProgress(
+        **cell.summary(), code=cell.code, cell_id=cell.cell_id, output=output, file=file
+    )
 
 
 @handles(operations.VariableText)
@@ -128,8 +129,8 @@ async def _ask_restart(request: Request, op: operations.AskRestart) -> Reply:
     action = IPythonRunCellAction(RESTART_CODE, include_extra=False)
     action.actor = request.actor
     overview = await request.oh.host.inspector.overview("")
-    names = [row["name"] for row in overview["variables"]]
-    losses = [_variables_lost(names, overview["omitted"])] if names else []
+    names = [row.name for row in overview.variables]
+    losses = [_variables_lost(names, overview.omitted)] if names else []
     running = request.oh.host.running_cell
     if running is not None:
         summary = running.summary()
