@@ -232,9 +232,9 @@ def _tool(kernel: Kernel, described: ActionTool) -> McpTool:
             args["security_risk"] = _RISKS[args["security_risk"]]
         if kind == IPythonRunCellAction.kind:
             done = await kernel.run_cell(args, timeout, begin_within=BEGIN_SECONDS)
-            shown = of_observation(done["observation"])
-            failed = shown["isError"] or raised(done["outputs"])
-            return result(*shown["content"], kept_in(done.get("file", "")), is_error=failed)
+            shown = of_observation(done.observation)
+            failed = shown["isError"] or raised(done.outputs)
+            return result(*shown["content"], kept_in(done.file), is_error=failed)
         if kind == CmdRunAction.kind:
             refuse_idle_cwd(args.get("cwd"), args.get("is_static", False))
         args = await with_content(kernel, args, "content", "file_text", "new_str")

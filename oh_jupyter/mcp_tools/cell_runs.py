@@ -229,14 +229,14 @@ class CellRuns(NotebookTools):
             return _interrupted(call)
         finally:
             self.notebooks.running.end(document.path, key_of(index, cell))
-        shown = of_observation(done["observation"])
+        shown = of_observation(done.observation)
         if shown["isError"]:  # it did not run
             return shown
-        outputs, count = done["outputs"], done["execution_count"]
+        outputs, count = done.outputs, done.execution_count
         call.counts[key_of(index, cell)] = count
         number = "" if count is None else f" as [{count}]"
         ran = f"Ran {named(index, cell)} of {document.path}{number}"
-        file, failed = kept_in(done.get("file", "")), raised(outputs)
+        file, failed = kept_in(done.file), raised(outputs)
         await self.announce(call)
         try:
             await document.set_outputs(

@@ -198,13 +198,13 @@ class Kernel(ABC):
 
     async def _execute(
         self,
-        operation: Operation[Any],
+        operation: Operation[R],
         kind: str,
         args: Mapping[str, Any],
         timeout: float | None,
         extensions: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Execute an Action with a new key for progress polling; return the JSON of the reply."""
+    ) -> R:
+        """Execute an Action with a new key for progress polling; return the reply."""
         self.note_activity()
         key = uuid.uuid4().hex
         actions = current_actions.get()
@@ -217,7 +217,7 @@ class Kernel(ABC):
             action["oh_jupyter"] = dict(extensions)
         body = json.dumps({"action": action}).encode()
         reply = await self.request(operation, body=body, key=key)
-        return json.loads(reply.body or b"{}")
+        return reply_to(operation, reply.body)
 
     async def act(
         self,
@@ -225,7 +225,7 @@ class Kernel(ABC):
         args: Mapping[str, Any],
         timeout: float | None = None,
         extensions: Mapping[str, Any] | None = None,
-    ) -> Any:
+    ) -> dict[str, Any]:
         """Execute an Action with a hard timeout in seconds; return its Observation's wire form.
 
         ``extensions`` are arguments that OpenHands' protocol lacks.
@@ -241,8 +241,8 @@ class Kernel(ABC):
         *,
         begin_within: float | None = None,
         store_history: bool = False,
-    ) -> Any:
-        """Run a cell; return its Observation's wire form, notebook outputs and execution count.
+    ) -> actions.CellResult:
+        """Run a cell; return its result.
 
         It is interrupted after ``timeout`` seconds; without a timeout, it is withdrawn unless it
         begins in time. ``store_history`` numbers it like a person's.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from oh_jupyter.operations.declaration import Operation
+from oh_jupyter.operations.declaration import Operation, optional
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,38 @@ class OutputBatch:
 
     first: int
     outputs: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class UnseenOutputs:
+    """Outputs of a cell that ended which its follower lacks; empty if nobody follows it.
+
+    Attributes:
+        first: Position of the first one, counted from 0.
+        outputs: The outputs in the notebook format.
+    """
+
+    first: int | None = optional(None)
+    outputs: list[dict[str, Any]] | None = optional(None)  # noqa: RUF009
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """The result of a cell that ran as an Action.
+
+    Attributes:
+        observation: Its Observation in wire form.
+        file: File with the whole text of a long output; "" for others.
+        outputs: All outputs in the notebook format.
+        execution_count: Its number; null if it did not run.
+        rest: Outputs that the client which follows it lacks.
+    """
+
+    observation: dict[str, Any]
+    file: str
+    outputs: list[dict[str, Any]]
+    execution_count: int | None
+    rest: UnseenOutputs
 
 
 @dataclass(frozen=True)
@@ -116,7 +148,7 @@ class ExecuteAction(Operation[dict[str, Any]], scope="anyone", names_actor=True)
 
 
 @dataclass(frozen=True)
-class RunCell(Operation[dict[str, Any]], scope="anyone", names_actor=True):
+class RunCell(Operation[CellResult], scope="anyone", names_actor=True):
     """Execute the ``run_ipython`` Action in the body; return its outputs in the notebook format.
 
     Attributes:

@@ -109,7 +109,7 @@ export interface IReplies {
   readonly resend_deliveries: number;
   readonly rewind: IRewindPlan;
   readonly rewind_change: IFileContents;
-  readonly run_cell: Readonly<Record<string, unknown>>;
+  readonly run_cell: ICellResult;
   readonly running_cell: ICellInProgress | null;
   readonly runs_when: string | null;
   readonly send: null;
@@ -254,6 +254,20 @@ export interface ICellInProgress {
   readonly output: string;
   /** File with more of a long output; "" for others. */
   readonly file: string;
+}
+
+/** The result of a cell that ran as an Action. */
+export interface ICellResult {
+  /** Its Observation in wire form. */
+  readonly observation: Readonly<Record<string, unknown>>;
+  /** File with the whole text of a long output; "" for others. */
+  readonly file: string;
+  /** All outputs in the notebook format. */
+  readonly outputs: readonly Readonly<Record<string, unknown>>[];
+  /** Its number; null if it did not run. */
+  readonly execution_count: number | null;
+  /** Outputs that the client which follows it lacks. */
+  readonly rest: IUnseenOutputs;
 }
 
 /** A cell that the kernel executes. */
@@ -815,6 +829,17 @@ export interface IUndoneChange {
   readonly kept: string;
   /** Why nothing was done; "" if something was. */
   readonly failure: string;
+}
+
+/**
+ * Outputs of a cell that ended which its follower lacks; empty if nobody
+ * follows it.
+ */
+export interface IUnseenOutputs {
+  /** Position of the first one, counted from 0. */
+  readonly first?: number | null;
+  /** The outputs in the notebook format. */
+  readonly outputs?: readonly Readonly<Record<string, unknown>>[] | null;
 }
 
 /** Address of VS Code. */

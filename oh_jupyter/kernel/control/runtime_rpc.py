@@ -59,24 +59,26 @@ async def _run_cell(request: Request, op: actions.RunCell) -> Reply:
     if op.begin_within is not None:
         begin_within.set(op.begin_within)
     wire = data.get("action") if isinstance(data, dict) else data
-    rest: dict[str, Any] = {}
+    rest = actions.UnseenOutputs()
     if op.follow:
         live = _live(op.follow)
         live_outputs.set(live)
         async with prepared_for_client(request.oh.host.formatters, op.env or {}):
             observation = await _observe(request, wire)
-        rest = live.after(op.seen, at_end=True)
+        rest = actions.UnseenOutputs(**live.after(op.seen, at_end=True))
     else:
         observation = await _observe(request, wire)
     whole, limit = outputs[-1].text if outputs else "", runtime.executor.settings.cell_output_limit
     keep = runtime.executor.kept_texts.keep
-    fields = {
-        "observation": json.loads(runtime.events.encoded(observation)),
-        "file": await runtime.executor.in_thread(keep, whole) if len(whole) > limit else "",
-        "outputs": outputs[-1].notebook_outputs if outputs else [],
-        "execution_count": outputs[-1].execution_count if outputs else None,
-        "rest": rest,
-    }
+    result = actions.CellResult(
+        observation=json.loads(runtime.events.encoded(observation)),
+        file=await runtime.executor.in_thread(keep, whole) if len(whole) > limit else "",
+        outputs=outputs[-1].notebook_outputs if outputs else [],
+        execution_count=outputs[-1].execution_count if outputs else None,
+        rest=rest,
+    )
+    # to_json would walk through the outputs, which are JSON and may be large.
+    fields = {**vars(result), "rest": to_json(rest)}
     tools = runtime.executor.tools.version
     return Reply({"tools": tools, **_notes(request)}, encode_json(fields))
 

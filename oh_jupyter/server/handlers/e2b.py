@@ -24,8 +24,8 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.events.actor import Actor
-from oh_jupyter.operations import arguments, to_json
-from oh_jupyter.operations.actions import CellOutputs, RunCell
+from oh_jupyter.operations import arguments, reply_to, to_json
+from oh_jupyter.operations.actions import CellOutputs, OutputBatch, RunCell, UnseenOutputs
 from oh_jupyter.operations.files import AskWorkspace
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.contract import (
@@ -432,41 +432,39 @@ async def _lines(
     box.cells.add(cell)
     try:
         while not cell.done():
-            more = asyncio.ensure_future(
-                link.request(CellOutputs(key, seen=seen, wait=WAIT_SECONDS), cancellable=True)
-            )
+            later = CellOutputs(key, seen=seen, wait=WAIT_SECONDS)
+            more = asyncio.ensure_future(link.request(later, cancellable=True))
             try:
                 await asyncio.wait({cell, more}, return_when=asyncio.FIRST_COMPLETED)
                 if not more.done():
                     break
-                batch = json.loads(more.result().body or b"{}")
+                batch = reply_to(later, more.result().body)
             finally:
                 more.cancel()
                 with suppress(asyncio.CancelledError, OhJupyterError):
                     await more
             for output in _new(batch, seen):
                 yield _line(output)
-            seen = max(seen, batch["first"] + len(batch["outputs"]))
+            seen = max(seen, batch.first + len(batch.outputs))
         if cell.cancelled():
             yield _error("SandboxKilled", "The sandbox was killed while this cell was running")
             return
-        done = json.loads((await cell).body or b"{}")
+        done = reply_to(running, (await cell).body)
     finally:
         box.cells.discard(cell)
         cell.cancel()
-    for output in _new(done["rest"], seen):
+    for output in _new(done.rest, seen):
         yield _line(output)
-    observation = done["observation"]
+    observation = done.observation
     if observation.get("observation") != "run_ipython":  # a person rejected it, or it did not run
         yield _error("ActionRejectedError", str(observation.get("content", "")))
-    if done["execution_count"] is not None:
-        yield {"type": "number_of_executions", "execution_count": done["execution_count"]}
+    if done.execution_count is not None:
+        yield {"type": "number_of_executions", "execution_count": done.execution_count}
 
 
-def _new(batch: dict[str, Any], seen: int) -> list[dict[str, Any]]:
+def _new(batch: OutputBatch | UnseenOutputs, seen: int) -> list[dict[str, Any]]:
     """Return the outputs after those that were sent."""
-    outputs: list[dict[str, Any]] = batch["outputs"]
-    return outputs[max(0, seen - batch["first"]) :]
+    return (batch.outputs or [])[max(0, seen - (batch.first or 0)) :]
 
 
 def _error(name: str, value: str, traceback: str = "") -> dict[str, Any]:
