@@ -1,23 +1,11 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import type { ServerConnection } from '@jupyterlab/services';
 
+import type { IStoreEntry, IStoreListing } from '../control/operations.js';
 import { kernelUrl, requestOfKernel } from '../events/api.js';
-import { isRecord, text } from '../events/wire.js';
-
-/** Metadata of a file or directory. */
-export interface IStoreEntry {
-  readonly path: string;
-  readonly isDirectory: boolean;
-  readonly bytes: number | null;
-  /** ISO 8601; "" if the backend has none. */
-  readonly modified: string;
-}
 
 /** Entries of a directory; for a large one the first. */
-export interface IStoreListing {
-  readonly entries: readonly IStoreEntry[];
-  readonly total: number;
-}
+export type StoreDetails = Pick<IStoreListing, 'details' | 'total'>;
 
 /** Client of the store endpoints of the server extension. */
 export class StoreApi {
@@ -28,26 +16,19 @@ export class StoreApi {
     return `${kernelUrl(this.settings, kernelId)}/${address(path)}`;
   }
 
-  async list(kernelId: string, path: string): Promise<IStoreListing> {
+  async list(kernelId: string, path: string): Promise<StoreDetails> {
     const query = `${address(path)}?details=true`;
     let response = await this._ask(kernelId, `${query}&if_loaded=true`);
     if (response.status === 204) {
       // The kernel restarted, or cannot reply without logging an error.
       response = await this._ask(kernelId, query);
     }
-    const body: unknown = await response.json();
-    const details = isRecord(body) ? body.details : null;
-    if (!isRecord(body) || !Array.isArray(details)) {
-      throw new Error('The server sent an unexpected listing.');
-    }
-    const entries = details.filter(isRecord).map(readEntry);
-    return { entries, total: Number(body.total) };
+    return (await response.json()) as StoreDetails;
   }
 
   async info(kernelId: string, path: string): Promise<IStoreEntry> {
     const response = await this._ask(kernelId, `${address(path)}?info=true`);
-    const body: unknown = await response.json();
-    return readEntry(isRecord(body) ? body : {});
+    return (await response.json()) as IStoreEntry;
   }
 
   async read(kernelId: string, path: string): Promise<Uint8Array> {
@@ -80,13 +61,4 @@ export class StoreApi {
 
 function address(path: string): string {
   return `store/${URLExt.encodeParts(path)}`;
-}
-
-function readEntry(entry: Readonly<Record<string, unknown>>): IStoreEntry {
-  return {
-    path: text(entry, 'path'),
-    isDirectory: entry.type === 'directory',
-    bytes: typeof entry.size === 'number' ? entry.size : null,
-    modified: text(entry, 'modified')
-  };
 }

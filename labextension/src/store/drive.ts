@@ -3,7 +3,8 @@ import type { Contents, ServerConnection } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 
 import { trans } from '../translation.js';
-import type { IStoreEntry, StoreApi } from './api.js';
+import type { IStoreEntry } from '../control/operations.js';
+import type { StoreApi } from './api.js';
 import { decoded, encoded } from './content.js';
 import { freeName, kernelFolder, parsePath } from './paths.js';
 
@@ -51,7 +52,7 @@ export class StoreDrive implements Contents.IDrive {
       return this._list(id, folder, path);
     }
     const entry = await this._api.info(id, path);
-    if (entry.isDirectory) {
+    if (entry.type === 'directory') {
       return this._list(id, folder, path);
     }
     const model = modelOf(folder, entry);
@@ -181,13 +182,13 @@ export class StoreDrive implements Contents.IDrive {
     folder: string,
     path: string
   ): Promise<Contents.IModel> {
-    const { entries, total } = await this._api.list(id, path);
-    if (entries.length < total) {
-      this._onTruncated(entries.length, total);
+    const { details, total } = await this._api.list(id, path);
+    if (details.length < total) {
+      this._onTruncated(details.length, total);
     }
     return directory(
       PathExt.join(folder, path),
-      entries.map(entry => modelOf(folder, entry))
+      details.map(entry => modelOf(folder, entry))
     );
   }
 
@@ -202,13 +203,13 @@ export class StoreDrive implements Contents.IDrive {
 
   private async _freePath(parent: string, name: string): Promise<string> {
     const id = this._kernelId(parent);
-    const { entries, total } = await this._api.list(id, parsePath(parent).path);
-    if (entries.length < total) {
+    const { details, total } = await this._api.list(id, parsePath(parent).path);
+    if (details.length < total) {
       throw new Error(
         trans.__('This folder has too many files to find a free name.')
       );
     }
-    const names = new Set(entries.map(({ path }) => PathExt.basename(path)));
+    const names = new Set(details.map(({ path }) => PathExt.basename(path)));
     return PathExt.join(parent, freeName(name, names));
   }
 
@@ -235,20 +236,23 @@ export class StoreDrive implements Contents.IDrive {
 /** Metadata of an incomplete upload. */
 function partialEntry(localPath: string): IStoreEntry {
   const { path } = parsePath(localPath);
-  return { path, isDirectory: false, bytes: null, modified: '' };
+  return { path, type: 'file', size: null, modified: null };
 }
 
 function modelOf(folder: string, entry: IStoreEntry): Contents.IModel {
   const path = PathExt.join(folder, entry.path);
-  const model = { ...directory(path, null), last_modified: entry.modified };
-  if (entry.isDirectory) {
+  const model = {
+    ...directory(path, null),
+    last_modified: entry.modified ?? ''
+  };
+  if (entry.type === 'directory') {
     return model;
   }
   return {
     ...model,
     type: path.endsWith('.ipynb') ? 'notebook' : 'file',
     format: null as unknown as Contents.FileFormat,
-    ...(entry.bytes !== null && { size: entry.bytes })
+    ...(entry.size !== null && { size: entry.size })
   };
 }
 
