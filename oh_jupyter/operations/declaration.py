@@ -9,7 +9,7 @@ from dataclasses import MISSING, Field, field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, Union, cast, get_args, get_origin
 
-from oh_jupyter.errors import WireError
+from oh_jupyter.errors import KernelError, WireError
 from oh_jupyter.events.fields import check_field
 from oh_jupyter.schema import OPTIONAL, constraints_of, field_types, is_optional, is_required
 from oh_jupyter.text import did_you_mean
@@ -153,12 +153,19 @@ def from_json(hint: type[R], value: Any) -> R:
 
     The runtime's types are trusted. Members of objects that the type lacks are ignored, those that
     the object lacks get their defaults: the runtime may have another version.
+
+    Raises:
+        KernelError: The object lacks a member that has no default.
     """
     return cast("R", _of(hint, value))
 
 
 def reply_to(operation: Operation[R], body: bytes | None) -> R:
-    """Return the reply to an operation from the body of the kernel's message."""
+    """Return the reply to an operation from the body of the kernel's message.
+
+    Raises:
+        KernelError: It lacks a member that has no default.
+    """
     return cast("R", _of(operation.reply, json.loads(body or b"null")))
 
 
@@ -166,6 +173,12 @@ def _of(hint: Any, value: Any) -> Any:
     if is_dataclass(hint):
         kind: Any = hint
         known = field_types(kind)
+        for member in fields(kind):
+            if is_required(member) and member.name not in value:
+                raise KernelError(
+                    f"The kernel's reply has no {member.name!r} in {kind.__name__}, because it has "
+                    "another version of oh_jupyter. Update that, and restart the kernel."
+                )
         return kind(**{name: _of(known[name], value[name]) for name in known if name in value})
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):

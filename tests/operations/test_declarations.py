@@ -10,10 +10,11 @@ from typing import Any, get_type_hints
 import pytest
 
 from oh_jupyter.control_messages import Reply
-from oh_jupyter.errors import WireError
+from oh_jupyter.errors import KernelError, WireError
 from oh_jupyter.kernel.control.rpc import find_handler
 from oh_jupyter.operations import ENVELOPE, Operation, arguments, from_json, to_json
 from oh_jupyter.operations.catalog import declared
+from oh_jupyter.operations.kernel import CellSummary
 from oh_jupyter.schema import documented_names, field_types, is_required, summary, type_schema
 from oh_jupyter.server.handlers import KERNEL_TABLES, SERVER_TABLES
 from oh_jupyter.server.handlers.openapi.schemas import object_schema
@@ -134,10 +135,13 @@ def test_messages() -> None:
 
 
 def test_replies_lack_optional_parts_with_their_defaults() -> None:
-    from oh_jupyter.operations.kernel import CellSummary
-
     fields = {"first_line": "1", "lines": 1, "seconds": 0.5, "by": "agent"}
     for wire in (fields, {**fields, "waits": True}):
         assert to_json(from_json(CellSummary, wire)) == wire
     required = object_schema(CellSummary, complete=True)["required"]
     assert required == list(fields)
+
+
+def test_a_reply_of_another_version_is_refused_by_the_missing_member() -> None:
+    with pytest.raises(KernelError, match=r"has no 'first_line' in CellSummary.*another version"):
+        from_json(CellSummary, {"lines": 1})

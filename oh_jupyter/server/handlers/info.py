@@ -161,9 +161,9 @@ async def _runtime(handler: OhHandler, kernel_id: str | None) -> RuntimeStatus |
             link = handler.state.router.link(kernel_id or "")
             operation = Status()
             reply = await link.request(operation, load=False)
+        return reply_to(operation, reply.body)
     except (KernelError, TimeoutError):
         return None
-    return reply_to(operation, reply.body)
 
 
 def _resources(process: psutil.Process) -> Resources:
