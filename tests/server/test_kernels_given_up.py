@@ -152,7 +152,10 @@ async def test_one_that_ends_before_its_first_request_is_named(
     await until(lambda: not list(jp_serverapp.kernel_manager.list_kernel_ids()))
 
 
-async def test_one_that_ends_only_at_its_first_start_is_started_again(act, spec, tmp_path) -> None:
+@pytest.mark.parametrize("is_default", [True, False], ids=["default", "another"])
+async def test_one_that_ends_only_at_its_first_start_is_started_again(
+    act, spec, tmp_path, jp_serverapp, is_default: bool
+) -> None:
     first = tmp_path / "first"
     code = (
         f"import pathlib, runpy, sys; path = pathlib.Path({str(first)!r})\n"
@@ -160,7 +163,9 @@ async def test_one_that_ends_only_at_its_first_start_is_started_again(act, spec,
         "runpy.run_module('ipykernel_launcher', run_name='__main__')"
     )
     spec(sys.executable, "-c", code, "-f", "{connection_file}")
-    answers = await asyncio.gather(*(act("run", command="echo here") for _ in range(3)))
+    kernels = jp_serverapp.kernel_manager
+    kernel = None if is_default else await kernels.start_kernel(kernel_name="mine")
+    answers = await asyncio.gather(*(act("run", kernel, command="echo here") for _ in range(3)))
     assert first.exists()
     assert [(status, seen["content"]) for status, seen in answers] == [(200, "here")] * 3
 

@@ -41,6 +41,7 @@ LOAD_EXTENSION = "%load_ext oh_jupyter"  # cell for a kernel that was started wi
 FREE_SHELL_SECONDS = 1.0  # time in which an idle main shell replies
 PING_GRACE_SECONDS = 6.0  # time that a kernel may leave a ping unanswered
 START_GRACE_SECONDS = 60.0  # silence allowed before the first reply: the kernel may be starting
+MAX_DEATHS = 3  # of a kernel that has never answered, until a request fails
 MAX_SENDS = 3  # attempts for a request that expired before the kernel received it, or was dropped
 INFO_REQUEST = "kernel_info_request"
 
@@ -177,7 +178,7 @@ class KernelLink(ABC):
         expired = 0
         while True:
             try:
-                generation = await self._find_generation(load)
+                generation = await self._find_first_generation(load)
             except ExtensionMissingError:
                 if expected_generation is None:
                     raise
@@ -273,6 +274,20 @@ class KernelLink(ABC):
         message = self._message(msg_type, self._with_expiry(content))
         self._post("control", message, buffers)
         return str(message["header"]["msg_id"])
+
+    async def _find_first_generation(self, load: bool) -> str:
+        """Return the generation, even if the kernel dies before it has ever answered.
+
+        Such as when another process takes one of its ports; Jupyter starts it again with others.
+        """
+        deaths = 0
+        while True:
+            try:
+                return await self._find_generation(load)
+            except KernelDiedError:
+                deaths += 1
+                if deaths == MAX_DEATHS or self.ever_answered or self._closed is not None:
+                    raise
 
     async def _find_generation(self, load: bool) -> str:
         """Return the generation of the runtime, loading it first if allowed."""
