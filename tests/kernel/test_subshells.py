@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from oh_jupyter.testing import LiveKernel
+from oh_jupyter.testing import LiveKernel, wait_until
 
 
 class Subshell:
@@ -70,3 +70,17 @@ def test_actions_in_a_subshell_beside_a_running_cell(
     assert fresh_kernel.finish(cell)["status"] == "ok"
     subshell.delete()
     assert fresh_kernel.execute("print(oh.run('cat note.txt').content)") == "one\n"
+
+
+def test_a_cell_of_an_agent_is_interrupted_after_one_in_a_subshell(
+    fresh_kernel: LiveKernel, subshell: Subshell
+) -> None:
+    started = fresh_kernel.directory / "started"
+    code = f"open({str(started)!r}, 'w').close(); import time; time.sleep(300)"
+    action = {"action": "run_ipython", "args": {"code": code}}
+    msg_id = fresh_kernel.send("execute_action", {"action": action})
+    wait_until(started.exists)
+    assert subshell.execute("print('beside')") == [("stream", "beside\n")]
+    assert fresh_kernel.ask("running_cell")[1]["by"] == "agent"
+    fresh_kernel.ask("cancel", key=msg_id)
+    assert fresh_kernel.act("run_ipython", code="'next'")["content"].startswith("'next'")

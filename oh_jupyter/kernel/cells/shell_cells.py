@@ -240,15 +240,17 @@ async def _is_withdrawn(
 
 
 class _ExecutionGuard:
-    """Tracks which request the main shell executes, so that only that one is interrupted."""
+    """Tracks which requests the kernel executes, so that only the intended one is interrupted.
+
+    That of the main shell may be an agent's; those of subshells run beside it.
+    """
 
     def __init__(self, kernel: Any, cells: ShellCells) -> None:
         self._kernel = kernel
         self._cells = cells
         self._execute = kernel.shell_handlers["execute_request"]
         self._lock = threading.Lock()
-        self._executing = ""
-        self._interrupt = CodeInterrupt()
+        self._interrupts: dict[str, CodeInterrupt] = {}  # of the requests that are executed
         self.running: RunningCell | None = None
         current = kernel.get_parent("shell")
         self.vscode_cell = current if is_from_vscode(current) else None
@@ -260,7 +262,7 @@ class _ExecutionGuard:
 
     @property
     def is_executing(self) -> bool:
-        return bool(self._executing)
+        return bool(self._interrupts)
 
     def _note_gestures(self, request: Mapping[str, Any]) -> None:
         """Note what the text of a person's request says, until the request ends."""
@@ -276,17 +278,27 @@ class _ExecutionGuard:
             cancelled = msg_id in self._cancelled
             self._cancelled.discard(msg_id)
             if not cancelled:
-                self._executing = msg_id
-                self._interrupt = CodeInterrupt()
+                interrupt = self._interrupts[msg_id] = CodeInterrupt()
         if cancelled:
             status = {"status": "aborted"}
             self._kernel.session.send(stream, "execute_reply", status, parent, ident=ident)
             return
+        try:
+            await self._run(stream, ident, parent, interrupt)
+        finally:
+            with self._lock:
+                del self._interrupts[msg_id]
+
+    async def _run(
+        self, stream: Any, ident: Any, parent: dict[str, Any], interrupt: CodeInterrupt
+    ) -> None:
+        """Execute a request, and note what it is until its end."""
         ours = parent["header"].get("username") == AGENT_USERNAME
         content = parent["content"]
         numbered = content.get("store_history") is True
         running = None
-        if not content.get("silent"):
+        in_subshell = threading.current_thread() is not threading.main_thread()
+        if not content.get("silent") and not in_subshell:
             cell_id = str(parent["metadata"].get("cellId") or "")
             running = RunningCell(content["code"], time.monotonic(), ours, cell_id)
             self.running = running
@@ -310,22 +322,21 @@ class _ExecutionGuard:
                         variables = trace_variables(parent["metadata"])
                         stack.enter_context(in_environment(variables))
                         stack.enter_context(self._cells.around(content["code"]))
-                    stack.enter_context(self._interrupt.applied(shell))
+                    stack.enter_context(interrupt.applied(shell))
                 if running is not None:
                     stack.enter_context(followed(running.output.add_stream))
                 await self._execute(stream, ident, parent)
         finally:
-            self._cells.gestures.end(msg_id)
-            if ours:  # otherwise another cell runs in a subshell
+            self._cells.gestures.end(parent["header"]["msg_id"])
+            if ours:
                 self.is_agents = False
-            self.running = None
-            with self._lock:
-                self._executing = ""
+            if not in_subshell:
+                self.running = None
 
     def withdraw(self, msg_id: str) -> bool:
         """Prevent a waiting request from starting; return False if it runs."""
         with self._lock:
-            if self._executing == msg_id:
+            if msg_id in self._interrupts:
                 return False
             self._cancelled.add(msg_id)
             return True
@@ -333,8 +344,9 @@ class _ExecutionGuard:
     def cancel(self, msg_id: str) -> None:
         """Interrupt the code of a request, or prevent a waiting one from starting."""
         with self._lock:
-            if self._executing == msg_id:
-                self._interrupt.request()
+            interrupt = self._interrupts.get(msg_id)
+            if interrupt is not None:
+                interrupt.request()
             else:
                 self._cancelled.add(msg_id)
 
