@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import shutil
 import tempfile
@@ -46,8 +45,11 @@ class Contents:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        self.folder = folder
         self._is_temporary = folder is None
+        # Its name is chosen here, because several threads may store the first content.
+        self.folder = folder or Path(
+            tempfile.gettempdir(), f"oh-jupyter-contents-{uuid.uuid4().hex}"
+        )
 
     def put(self, data: bytes, *, is_flushed: bool = False) -> Stored:
         """Store a content before the transaction that adds its row.
@@ -91,21 +93,17 @@ class Contents:
 
     def open(self, name: str) -> IO[bytes]:
         """Open the file of a content; raise FileNotFoundError if it is lost."""
-        if self.folder is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
         return open(self.folder / name, "rb")
 
     def discard(self, names: Iterable[str | None]) -> None:
         """Remove the files of rows that are gone."""
         for name in names:
-            if name is not None and self.folder is not None:
+            if name is not None:
                 with contextlib.suppress(OSError):
                     os.unlink(self.folder / name)
 
     def discard_all_but(self, names: set[str], age_seconds: float) -> None:
         """Remove the files of a certain age that have none of some names."""
-        if self.folder is None:
-            return
         with contextlib.suppress(OSError), os.scandir(self.folder) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):  # another process has removed it
@@ -113,29 +111,21 @@ class Contents:
                         self.discard([entry.name])
 
     def close(self) -> None:
-        """Remove a temporary folder; the next large content creates another one."""
-        if self._is_temporary and self.folder is not None:
+        """Remove a temporary folder; the next large content creates it again."""
+        if self._is_temporary:
             shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder = None
 
     @contextlib.contextmanager
     def _new_file(self) -> Iterator[Path]:
         """Create a file that only the owner can read; remove it if the block fails."""
-        path = self._created() / uuid.uuid4().hex
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.folder / uuid.uuid4().hex
         try:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             yield path
         except BaseException:  # do not fill the disk with half a content
             self.discard([path.name])
             raise
-
-    def _created(self) -> Path:
-        """Return the folder, which is created if it is missing."""
-        if self.folder is None:
-            self.folder = Path(tempfile.mkdtemp(prefix="oh-jupyter-contents-"))
-        elif not self._is_temporary:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return self.folder
 
 
 def contents_of(ledger: Ledger) -> Contents:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,6 +91,21 @@ def test_contents_of_a_temporary_ledger_end_with_it():
         assert not folder.exists()
         with pytest.raises(LookupError):
             contents.get(None, name)
+
+
+def test_threads_that_store_the_first_contents_share_the_temporary_folder(monkeypatch):
+    contents = contents_of(Ledger(None))
+    both, make = threading.Barrier(2), os.mkdir
+
+    def make_together(*args: Any, **options: Any) -> None:
+        both.wait(60)
+        make(*args, **options)
+
+    monkeypatch.setattr(os, "mkdir", make_together)
+    with ThreadPoolExecutor(2) as pool:
+        stored = list(pool.map(contents.put, [b"a" * 100_000, b"b" * 100_000]))
+    assert [contents.get(*each)[:1] for each in stored] == [b"a", b"b"]
+    contents.close()
 
 
 def test_contents_that_a_damaged_ledger_may_name_stay(ledger: Ledger):
