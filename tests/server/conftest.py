@@ -45,7 +45,7 @@ Ask = Callable[..., Awaitable[tuple[int, Any]]]
 
 @pytest.fixture
 def jp_server_config(
-    jp_server_config: dict[str, Any], request: pytest.FixtureRequest
+    jp_server_config: dict[str, Any], jp_data_dir: Path, request: pytest.FixtureRequest
 ) -> dict[str, Any]:
     config = Config(jp_server_config)
     config.merge(
@@ -57,6 +57,8 @@ def jp_server_config(
                 },
                 # How often a server looks whether its kernels live; three seconds by default.
                 "KernelRestarter": {"time_to_dead": 0.5},
+                # Chosen at import, its folder may be missing; shared documents need it.
+                "BaseFileIdManager": {"db_path": str(jp_data_dir / "file_ids.db")},
             }
         )
     )
