@@ -18,13 +18,14 @@ from oh_jupyter.server.handlers.info import server_routes as notebooks
 from oh_jupyter.server.handlers.mcp import routes as mcp
 from oh_jupyter.server.handlers.routes import READ_ACTIONS, RouteTable
 from oh_jupyter.server.handlers.runtime import routes as runtime
+from oh_jupyter.server.handlers.store import routes as store
 
 MEDIA_TYPE = "application/yaml"  # RFC 9512
 
 server_routes = RouteTable()
 
 SERVER_TABLES = (results, views, notebooks, server_routes)
-KERNEL_TABLES = (execute_action, e2b, events, files, info, mcp, runtime)
+KERNEL_TABLES = (execute_action, e2b, events, files, store, info, mcp, runtime)
 """Endpoints of one kernel: the default one, or an open notebook's."""
 
 DESCRIPTION = Contract((Answer("OpenAPI 3.1.", contents={MEDIA_TYPE: {"type": "object"}}),))
