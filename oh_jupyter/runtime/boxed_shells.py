@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -84,6 +85,11 @@ class BoxedShell:
     access: HostAccess
     proxy: Proxy | None
     notes: list[str] = field(default_factory=list)
+
+    def interrupt(self, before: float) -> None:
+        """Interrupt its command, and the questions that it waits for, unless it began later."""
+        if self.shell.interrupt_now(before):
+            self.access.withdraw()
 
     async def close(self) -> None:
         """End all of its processes and connections."""
@@ -366,11 +372,10 @@ class BoxedShells:
         for boxed in self._boxes.values():
             await boxed.shell.set_env_async(variables)
 
-    def interrupt(self) -> None:
-        """Press Ctrl-C in every box; from any thread."""
+    def interrupt(self, before: float = math.inf) -> None:
+        """Press Ctrl-C in every box, for commands that began before a time; from any thread."""
         for boxed in self._boxes.values():
-            boxed.shell.interrupt()
-            self._loop.call_soon_threadsafe(boxed.access.withdraw)
+            self._loop.call_soon_threadsafe(boxed.interrupt, before)
 
     async def close(self) -> None:
         """End the boxes and all their processes; the next use starts new ones."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import logging
+import math
 import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -281,11 +282,15 @@ class RuntimeComponents:
         boxed = await self.boxes.open(action, is_agents=current_execution.get().is_agents)
         return boxed.box
 
-    def interrupt_shells(self) -> None:
-        """Press Ctrl-C in the shell and in the boxes."""
+    def interrupt_shells(self, before: float = math.inf) -> None:
+        """Press Ctrl-C in the shell and in the boxes; from any thread.
+
+        Args:
+            before: Time of the monotonic clock; commands that began later are spared.
+        """
         if self._shell is not None:
-            self._shell.interrupt()
-        self.boxes.interrupt()
+            self._shell.interrupt(before)
+        self.boxes.interrupt(before)
 
     async def end_shell(self) -> None:
         """End the shell and the boxes with all processes; the next use starts new ones."""

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from oh_jupyter.background import Watchers, wait_while
-from oh_jupyter.events import Action, CmdRunAction
+from oh_jupyter.events import Action
 from oh_jupyter.events.action import Progress
 
 MIN_QUEUED_SECONDS = 0.1
@@ -123,11 +123,6 @@ class RunningActions(dict[int, ActionProgress]):
     def on_begin(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Subscribe to the start of Actions, on the runtime's loop; returns the unsubscriber."""
         return self._on_begin.add(wake)
-
-    def began_after(self, moment: float) -> bool:
-        """Return whether a command started in the shell after a monotonic time."""
-        commands = (entry for entry in self.values() if entry.action.kind == CmdRunAction.kind)
-        return any(entry.began is not None and entry.began > moment for entry in commands)
 
     async def look(
         self, id: int | None, seen: dict[str, str] | None, timeout_seconds: float

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import re
 import secrets
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -88,6 +89,7 @@ class Command:
     is_exact: bool = False  # its output is reported unchanged and whole
     keep: Callable[[str], str] | None = None  # stores a long output; returns the file's path
     variables: Mapping[str, str] = field(default_factory=dict)  # only for this command
+    began: float = field(default_factory=time.monotonic)
 
     @property
     def done(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import tempfile
 from collections.abc import Callable, Coroutine, Mapping
@@ -176,10 +177,24 @@ class ShellSession:
         """Restore directory and exported variables; see :meth:`restore_async`."""
         self._call(self.restore_async(snapshot))
 
-    def interrupt(self) -> None:
-        """Press Ctrl-C in the running command, even while another thread executes it."""
+    def interrupt(self, before: float = math.inf) -> None:
+        """Press Ctrl-C in the running command, even while another thread executes it.
+
+        Args:
+            before: Time of the monotonic clock; a command that began later is spared.
+        """
         if self._loop is not None and self._supervisor is not None:
-            self._loop.call_soon_threadsafe(self._supervisor.shell.press, INTERRUPT)
+            self._loop.call_soon_threadsafe(self.interrupt_now, before)
+
+    def interrupt_now(self, before: float = math.inf) -> bool:
+        """Do the same on the session's loop; return False if a later command is spared."""
+        shell = None if self._supervisor is None else self._supervisor.shell
+        if shell is None or shell.command is None or not shell.running:
+            return True
+        if shell.command.began > before:
+            return False
+        shell.press(INTERRUPT)
+        return True
 
     def close(self) -> None:
         """Stop the shell and all its processes; further calls do nothing.

@@ -167,7 +167,7 @@ def test_taking_a_cell_back_leaves_the_magic_around_it_alone(kernel, go: Path) -
 
 
 def test_an_interrupt_that_arrives_late_spares_the_next_command(kernel) -> None:
-    gate, started = kernel.directory / "gate", kernel.directory / "started"
+    gate, started = kernel.directory / "gate", kernel.directory / "spared"
     os.mkfifo(gate)
     requested = kernel.ask("ping")[0]["clock"]
     command = f"touch {started}; cat {gate}"
@@ -177,6 +177,18 @@ def test_an_interrupt_that_arrives_late_spares_the_next_command(kernel) -> None:
     kernel.ask("interrupt", requested=requested)
     gate.write_text("through")
     assert kernel.reply(asked)[1]["content"] == "through"
+
+
+def test_an_interrupt_spares_a_command_that_begins_right_after_it(kernel) -> None:
+    for number in range(20):
+        action = {
+            "action": "run",
+            "args": {"command": f"sleep 0.1; echo {number}", "blocking": True},
+        }
+        requested = kernel.ask("ping")[0]["clock"]
+        asked = kernel.send("execute_action", {"action": action})
+        kernel.ask("interrupt", requested=requested)
+        assert kernel.reply(asked)[1]["content"] == f"{number}"
 
 
 @pytest.mark.thorough

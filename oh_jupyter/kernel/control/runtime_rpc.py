@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from contextlib import suppress
 from dataclasses import asdict
@@ -179,9 +180,7 @@ async def _peek(request: Request, op: actions.Peek) -> actions.Progress:
 
 @handles(actions.Interrupt)
 async def _interrupt(request: Request, op: actions.Interrupt) -> None:
-    executor = request.runtime.executor
-    if executor.has_shell and not (op.requested and executor.running.began_after(op.requested)):
-        await executor.in_thread(executor.interrupt_shells)
+    request.runtime.executor.interrupt_shells(math.inf if op.requested is None else op.requested)
 
 
 @handles(actions.Confirmations)
