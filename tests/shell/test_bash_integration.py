@@ -261,10 +261,18 @@ def test_reports_in_pieces():
     rest = b""
     reports = []
     for byte in data * 2:
-        new, rest = read_reports(rest + bytes([byte]))
+        new, rest = read_reports(rest + bytes([byte]), "oh_1")
         reports += new
     assert [replaced.exit_code for replaced in reports] == [130, 130]
     assert reports[0].command_id == report.command_id
     assert reports[0].prompts == ("> ",)
     assert reports[0].jobs == "[2]+  Done y\n"
     assert rest == b""
+
+
+def test_a_report_that_an_interrupt_cuts_short_is_left_out():
+    whole = b"oh_1\x007\x00130\x0042\x00/bin\x00/tmp\x00\x00\x00\x00"
+    for cut in range(len(whole)):
+        reports, rest = read_reports(whole[:cut] + whole + whole[:cut], "oh_1")
+        assert [(report.exit_code, report.cwd) for report in reports] == [(130, "/tmp")]
+        assert rest == whole[:cut]

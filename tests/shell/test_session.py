@@ -180,7 +180,12 @@ def test_program_that_handles_the_interrupt(run, start):
 
 
 def test_interrupt_while_programs_start(run):
-    for loop in ("while :; do /bin/true; done", "while :; do /bin/true; sleep 0.01; done"):
+    for loop in (
+        "while :; do /bin/true; done",
+        "while :; do /bin/true; sleep 0.01; done",
+        "while :; do /bin/true | cat; done",
+        "/bin/true; while :; do :; done",
+    ):
         for moment in range(1, 16):
             assert run(loop, timeout=0.03 + moment / 1000, blocking=True).exit_code == -1
             # bash may report /bin/true as a job that is done.
@@ -193,6 +198,13 @@ def test_interrupt_reaches_only_the_program_that_handles_it(run, start):
         "; sleep 0.3; echo rest",
         shown="up",
     )
+    ended = run("C-c", is_input=True, timeout=20, blocking=True)
+    assert (ended.content, ended.exit_code) == ("bye\nrest", 0)
+
+
+def test_interrupt_spares_a_program_that_handles_it_in_a_pipeline(run, start):
+    handler = 'trap "echo bye; exit 0" INT; echo up; while :; do read -t 0.01 x; done'
+    start(f"/bin/true | bash -c '{handler}'; sleep 0.3; echo rest", shown="up")
     ended = run("C-c", is_input=True, timeout=20, blocking=True)
     assert (ended.content, ended.exit_code) == ("bye\nrest", 0)
 

@@ -24,7 +24,7 @@ from oh_jupyter.shell.driver import Report
 from oh_jupyter.shell.environment import END_OF_VARIABLES
 
 ENV_PROGRAM = "/usr/bin/env"
-REPORT_FIELDS = 9
+REPORT_FIELDS = 8
 PIECE_BYTES = 200
 """Source bytes per typed line; a terminal accepts lines of at most 4095 bytes."""
 WORD_BYTES = 16 * 1024
@@ -153,21 +153,29 @@ QUOTED |= {ord("\n"): "\\n", ord("\\"): "\\\\"}
 STILL_RUNNING = re.compile(r"^\[\d+\][-+ ] +Running .*\n(?:(?!\[\d+\][-+ ] ).*\n)*", re.MULTILINE)
 
 
-def read_reports(data: bytes) -> tuple[list[Report], bytes]:
-    """Split data of the report line into complete reports and the rest."""
-    fields = data.split(b"\0")
-    rest = fields.pop()
-    reports = []
-    while len(fields) >= REPORT_FIELDS:
-        _, command_id, exit_code, pid, path, cwd, *prompts, jobs = (
-            field.decode("utf-8", "surrogateescape") for field in fields[:REPORT_FIELDS]
-        )
-        del fields[:REPORT_FIELDS]
-        # ``jobs -n`` also lists new jobs, which bash does not do before a prompt.
-        jobs = STILL_RUNNING.sub("", jobs)
-        report = Report(command_id, int(exit_code), int(pid or -1), path, cwd, jobs)
-        reports.append(replace(report, prompts=tuple(filter(None, prompts))))
-    return reports, b"\0".join([*fields, rest])
+def read_reports(data: bytes, token: str) -> tuple[list[Report], bytes]:
+    """Split data of the report line into complete reports and the rest.
+
+    An interrupt may cut a report short, which bash then repeats.
+    """
+    start = f"{token}\0".encode()
+    *earlier, last = data.split(start)
+    reports = [report for piece in earlier if (report := _report(piece)) is not None]
+    if (report := _report(last)) is None:
+        return reports, start + last if earlier else last
+    return [*reports, report], last.split(b"\0", REPORT_FIELDS)[REPORT_FIELDS]
+
+
+def _report(piece: bytes) -> Report | None:
+    """Return the report in a piece of data, or None if it is not complete."""
+    *fields, _ = piece.decode("utf-8", "surrogateescape").split("\0")
+    if len(fields) < REPORT_FIELDS:
+        return None
+    command_id, exit_code, pid, path, cwd, *prompts, jobs = fields[:REPORT_FIELDS]
+    # ``jobs -n`` also lists new jobs, which bash does not do before a prompt.
+    jobs = STILL_RUNNING.sub("", jobs)
+    report = Report(command_id, int(exit_code), int(pid or -1), path, cwd, jobs)
+    return replace(report, prompts=tuple(filter(None, prompts)))
 
 
 def typed_handshake(token: str, terminal: str) -> bytes:

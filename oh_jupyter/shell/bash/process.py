@@ -336,7 +336,7 @@ class Bash(ShellDriver):
         return data
 
     def _on_report(self, data: bytes) -> None:
-        reports, self._unread_reports = read_reports(self._unread_reports + data)
+        reports, self._unread_reports = read_reports(self._unread_reports + data, self._token)
         command = self.command
         for report in reports:
             self._prompts = report.prompts

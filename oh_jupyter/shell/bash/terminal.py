@@ -215,6 +215,11 @@ def ends_on_interrupt(pid: int) -> bool:
     return not any(int(mask, 16) >> (signal.SIGINT - 1) & 1 for mask in masks)
 
 
+def has_not_ended(pid: int) -> bool:
+    """Return whether a process exists and has not exited."""
+    return read_proc(pid, "stat").rpartition(b") ")[2][:1] not in (b"", b"Z", b"X")
+
+
 INTERRUPT = b"\x03"
 EXEC_SECONDS = 0.05
 """Time that bash usually needs to start a program."""
@@ -226,7 +231,8 @@ class Keyboard:
     """Types on the terminal of a bash.
 
     An interrupt is lost if it arrives while bash starts a program, since it then reaches only a
-    fork of bash, or a program that ends at the same moment. It is repeated until the command ends.
+    fork of bash, or a program that ends at the same moment. So a command that goes on is
+    interrupted once more: its program, and bash, which then runs no other one.
     """
 
     def __init__(
@@ -238,35 +244,49 @@ class Keyboard:
 
     def type(self, data: bytes, is_running: Callable[[], bool]) -> None:
         """Type; ``is_running`` reports whether the addressed command is still running."""
-        may_be_lost = data == INTERRUPT and self._is_bash_or_ends(self._terminal.foreground())
+        group = self._terminal.foreground()
+        may_be_lost = data == INTERRUPT and not self._handles_interrupts(group)
         self._terminal.write(data)
         if may_be_lost:
-            self._interrupt_later(is_running, MAX_EXEC_CHECKS)
+            has_reached_bash = group == self._find_pid()
+            self._interrupt_later(is_running, has_reached_bash, MAX_EXEC_CHECKS)
 
-    def _interrupt_later(self, is_running: Callable[[], bool], checks: int) -> None:
-        self._loop.call_later(EXEC_SECONDS, self._interrupt_again, is_running, checks - 1)
+    def _interrupt_later(
+        self, is_running: Callable[[], bool], has_reached_bash: bool, checks: int
+    ) -> None:
+        self._loop.call_later(
+            EXEC_SECONDS, self._interrupt_again, is_running, has_reached_bash, checks - 1
+        )
 
-    def _interrupt_again(self, is_running: Callable[[], bool], checks: int) -> None:
-        """Interrupt the program that has started since the key was pressed."""
-        group = self._terminal.foreground()
+    def _interrupt_again(
+        self, is_running: Callable[[], bool], has_reached_bash: bool, checks: int
+    ) -> None:
+        """Interrupt what the key has not reached, once it is known what that is."""
+        group, bash = self._terminal.foreground(), self._find_pid()
         if group <= 0 or not is_running():
             return
-        repeat = self._is_bash_or_ends(group)
-        if not self._is_bash(group):
-            # Signal the group: bash may return to the foreground at any moment.
-            with contextlib.suppress(OSError):
+        has_fork = any(map(self._is_bash, self._programs_of(group)))
+        if checks and (has_reached_bash if group == bash else has_fork):
+            # A fork may be about to start a program that handles interrupts, and bash may be about
+            # to run a trap.
+            self._interrupt_later(is_running, has_reached_bash, checks)
+            return
+        interrupts_bash = not self._handles_interrupts(group) and is_interactive_bash(bash)
+        with contextlib.suppress(OSError):  # they end at this moment
+            if group != bash:
                 os.killpg(group, signal.SIGINT)
-        if repeat and checks:
-            self._interrupt_later(is_running, checks)
+        with contextlib.suppress(OSError):
+            if interrupts_bash:
+                os.kill(bash, signal.SIGINT)
 
-    def _is_bash_or_ends(self, group: int) -> bool:
-        """Return whether a group is bash, or has no program that handles an interrupt itself.
+    def _handles_interrupts(self, group: int) -> bool:
+        """Return whether a group has a program that handles an interrupt itself.
 
-        Where a program handles an interrupt, bash runs the rest of the command line, which a
-        repeated interrupt must not reach.
+        Where one does, bash runs the rest of the command line, which a repeated interrupt must not
+        reach.
         """
-        return self._is_bash(group) or all(
-            ends_on_interrupt(pid) for pid in self._programs_of(group)
+        return group != self._find_pid() and not all(
+            self._is_bash(pid) or ends_on_interrupt(pid) for pid in self._programs_of(group)
         )
 
     def _programs_of(self, group: int) -> list[int]:
@@ -280,5 +300,7 @@ class Keyboard:
 
     def _is_bash(self, pid: int) -> bool:
         """Return whether a process is bash, or a fork of it before ``exec``."""
-        # The command line is empty during exec.
-        return read_proc(pid, "cmdline") in (b"", read_proc(self._find_pid(), "cmdline"))
+        command_line = read_proc(pid, "cmdline")
+        if not command_line:  # during exec, and at the end
+            return has_not_ended(pid)
+        return command_line == read_proc(self._find_pid(), "cmdline")
