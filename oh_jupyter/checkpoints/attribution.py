@@ -85,8 +85,7 @@ def cause(
         agents: The turns of agents by the processes that these agents are.
     """
     steps = [each for each in running if each.root]
-    pid = next(reversed(dict(difference.writers)), 0)
-    lineage = difference.writers.get(pid, frozenset())
+    pid, lineage = _last_writer(difference)
     if step := _step_of(lineage, steps):
         return _of(step)
     if job := next((job for job in jobs if job.pid == pid or job.pid in lineage), None):
@@ -104,6 +103,20 @@ def cause(
         return Cause("agent", job.step, job.turn)
     last = jobs[-1]
     return Cause("unsure", last.step, last.turn, f"changed while {last.label!r} was running")
+
+
+def cause_elsewhere(difference: Difference, jobs: Sequence[Job]) -> Cause | None:
+    """Return the cause of a change by a job of another process of the user's, or None."""
+    _, lineage = _last_writer(difference)
+    for job in jobs:
+        if job.pid in lineage and not job.is_replaced:
+            return Cause("agent", job.step, job.turn)
+    return None
+
+
+def _last_writer(difference: Difference) -> tuple[int, Lineage]:
+    pid = next(reversed(dict(difference.writers)), 0)
+    return pid, difference.writers.get(pid, frozenset())
 
 
 def _of(running: Running, *, is_known: bool = False) -> Cause:

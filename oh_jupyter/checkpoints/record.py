@@ -11,7 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.checkpoints.attribution import CLOCK_SECONDS, Cause, Running, reported
+from oh_jupyter.checkpoints.attribution import (
+    CLOCK_SECONDS,
+    Cause,
+    Running,
+    cause_elsewhere,
+    reported,
+)
 from oh_jupyter.checkpoints.git import Git
 from oh_jupyter.checkpoints.journal import Checkpoint, Kind
 from oh_jupyter.checkpoints.repository import default_directory
@@ -20,7 +26,8 @@ from oh_jupyter.checkpoints.steps import Step, Write
 from oh_jupyter.checkpoints.store import CheckpointStore
 from oh_jupyter.checkpoints.tracker import Difference, Take, Tracker
 from oh_jupyter.checkpoints.work_in_progress import WorkInProgress
-from oh_jupyter.checkpoints.writers import Writers
+from oh_jupyter.checkpoints.writers import Job, Writers
+from oh_jupyter.errors import CheckpointError
 from oh_jupyter.writes import moved_to, moves
 
 
@@ -61,6 +68,7 @@ class CheckpointRecord(CheckpointStore):
         self._turn = 0
         self._lists_others = False
         self._work = WorkInProgress(self._tracker.descendants)
+        self._shared_jobs: frozenset[Job] = frozenset()
         self._last_persons_step = 0
 
     def close(self) -> None:
@@ -71,6 +79,8 @@ class CheckpointRecord(CheckpointStore):
         with self._mutex:
             self._tracker.close()
             self._work.clear()
+            with contextlib.suppress(CheckpointError):  # others see that this process is gone
+                self._share_jobs()
             self._turn = 0
             super().close()
 
@@ -175,9 +185,11 @@ class CheckpointRecord(CheckpointStore):
         """
         with self._locked() as git:
             entry = self.get(id)
-            self._record_changes(git, self._taking(git))
             ends = with_steps and not is_open
             own = [each for each in self._work.steps if ends and each.step.turn == id]
+            for running in own:
+                self._work.remember_jobs(running)
+            self._record_changes(git, self._taking(git))
             for running in own:
                 self._work.stop(running)
             if not is_open:
@@ -187,6 +199,7 @@ class CheckpointRecord(CheckpointStore):
             with self._rows.transaction():
                 self._steps.end(running.step.id for running in own)
                 self._journal.update(entry)
+                self._share_jobs()
             return entry
 
     def begin_step(
@@ -359,7 +372,7 @@ class CheckpointRecord(CheckpointStore):
             known = None if ended is None else reported(each, ended, paths)
             if known is None and self._notebook and each.path == self._notebook:
                 known = Cause("others")
-            writes.append(self._write_of(each, known or self._work.cause_of(each, ended)))
+            writes.append(self._write_of(each, known or self._cause_of(each, ended)))
         if not self._turn:  # others' changes matter only during a turn
             writes = [write for write in writes if write.turn]
         self._steps.add(writes, self._token())
@@ -367,8 +380,29 @@ class CheckpointRecord(CheckpointStore):
             is_removal = write.author == "agent" and write.new is None
             (self._tracker.removed.add if is_removal else self._tracker.removed.discard)(write.path)
         self._work.forget_ended_jobs()
+        self._share_jobs()
         self._tracker.names_writers = self.is_at_work
         return any(write.author != "others" for write in writes)
+
+    def _cause_of(self, difference: Difference, ended: Running | None) -> Cause:
+        """Return the cause of a change, which may be an agent's job in another process."""
+        cause = self._work.cause_of(difference, ended)
+        if cause.author == "others" and any(difference.writers.values()):
+            jobs = self._steps.jobs()
+            owners = {owner for owner, _ in jobs if owner != self._own_token}
+            if dead := {owner for owner in owners if not self.is_alive(owner)}:
+                self._steps.remove_jobs_of(dead)
+            elsewhere = [job for owner, job in jobs if owner in owners - dead]
+            return cause_elsewhere(difference, elsewhere) or cause
+        return cause
+
+    def _share_jobs(self) -> None:
+        """Let other processes know the jobs of this one, which they then do not take for others."""
+        if (jobs := self._work.jobs) != self._shared_jobs:
+            self._steps.share_jobs(
+                self._token(), jobs - self._shared_jobs, self._shared_jobs - jobs
+            )
+            self._shared_jobs = jobs
 
     def _write_of(self, difference: Difference, cause: Cause) -> Write:
         is_listed = self._lists_others or self._work.has_agents_step
@@ -378,7 +412,9 @@ class CheckpointRecord(CheckpointStore):
         """End a step, and remember the processes that it has started."""
         self._work.stop(running)
         if not running.is_persons:
-            self._steps.end([running.step.id])
+            with self._rows.transaction():
+                self._steps.end([running.step.id])
+                self._share_jobs()
 
     def _relative_paths(self, paths: Collection[str]) -> frozenset[str]:
         names = set()

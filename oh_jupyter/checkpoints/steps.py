@@ -6,11 +6,12 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 from oh_jupyter.checkpoints.disk import Kind, State
+from oh_jupyter.checkpoints.writers import Job
 from oh_jupyter.errors import CheckpointError, LedgerError
 from oh_jupyter.state.ledger import Ledger
 
@@ -230,6 +231,38 @@ class StepLog:
         if rows:
             with self._rows.transaction() as connection:
                 connection.executemany("DELETE FROM writes WHERE id = ?", rows)
+
+    def jobs(self) -> list[tuple[str, Job]]:
+        """Return the processes that live on after their steps, each with its owner's token."""
+        rows = self._rows.select(
+            "SELECT owner, pid, started, step, turn, label FROM jobs WHERE workspace = :workspace"
+        )
+        return [(owner, Job(*facts)) for owner, *facts in rows]
+
+    def share_jobs(self, owner: str, new: Collection[Job], ended: Collection[Job]) -> None:
+        """Add and remove processes that live on after their steps."""
+        key = self._rows.workspace, owner
+        with self._rows.transaction() as connection:
+            connection.executemany(
+                "DELETE FROM jobs WHERE workspace = ? AND owner = ? AND pid = ? AND step = ?",
+                [(*key, job.pid, job.step) for job in ended],
+            )
+            connection.executemany(
+                "INSERT OR REPLACE INTO jobs(workspace, owner, pid, started, step, turn, label) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (*key, job.pid, job.started, job.step, job.turn, storable(job.label))
+                    for job in new
+                ],
+            )
+
+    def remove_jobs_of(self, owners: Iterable[str]) -> None:
+        """Remove the processes of dead owners."""
+        with self._rows.transaction() as connection:
+            connection.executemany(
+                "DELETE FROM jobs WHERE workspace = ? AND owner = ?",
+                [(self._rows.workspace, owner) for owner in owners],
+            )
 
     def remove_orphans(self) -> None:
         """Remove the steps and writes of turns without a checkpoint."""

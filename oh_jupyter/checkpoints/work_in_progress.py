@@ -43,6 +43,11 @@ class WorkInProgress:
         """Whether a step of an agent is in progress."""
         return any(each.step.turn for each in self._running.values())
 
+    @property
+    def jobs(self) -> frozenset[Job]:
+        """The processes that live on after the step that started them."""
+        return frozenset(self._jobs)
+
     def clear(self) -> None:
         """Forget all of it."""
         self._running.clear()
@@ -75,16 +80,22 @@ class WorkInProgress:
             running = self._running[id] = running._replace(root=root)
         if id in self._earlier:
             self._earlier[id] |= lineage(shell)
+        self.remember_jobs(running)
         return running
 
     def stop(self, running: Running) -> None:
         """Remove a step, and remember the processes that it has started."""
-        step = running.step
-        self._running.pop(step.id, None)
-        earlier = self._earlier.pop(step.id, set())
+        self.remember_jobs(running)
+        self._running.pop(running.step.id, None)
+        self._earlier.pop(running.step.id, None)
+
+    def remember_jobs(self, running: Running) -> None:
+        """Remember the processes that a step has started; some may end before the step does."""
         if running.root and not running.is_persons:
-            started = self._started_by(running.root) - earlier
-            self._jobs += jobs(started, step.id, step.turn, step.label)
+            step = running.step
+            started = self._started_by(running.root) - self._earlier.get(step.id, set())
+            running_jobs = jobs(started, step.id, step.turn, step.label)
+            self._jobs += [job for job in running_jobs if job not in self._jobs]
 
     def end_turn(self, turn: int) -> None:
         """Forget the agents of a turn."""

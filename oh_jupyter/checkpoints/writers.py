@@ -41,6 +41,11 @@ class Job:
         """Whether the process still runs."""
         return _start_time(self.pid) == self.started
 
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another process has its id now."""
+        return _start_time(self.pid) not in ("", self.started)
+
 
 def lineage(pid: int, log: ProcessLog | None = None) -> Lineage:
     """Return a process and its ancestors, or nothing if it has ended and the log lacks it."""

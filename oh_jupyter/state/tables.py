@@ -32,6 +32,11 @@ CREATE TABLE IF NOT EXISTS writes(
     path BLOB NOT NULL, step INTEGER NOT NULL, turn INTEGER NOT NULL, author TEXT NOT NULL,
     old TEXT, new TEXT, reason TEXT NOT NULL, is_known INTEGER NOT NULL, recorder TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS writes_of_turn ON writes(workspace, turn);
+CREATE TABLE IF NOT EXISTS jobs(
+    -- A process that lives on after the agent's step that started it.
+    workspace BLOB NOT NULL, owner TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL,
+    step INTEGER NOT NULL, turn INTEGER NOT NULL, label TEXT NOT NULL,
+    PRIMARY KEY(workspace, owner, pid, step)) WITHOUT ROWID;
 
 -- Reports of a store's changes to a webhook (oh_jupyter/storage/webhook).
 CREATE TABLE IF NOT EXISTS deliveries(
@@ -124,6 +129,7 @@ CONTENTS = {
     "snapshot_details": "details of checkpoints",
     "steps": "steps of agents",
     "writes": "changes of files in turns",
+    "jobs": "running processes of agents",
     "deliveries": "undelivered webhooks",
     "dead_letters": "webhooks that were given up",
     "pending_files": "files that wait for an unreachable store",

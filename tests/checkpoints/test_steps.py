@@ -10,8 +10,9 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -216,6 +217,78 @@ def test_late_work_of_a_process_that_a_step_started(
         assert plan.kept["model"] == "changed while 'python train.py &' was running"
         checkpoints.rewind(turn, path="model")
         assert not (root / "model").exists()
+
+
+JOB = "input(); open('model', 'w').write('late'); print(flush=True); input()"
+"""A program that changes a file at a line of input, and ends at another."""
+
+
+@pytest.fixture
+def job(root: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
+    with contextlib.ExitStack() as stack:
+
+        def start() -> subprocess.Popen[str]:
+            command = [sys.executable, "-c", JOB]
+            started = subprocess.Popen(command, cwd=root, stdin=-1, stdout=-1, text=True, bufsize=1)
+            return stack.enter_context(started)
+
+        yield start
+
+
+def work_late(job: subprocess.Popen[str]) -> None:
+    assert job.stdin is not None
+    assert job.stdout is not None
+    job.stdin.write("\n")
+    job.stdout.readline()
+
+
+def test_another_process_knows_the_late_work_of_an_agent(
+    root: Path,
+    checkpoints: Checkpoints,
+    source: str,
+    tmp_path: Path,
+    job: Callable[[], subprocess.Popen[str]],
+) -> None:
+    if source != "fanotify":
+        pytest.skip("processes have no names")
+    with contextlib.closing(Checkpoints(root, tmp_path / "kept", is_watched=True)) as other:
+        turn = checkpoints.begin("turn", in_steps=True).id
+        number = step(checkpoints, turn)
+        started = job()
+        checkpoints.end_step(number)
+        others = other.begin("turn", in_steps=True).id
+        other.end_step(other.begin_step("work", turn=others))
+        work_late(started)  # and its own process does not look
+        (root / "mine").write_text("mine")
+        other.rewind(turn)
+        assert sorted(contents(root)) == ["mine"]
+        other.rewind(other.entries()[-1].id)
+        assert sorted(contents(root)) == ["mine", "model"]
+
+
+def test_a_job_that_ends_with_its_step(
+    root: Path,
+    checkpoints: Checkpoints,
+    source: str,
+    monkeypatch: pytest.MonkeyPatch,
+    job: Callable[[], subprocess.Popen[str]],
+) -> None:
+    if source != "fanotify":
+        pytest.skip("processes have no names")
+    turn = checkpoints.begin("turn", in_steps=True).id
+    number, started = step(checkpoints, turn), job()
+    look = checkpoints._tracker.look
+
+    def look_then_work(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        differences = look(*arguments)
+        work_late(started)
+        started.communicate("\n")
+        return differences
+
+    monkeypatch.setattr(checkpoints._tracker, "look", look_then_work)
+    checkpoints.end_step(number)
+    assert [each.path for each in checkpoints.rewind(turn).changes] == ["model"]
 
 
 def test_a_rewind_of_some_turns_leaves_the_others(root: Path, checkpoints: Checkpoints) -> None:

@@ -231,7 +231,7 @@ class Keyboard:
     """Types on the terminal of a bash.
 
     An interrupt is lost if it arrives while bash starts a program, since it then reaches only a
-    fork of bash, or a program that ends at the same moment. So a command that goes on is
+    fork of bash, or a program that ends at the same moment. So a command that continues is
     interrupted once more: its program, and bash, which then runs no other one.
     """
 
