@@ -8,7 +8,8 @@ on a rewind, and is listed.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -149,6 +150,8 @@ def corrected(
 ) -> list[Write]:
     """Attribute changes during a step to others, where these have reported them.
 
+    What several processes have recorded of a job is in the result once.
+
     Args:
         writes: Writes in the order of time.
         steps: Their steps by number.
@@ -161,7 +164,7 @@ def corrected(
         if each.is_known and each.step in steps
     }
     result = []
-    for write in writes:
+    for write in _once(writes):
         step = steps.get(write.step)
         if write.author == "agent" and not write.is_known and step is not None:
             owner = known.get((write.path, write.new), step.owner)
@@ -170,6 +173,19 @@ def corrected(
                 write = write._replace(author="others")
         result.append(write)
     return result
+
+
+def _once(writes: Sequence[Write]) -> Iterator[Write]:
+    """Leave out the writes of agents that another process has recorded before."""
+    counts: defaultdict[tuple[object, ...], Counter[str]] = defaultdict(Counter)
+    for write in writes:
+        if write.author == "agent":
+            recorders = counts[write.path, write.old, write.new, write.step]
+            recorders[write.recorder] += 1
+            number = recorders[write.recorder]
+            if any(number <= recorders[name] for name in recorders if name != write.recorder):
+                continue
+        yield write
 
 
 def _is_cause(person: PersonsWrite, write: Write, step: Step, path: str) -> bool:

@@ -266,6 +266,37 @@ def test_another_process_knows_the_late_work_of_an_agent(
         assert sorted(contents(root)) == ["mine", "model"]
 
 
+@pytest.mark.parametrize("order", ["owner first", "owner last"])
+def test_late_work_that_two_processes_record_is_undone_once(
+    root: Path,
+    checkpoints: Checkpoints,
+    source: str,
+    tmp_path: Path,
+    job: Callable[[], subprocess.Popen[str]],
+    order: str,
+) -> None:
+    if source != "fanotify":
+        pytest.skip("processes have no names")
+    with contextlib.closing(Checkpoints(root, tmp_path / "kept", is_watched=True)) as other:
+        turn = checkpoints.begin("turn", in_steps=True).id
+        number = step(checkpoints, turn)
+        started = job()
+        checkpoints.end_step(number)
+        others = other.begin("turn", in_steps=True).id
+        number = other.begin_step("work", turn=others)
+        (root / "model").write_text("agent\n")
+        other.end_step(number, [str(root / "model")])
+        checkpoints.look()
+        work_late(started)
+        number = other.begin_step("more work", turn=others)
+        looks = [checkpoints.look, other.look]
+        for look in looks if order == "owner first" else reversed(looks):
+            look()
+        other.end_step(number)
+        other.rewind(turn)
+        assert contents(root) == {}
+
+
 def test_a_job_that_ends_with_its_step(
     root: Path,
     checkpoints: Checkpoints,
