@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from typing import Literal
@@ -41,6 +42,11 @@ def first_line(text: str) -> str:
     """Return the first line of a text that is not blank, with `` …`` if there are more."""
     first, _, rest = text.strip().partition("\n")
     return f"{first.rstrip()} …" if rest else first
+
+
+def shown_path(path: str, root: str) -> str:
+    """Return a path as people name it: relative to the workspace, absolute outside of it."""
+    return path.removeprefix(os.path.join(root, "")) if root else path
 
 
 def plural(count: int, noun: str) -> str:

@@ -14,23 +14,24 @@ from oh_jupyter.events.action import (
     FileWriteAction,
     IPythonRunCellAction,
 )
-from oh_jupyter.text import first_line
+from oh_jupyter.text import first_line, shown_path
 
 
-def title(action: Action, *, purpose: bool = False) -> str:
+def title(action: Action, root: str = "", *, purpose: bool = False) -> str:
     """Return what an Action does, in one line of any length.
 
     Args:
         action: Any Action.
+        root: The workspace, relative to which paths are named; "" for none.
         purpose: Prefer the first line of the agent's reason. It is a claim, so lists of what was
             done go without it.
     """
     if purpose and (thought := getattr(action, "thought", "").strip()):
         return str(thought).splitlines()[0]
-    return first_line(_work(action))
+    return first_line(_work(action, root))
 
 
-def _work(action: Action) -> str:
+def _work(action: Action, root: str) -> str:
     match action:
         case CmdRunAction():
             return action.title or action.command
@@ -41,13 +42,13 @@ def _work(action: Action) -> str:
         case BrowseURLAction():
             return f"open {action.url}"
         case FileReadAction():
-            return f"read {action.path}"
+            return f"read {shown_path(action.path, root)}"
         case FileWriteAction():
-            return f"write {action.path}"
+            return f"write {shown_path(action.path, root)}"
         case FileEditAction(command="notebook_edit"):
             return f"edit cells of {os.path.basename(action.path)}"
         case FileEditAction():
-            return f"{action.command or 'write'} {action.path}"
+            return f"{action.command or 'write'} {shown_path(action.path, root)}"
     return action.message
 
 

@@ -164,7 +164,7 @@ class Turns:
         if not (self.is_announced or self.steps.is_under_way):
             self._part_of = None
             await self._end()
-        label = title(action, purpose=True)
+        label = title(action, self._workspace_dir, purpose=True)
         waits = isinstance(action, CmdRunAction | IPythonRunCellAction)
         await self.steps.begin(_key(action), label, root=root, is_persons=True, waits=waits)
 
@@ -172,10 +172,14 @@ class Turns:
         session = action.actor.conversation
         if not await self._continues(session):
             who, by = action.actor.name or "agent", action.actor.owner
-            await self._begin(title(action, purpose=True), who, session, by)
+            await self._begin(title(action, self._workspace_dir, purpose=True), who, session, by)
         self._cells += isinstance(action, IPythonRunCellAction)
         if self._turn is not None:
-            key, label, turn = _key(action), title(action, purpose=True), self._turn.id
+            key, label, turn = (
+                _key(action),
+                title(action, self._workspace_dir, purpose=True),
+                self._turn.id,
+            )
             waits = isinstance(action, CmdRunAction | IPythonRunCellAction)
             await self.steps.begin(key, label, turn=turn, root=root, waits=waits)
 

@@ -55,3 +55,10 @@ def test_a_title_is_one_line_about_the_action(action: Action, shown: str) -> Non
 )
 def test_a_turn_is_named_by_its_first_action(action: Action, shown: str) -> None:
     assert title(action, purpose=True) == shown
+
+
+def test_a_title_names_paths_relative_to_the_workspace() -> None:
+    assert title(FileWriteAction("/w/sub/a.txt", "x"), "/w") == "write sub/a.txt"
+    assert title(FileReadAction("/other/a.txt"), "/w") == "read /other/a.txt"
+    assert title(FileEditAction("/w/a.txt", command="insert"), "/w") == "insert a.txt"
+    assert title(CmdRunAction("cat /w/a.txt"), "/w") == "cat /w/a.txt"

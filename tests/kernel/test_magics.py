@@ -268,6 +268,16 @@ def test_the_log_shows_actors_and_actions(fresh_kernel) -> None:
     assert "shell" in fresh_kernel.execute("%oh_status")
 
 
+def test_the_log_names_paths_relative_to_the_workspace(kernel) -> None:
+    path = kernel.directory / "named.txt"
+    kernel.act("write", path=str(path), content="x")
+    assert "write named.txt" in kernel.execute("%oh_log --last 2")
+    kernel.act("read", path=str(path))
+    log = kernel.execute("%oh_log --last 2")
+    assert "read named.txt" in log
+    assert "I read the file named.txt." in log
+
+
 def test_the_log_of_a_file_is_shown(kernel, tmp_path) -> None:
     path = tmp_path / "events.jsonl"
     events = [

@@ -8,13 +8,14 @@ pre and code, where viewers do not look for formulas between dollar signs.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from typing import Literal
+
+from oh_jupyter.text import shown_path
 
 LineKind = Literal["header", "place", "added", "removed", "context"]
 """Kind of a diff's line; ``place`` is the first line of a hunk."""
@@ -75,11 +76,6 @@ def _relative_header(line: str, root: str) -> str:
         return line
     sign, path = line[:4], line[4:]
     return sign + shown_path(path, root)
-
-
-def shown_path(path: str, root: str) -> str:
-    """Return a path as people name it: relative to the workspace, absolute outside of it."""
-    return path.removeprefix(os.path.join(root, "")) if root else path
 
 
 def diff_lines(diff: str) -> Iterator[tuple[LineKind, str]]:

@@ -27,11 +27,11 @@ from oh_jupyter.events import (
 from oh_jupyter.kernel.display.html import (
     LineKind,
     diff_lines,
-    shown_path,
     table,
     with_relative_paths,
 )
 from oh_jupyter.kernel.display.table import size_text
+from oh_jupyter.text import shown_path
 
 if TYPE_CHECKING:
     from oh_jupyter.checkpoints import RewindPlan

@@ -34,7 +34,7 @@ from oh_jupyter.kernel.magics.completion import complete_path, one_of
 from oh_jupyter.kernel.magics.options import magic_options, parse_line, unquoted
 from oh_jupyter.runtime.confirmation import PendingAction
 from oh_jupyter.storage import InMemoryFileStore
-from oh_jupyter.text import did_you_mean, first_line, shorten, visible
+from oh_jupyter.text import did_you_mean, first_line, shorten, shown_path, visible
 
 _SOURCES = ("agent", "user", "environment")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -100,7 +100,11 @@ class LogMagics(OhMagics):
         matches = _filter(options)
         kinds = None if options.kind is None else _known_kinds(options.kind)
         selected = [event for event in events.search(kinds=kinds) if matches(event)]
-        rows = [_row(event) for event in selected[-options.last :]] if options.last > 0 else []
+        rows = (
+            [_row(event, self.oh.host.workspace_dir) for event in selected[-options.last :]]
+            if options.last > 0
+            else []
+        )
         return Table(("id", "who", "type", "what"), tuple(rows))
 
     @output_can_be_silenced
@@ -206,9 +210,11 @@ def _text(event: Event) -> str:
     return "\n".join([event.message, *words])
 
 
-def _row(event: Event) -> tuple[int | None, str | None, str, str]:
+def _row(event: Event, root: str) -> tuple[int | None, str | None, str, str]:
     kind = event.kind if event.cause is None else f"  {event.kind}"
-    message = title(event) if isinstance(event, Action) else event.message
+    message = title(event, root) if isinstance(event, Action) else event.message
+    if path := getattr(event, "path", ""):
+        message = message.replace(path, shown_path(path, root))
     if isinstance(event, IPythonRunCellObservation):  # its message is the same for each cell
         message = event.content.rpartition("\n[Jupyter current working directory:")[0] or message
     text = shorten(first_line(message), 100)
