@@ -8,11 +8,12 @@ on a rewind, and is listed.
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from oh_jupyter.checkpoints.disk import State
 from oh_jupyter.checkpoints.steps import Author, Step, Write
 from oh_jupyter.checkpoints.tracker import Difference
 from oh_jupyter.checkpoints.writers import Job, Lineage, opened_for_writing
@@ -164,7 +165,7 @@ def corrected(
         if each.is_known and each.step in steps
     }
     result = []
-    for write in _once(writes):
+    for write in _once(writes, steps):
         step = steps.get(write.step)
         if write.author == "agent" and not write.is_known and step is not None:
             owner = known.get((write.path, write.new), step.owner)
@@ -175,17 +176,30 @@ def corrected(
     return result
 
 
-def _once(writes: Sequence[Write]) -> Iterator[Write]:
-    """Leave out the writes of agents that another process has recorded before."""
-    counts: defaultdict[tuple[object, ...], Counter[str]] = defaultdict(Counter)
-    for write in writes:
-        if write.author == "agent":
-            recorders = counts[write.path, write.old, write.new, write.step]
-            recorders[write.recorder] += 1
-            number = recorders[write.recorder]
-            if any(number <= recorders[name] for name in recorders if name != write.recorder):
+def _once(writes: Sequence[Write], steps: Mapping[int, Step]) -> list[Write]:
+    """Keep one account of what a step did to a path, where several processes have recorded it.
+
+    An account that ends in the same state as another one is left out: the later one, or that which
+    the step's own process has not recorded, if one begins later.
+    """
+    accounts: defaultdict[tuple[str, int], defaultdict[str, list[int]]]
+    accounts = defaultdict(lambda: defaultdict(list))
+    for number, write in enumerate(writes):
+        if write.author == "agent" and write.step:
+            accounts[write.path, write.step][write.recorder].append(number)
+    repeated: set[int] = set()
+    for (_, step), by_recorder in accounts.items():
+        owner = steps[step].owner if step in steps else ""
+        chosen: dict[State | None, list[int]] = {}
+        for numbers in sorted(by_recorder.values(), key=lambda account: account[-1]):
+            begin, end = writes[numbers[0]], writes[numbers[-1]]
+            other = chosen.setdefault(end.new, numbers)
+            if other is numbers:
                 continue
-        yield write
+            if begin.recorder == owner and begin.old != writes[other[0]].old:
+                chosen[end.new], numbers = numbers, other
+            repeated.update(numbers)
+    return [write for number, write in enumerate(writes) if number not in repeated]
 
 
 def _is_cause(person: PersonsWrite, write: Write, step: Step, path: str) -> bool:
