@@ -8,12 +8,10 @@ on a rewind, and is listed.
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from oh_jupyter.checkpoints.disk import State
 from oh_jupyter.checkpoints.steps import Author, Step, Write
 from oh_jupyter.checkpoints.tracker import Difference
 from oh_jupyter.checkpoints.writers import Job, Lineage, opened_for_writing
@@ -151,8 +149,6 @@ def corrected(
 ) -> list[Write]:
     """Attribute changes during a step to others, where these have reported them.
 
-    What several processes have recorded of a job is in the result once.
-
     Args:
         writes: Writes in the order of time.
         steps: Their steps by number.
@@ -165,7 +161,7 @@ def corrected(
         if each.is_known and each.step in steps
     }
     result = []
-    for write in _once(writes, steps):
+    for write in writes:
         step = steps.get(write.step)
         if write.author == "agent" and not write.is_known and step is not None:
             owner = known.get((write.path, write.new), step.owner)
@@ -174,32 +170,6 @@ def corrected(
                 write = write._replace(author="others")
         result.append(write)
     return result
-
-
-def _once(writes: Sequence[Write], steps: Mapping[int, Step]) -> list[Write]:
-    """Keep one account of what a step did to a path, where several processes have recorded it.
-
-    An account that ends in the same state as another one is left out: the later one, or that which
-    the step's own process has not recorded, if one begins later.
-    """
-    accounts: defaultdict[tuple[str, int], defaultdict[str, list[int]]]
-    accounts = defaultdict(lambda: defaultdict(list))
-    for number, write in enumerate(writes):
-        if write.author == "agent" and write.step:
-            accounts[write.path, write.step][write.recorder].append(number)
-    repeated: set[int] = set()
-    for (_, step), by_recorder in accounts.items():
-        owner = steps[step].owner if step in steps else ""
-        chosen: dict[State | None, list[int]] = {}
-        for numbers in sorted(by_recorder.values(), key=lambda account: account[-1]):
-            begin, end = writes[numbers[0]], writes[numbers[-1]]
-            other = chosen.setdefault(end.new, numbers)
-            if other is numbers:
-                continue
-            if begin.recorder == owner and begin.old != writes[other[0]].old:
-                chosen[end.new], numbers = numbers, other
-            repeated.update(numbers)
-    return [write for number, write in enumerate(writes) if number not in repeated]
 
 
 def _is_cause(person: PersonsWrite, write: Write, step: Step, path: str) -> bool:

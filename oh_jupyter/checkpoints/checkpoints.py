@@ -8,6 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from oh_jupyter.checkpoints.accounts import one_account
 from oh_jupyter.checkpoints.apply import apply
 from oh_jupyter.checkpoints.attribution import corrected
 from oh_jupyter.checkpoints.disk import State, look
@@ -227,7 +228,7 @@ class Checkpoints(CheckpointRecord):
         The first change of a path by a step that was running at the checkpoint counts from there.
         """
         steps = {step.id: step for step in self._steps.steps()}
-        writes = self._steps.writes(target.at.write)
+        writes = one_account(self._steps.writes(target.at.write), steps, self._own_token)
         writes = corrected(writes, steps, self.workspace, persons_writes(target.time))
         at_target: dict[str, State] | None = None
         seen: set[str] = set()
@@ -259,6 +260,7 @@ class Checkpoints(CheckpointRecord):
         first = min(entries, key=lambda entry: entry.id)
         steps = {step.id: step for step in self._steps.steps()}
         writes = self._steps.writes(first.at.write, turns=[entry.id for entry in entries])
+        writes = one_account(writes, steps, self._own_token)
         writes = corrected(writes, steps, self.workspace, persons_writes(first.time))
         return [write for write in writes if write.author in ("agent", "rewind")]
 

@@ -1,0 +1,73 @@
+"""One account of changes that several processes have recorded, each in its own steps.
+
+Two processes that watch a workspace look at it at different moments: one sees a file twice, where
+the other sees only what remains. The account of a single process is in itself consistent.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from oh_jupyter.checkpoints.disk import State
+from oh_jupyter.checkpoints.steps import Step, Write
+
+
+def one_account(writes: Sequence[Write], steps: Mapping[int, Step], own: str) -> list[Write]:
+    """Leave out what other processes have recorded as well.
+
+    Args:
+        writes: Writes in the order of time.
+        steps: Their steps by number.
+        own: Token of the process whose account is preferred, which has just looked.
+    """
+    by_path: defaultdict[str, list[int]] = defaultdict(list)
+    for number, write in enumerate(writes):
+        by_path[write.path].append(number)
+    repeated: set[int] = set()
+    for numbers in by_path.values():
+        if len({writes[number].recorder for number in numbers}) > 1:
+            path_writes = [writes[number] for number in numbers]
+            if _is_complete(path_writes, own):
+                repeated |= {number for number in numbers if writes[number].recorder != own}
+            else:
+                repeated |= {numbers[index] for index in _repeated(path_writes, steps)}
+    return [write for number, write in enumerate(writes) if number not in repeated]
+
+
+def _is_complete(writes: Sequence[Write], own: str) -> bool:
+    """Return whether a process has seen all changes of a path, and knows which are agents'."""
+    mine = [write for write in writes if write.recorder == own]
+    others = [write for write in writes if write.recorder != own]
+    if not mine or mine[0].old != writes[0].old:
+        return False
+    agents = {write.new for write in others if write.author == "agent"}
+    is_misjudged = any(
+        write.author in ("others", "unsure") and write.new in agents for write in mine
+    )
+    return not is_misjudged and all(write.author != "rewind" for write in others)
+
+
+def _repeated(writes: Sequence[Write], steps: Mapping[int, Step]) -> set[int]:
+    """Return the indices of the accounts of a step that end in the same state as another one.
+
+    It is the later one, or that which the step's own process has not recorded, if one begins later.
+    """
+    accounts: defaultdict[int, defaultdict[str, list[int]]]
+    accounts = defaultdict(lambda: defaultdict(list))
+    for index, write in enumerate(writes):
+        if write.author == "agent" and write.step:
+            accounts[write.step][write.recorder].append(index)
+    repeated: set[int] = set()
+    for step, by_recorder in accounts.items():
+        owner = steps[step].owner if step in steps else ""
+        chosen: dict[State | None, list[int]] = {}
+        for indices in sorted(by_recorder.values(), key=lambda account: account[-1]):
+            begin, end = writes[indices[0]], writes[indices[-1]]
+            other = chosen.setdefault(end.new, indices)
+            if other is indices:
+                continue
+            if begin.recorder == owner and begin.old != writes[other[0]].old:
+                chosen[end.new], indices = indices, other
+            repeated.update(indices)
+    return repeated
