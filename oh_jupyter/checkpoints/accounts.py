@@ -36,16 +36,26 @@ def one_account(writes: Sequence[Write], steps: Mapping[int, Step], own: str) ->
 
 
 def _is_complete(writes: Sequence[Write], own: str) -> bool:
-    """Return whether a process has seen all changes of a path, and knows which are agents'."""
+    """Return whether a process knows all that others do: what agents changed, and what people did.
+
+    What it has seen at once may hide what an agent and a person did one after the other.
+    """
     mine = [write for write in writes if write.recorder == own]
-    others = [write for write in writes if write.recorder != own]
+    theirs = [write for write in writes if write.recorder != own]
     if not mine or mine[0].old != writes[0].old:
         return False
-    agents = {write.new for write in others if write.author == "agent"}
-    is_misjudged = any(
-        write.author in ("others", "unsure") and write.new in agents for write in mine
+    my_agents = [write for write in mine if write.author == "agent"]
+    their_agents = [write for write in theirs if write.author == "agent"]
+    knows_agents = len(my_agents) == len(mine) or (
+        {write.step for write in their_agents} <= {write.step for write in my_agents}
+        and not {write.new for write in their_agents}
+        & {write.new for write in mine if write.author != "agent"}
     )
-    return not is_misjudged and all(write.author != "rewind" for write in others)
+    known = {write.new for write in mine}
+    return knows_agents and all(
+        write.author != "rewind" and (write.author == "agent" or write.new in known)
+        for write in theirs
+    )
 
 
 def _repeated(writes: Sequence[Write], steps: Mapping[int, Step]) -> set[int]:

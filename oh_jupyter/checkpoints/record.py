@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -368,11 +368,14 @@ class CheckpointRecord(CheckpointStore):
     ) -> bool:
         """Record changes with their authors; return whether agents may be among these."""
         writes = []
+        jobs_elsewhere = functools.cache(self._jobs_elsewhere)
         for each in differences:
             known = None if ended is None else reported(each, ended, paths)
             if known is None and self._notebook and each.path == self._notebook:
                 known = Cause("others")
-            writes.append(self._write_of(each, known or self._cause_of(each, ended)))
+            writes.append(
+                self._write_of(each, known or self._cause_of(each, ended, jobs_elsewhere))
+            )
         if not self._turn:  # others' changes matter only during a turn
             writes = [write for write in writes if write.turn]
         self._steps.add(writes, self._token())
@@ -384,17 +387,25 @@ class CheckpointRecord(CheckpointStore):
         self._tracker.names_writers = self.is_at_work
         return any(write.author != "others" for write in writes)
 
-    def _cause_of(self, difference: Difference, ended: Running | None) -> Cause:
-        """Return the cause of a change, which may be an agent's job in another process."""
+    def _cause_of(
+        self,
+        difference: Difference,
+        ended: Running | None,
+        jobs_elsewhere: Callable[[], Sequence[Job]],
+    ) -> Cause:
+        """Return the cause of a change, which may be an agent's job of another process."""
         cause = self._work.cause_of(difference, ended)
         if cause.author == "others" and any(difference.writers.values()):
-            jobs = self._steps.jobs()
-            owners = {owner for owner, _ in jobs if owner != self._own_token}
-            if dead := {owner for owner in owners if not self.is_alive(owner)}:
-                self._steps.remove_jobs_of(dead)
-            elsewhere = [job for owner, job in jobs if owner in owners - dead]
-            return cause_elsewhere(difference, elsewhere) or cause
+            return cause_elsewhere(difference, jobs_elsewhere()) or cause
         return cause
+
+    def _jobs_elsewhere(self) -> list[Job]:
+        """Return the jobs of other processes, and forget those of dead ones."""
+        jobs = self._steps.jobs()
+        owners = {owner for owner, _ in jobs if owner != self._own_token}
+        if dead := {owner for owner in owners if not self.is_alive(owner)}:
+            self._steps.remove_jobs_of(dead)
+        return [job for owner, job in jobs if owner in owners - dead]
 
     def _share_jobs(self) -> None:
         """Let other processes know the jobs of this one, which they then do not take for others."""

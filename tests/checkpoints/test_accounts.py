@@ -90,6 +90,16 @@ def test_a_rewind_by_another_process_stays() -> None:
     assert one_account(writes, STEPS, "a") == writes
 
 
+def test_a_person_that_another_process_has_seen_stays() -> None:
+    seen = [write("b", "others", "x", "y"), write("b", "agent", "y", "z", 2)]
+    assert one_account([*seen, write("a", "agent", "x", "z", 2)], STEPS, "a") == seen
+
+
+def test_an_agent_behind_a_person_that_another_process_has_seen_stays() -> None:
+    seen = [write("b", "agent", "x", "y", 2), write("b", "others", "y", "z")]
+    assert one_account([*seen, write("a", "others", "x", "z")], STEPS, "a")[:2] == seen
+
+
 def test_accounts_of_other_processes_are_kept_once() -> None:
     first, same = write("b", "agent", "x", "y", 2), write("c", "agent", "x", "y", 2)
     assert one_account([first, same], STEPS, "a") == [first]
