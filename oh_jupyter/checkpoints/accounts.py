@@ -42,7 +42,8 @@ def _is_complete(writes: Sequence[Write], own: str) -> bool:
     """
     mine = [write for write in writes if write.recorder == own]
     theirs = [write for write in writes if write.recorder != own]
-    if not mine or mine[0].old != writes[0].old:
+    known = {write.new for write in mine}
+    if not mine or mine[0].old != writes[0].old or writes[-1].new not in known:
         return False
     my_agents = [write for write in mine if write.author == "agent"]
     their_agents = [write for write in theirs if write.author == "agent"]
@@ -51,7 +52,6 @@ def _is_complete(writes: Sequence[Write], own: str) -> bool:
         and not {write.new for write in their_agents}
         & {write.new for write in mine if write.author != "agent"}
     )
-    known = {write.new for write in mine}
     return knows_agents and all(
         write.author != "rewind" and (write.author == "agent" or write.new in known)
         for write in theirs

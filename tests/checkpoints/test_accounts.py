@@ -61,9 +61,8 @@ def test_changes_of_jobs_are_undone_by_the_process_that_has_just_looked(seed: in
     moments = range(1, len(states))
     mine = [moment for moment in moments[:-1] if dice.random() < 0.5] + [moments[-1]]
     others = [moment for moment in moments if dice.random() < 0.5]
-    writes = list(
-        interleaved(dice, account(states, "a", mine), account(states, "b", others)),
-    )
+    *earlier, last = account(states, "a", mine)
+    writes = [*interleaved(dice, iter(earlier), account(states, "b", others)), last]
     assert undone(one_account(writes, STEPS, "a"), states[-1][0]) == states[0][0]
 
 
@@ -88,6 +87,12 @@ def test_a_rewind_by_another_process_stays() -> None:
         write("b", "rewind", "y", "x"),
     ]
     assert one_account(writes, STEPS, "a") == writes
+
+
+def test_what_happened_after_a_process_looked_stays() -> None:
+    seen = write("a", "agent", "x", "y", 1), write("b", "others", "x", "y")
+    later = write("b", "agent", "y", "z", 2)
+    assert one_account([*seen, later], STEPS, "a") == [*seen, later]
 
 
 def test_a_person_that_another_process_has_seen_stays() -> None:
