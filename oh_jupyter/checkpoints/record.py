@@ -330,10 +330,12 @@ class CheckpointRecord(CheckpointStore):
     def _end_own_turns(self, git: Git) -> None:
         """End the turns that this object began and never ended."""
         if self._work.steps:
+            ended = [running for running in self._work.steps if running.is_whole_turn]
+            for running in ended:
+                self._work.remember_jobs(running)
             self._record_changes(git, self._taking(git))
-            for running in self._work.steps:
-                if running.is_whole_turn:
-                    self._stop(running)
+            for running in ended:
+                self._stop(running)
         if self._turn:
             if (turn := self._journal.find(self._turn)) is not None:
                 self._close(turn)
@@ -420,7 +422,7 @@ class CheckpointRecord(CheckpointStore):
         return cause.write(difference, self._turn if is_listed else 0)
 
     def _stop(self, running: Running) -> None:
-        """End a step, and remember the processes that it has started."""
+        """End a step whose processes are remembered."""
         self._work.stop(running)
         if not running.is_persons:
             with self._rows.transaction():

@@ -84,8 +84,9 @@ class WorkInProgress:
         return running
 
     def stop(self, running: Running) -> None:
-        """Remove a step, and remember the processes that it has started."""
-        self.remember_jobs(running)
+        """Remove a step whose processes are remembered, and remember what these have started."""
+        if any(job.step == running.step.id for job in self._jobs):
+            self.remember_jobs(running)
         self._running.pop(running.step.id, None)
         self._earlier.pop(running.step.id, None)
 
