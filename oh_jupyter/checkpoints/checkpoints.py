@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from oh_jupyter.checkpoints.journal import Checkpoint
 from oh_jupyter.checkpoints.record import CheckpointRecord
 from oh_jupyter.checkpoints.rewind import RewindPlan, plan_exact, plan_undo
 from oh_jupyter.checkpoints.snapshot import Snapshot, states, with_states
-from oh_jupyter.checkpoints.steps import Write
+from oh_jupyter.checkpoints.steps import Step, Write
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.writes import persons_writes
 
@@ -220,6 +220,17 @@ class Checkpoints(CheckpointRecord):
             git, now, {path: State("folder", modes[path]) for path in ignored}
         ), result
 
+    def _accounted(self, after: int, steps: Mapping[int, Step]) -> list[Write]:
+        """Return the writes after one, without those that others have recorded as well.
+
+        A process may record what it has seen later than another one, even after a rewind of it.
+        """
+        later, own = self._steps.writes(after), self._own_token
+        turns = {each.turn for each in later if each.author == "agent" and each.recorder != own}
+        earlier = [each for each in self._steps.writes(turns=turns) if each.id <= after]
+        writes = one_account([*earlier, *later], steps, own)
+        return [each for each in writes if each.id > after]
+
     def _writes_since(
         self, git: Git, target: Checkpoint, begin: Snapshot, turns: Collection[int] | None
     ) -> list[Write]:
@@ -228,7 +239,7 @@ class Checkpoints(CheckpointRecord):
         The first change of a path by a step that was running at the checkpoint counts from there.
         """
         steps = {step.id: step for step in self._steps.steps()}
-        writes = one_account(self._steps.writes(target.at.write), steps, self._own_token)
+        writes = self._accounted(target.at.write, steps)
         writes = corrected(writes, steps, self.workspace, persons_writes(target.time))
         at_target: dict[str, State] | None = None
         seen: set[str] = set()

@@ -297,6 +297,35 @@ def test_late_work_that_two_processes_record_is_undone_once(
         assert contents(root) == {}
 
 
+def test_late_work_is_restored_that_its_process_records_after_a_rewind(
+    root: Path,
+    checkpoints: Checkpoints,
+    source: str,
+    tmp_path: Path,
+    job: Callable[[], subprocess.Popen[str]],
+) -> None:
+    if source != "fanotify":
+        pytest.skip("processes have no names")
+    with contextlib.closing(Checkpoints(root, tmp_path / "kept", is_watched=True)) as other:
+        turn = checkpoints.begin("turn", in_steps=True).id
+        number = step(checkpoints, turn)
+        started = job()
+        checkpoints.end_step(number)
+        others = other.begin("turn", in_steps=True).id
+        number = other.begin_step("work", turn=others)
+        (root / "model").write_text("agent\n")
+        other.end_step(number, [str(root / "model")])
+        work_late(started)
+        other.rewind(turn)
+        assert contents(root) == {}
+        seen = [each for each in other._steps.writes() if each.turn == turn]
+        checkpoints._steps.add(seen, checkpoints.process)  # what it saw before the rewind
+        other.rewind(other.entries()[-1].id)
+        assert {name: state[-1] for name, state in contents(root).items()} == {"model": b"late"}
+        other.rewind(turn)
+        assert contents(root) == {}
+
+
 def test_a_job_that_ends_with_its_step(
     root: Path,
     checkpoints: Checkpoints,
