@@ -144,7 +144,7 @@ def test_actions_are_refused_with_the_reason(tmp_path: Path) -> None:
                 observation = runtime.submit_action(action, source).result(60)
                 assert isinstance(observation, ErrorObservation)
                 assert "The administrator has switched off" in observation.content
-        assert not runtime.executor.has_shell
+        assert runtime.executor.status()["shell"] is None
     finally:
         runtime.close()
 

@@ -43,19 +43,29 @@ def _is_complete(writes: Sequence[Write], own: str) -> bool:
     mine = [write for write in writes if write.recorder == own]
     theirs = [write for write in writes if write.recorder != own]
     known = {write.new for write in mine}
-    if not mine or mine[0].old != writes[0].old or writes[-1].new not in known:
-        return False
+    return (
+        bool(mine)
+        and mine[0].old == writes[0].old
+        and writes[-1].new in known
+        and _knows_agents(mine, theirs)
+        and all(write.new in known for write in theirs if write.author != "agent")
+        and all(write.author != "rewind" for write in theirs)
+    )
+
+
+def _knows_agents(mine: Sequence[Write], theirs: Sequence[Write]) -> bool:
+    """Return whether an account is of agents only, or has each agent's step of the other one.
+
+    In the second case, it must not take an agent's change for that of somebody else.
+    """
     my_agents = [write for write in mine if write.author == "agent"]
     their_agents = [write for write in theirs if write.author == "agent"]
-    knows_agents = len(my_agents) == len(mine) or (
-        {write.step for write in their_agents} <= {write.step for write in my_agents}
-        and not {write.new for write in their_agents}
-        & {write.new for write in mine if write.author != "agent"}
-    )
-    return knows_agents and all(
-        write.author != "rewind" and (write.author == "agent" or write.new in known)
-        for write in theirs
-    )
+    if len(my_agents) == len(mine):
+        return True
+    if not {write.step for write in their_agents} <= {write.step for write in my_agents}:
+        return False
+    not_agents = {write.new for write in mine if write.author != "agent"}
+    return not_agents.isdisjoint(write.new for write in their_agents)
 
 
 def _repeated(writes: Sequence[Write], steps: Mapping[int, Step]) -> set[int]:

@@ -199,7 +199,7 @@ class CheckpointRecord(CheckpointStore):
             with self._rows.transaction():
                 self._steps.end(running.step.id for running in own)
                 self._journal.update(entry)
-                self._share_jobs()
+            self._share_jobs()
             return entry
 
     def begin_step(
@@ -425,9 +425,8 @@ class CheckpointRecord(CheckpointStore):
         """End a step whose processes are remembered."""
         self._work.stop(running)
         if not running.is_persons:
-            with self._rows.transaction():
-                self._steps.end([running.step.id])
-                self._share_jobs()
+            self._steps.end([running.step.id])
+            self._share_jobs()
 
     def _relative_paths(self, paths: Collection[str]) -> frozenset[str]:
         names = set()

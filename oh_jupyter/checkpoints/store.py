@@ -214,6 +214,7 @@ class CheckpointStore:
             with self._rows.transaction():
                 self._steps.add(writes, entry.owner)
                 self._steps.end(step.id for step in steps)
+                self._steps.remove_jobs_of([entry.owner])
                 self._close(entry)
         for entry in abandoned:
             forget_owner(self.directory, entry.owner)

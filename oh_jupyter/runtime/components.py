@@ -260,11 +260,6 @@ class RuntimeComponents:
             return None
         return self.boxes.shell_of(action) if current_execution.get().is_boxed else self._shell
 
-    @property
-    def has_shell(self) -> bool:
-        """Whether the shell or a sandboxed one has started."""
-        return self._shell is not None or bool(self.boxes.shells)
-
     async def shell(self) -> ShellSession:
         """Return the shell session, started at its first use; raise ShellError on failure."""
         async with self._starting:

@@ -164,7 +164,7 @@ class Turns:
         if not (self.is_announced or self.steps.is_under_way):
             self._part_of = None
             await self._end()
-        label = title(action, self._workspace_dir, purpose=True)
+        label = self._label(action)
         waits = isinstance(action, CmdRunAction | IPythonRunCellAction)
         await self.steps.begin(_key(action), label, root=root, is_persons=True, waits=waits)
 
@@ -172,16 +172,15 @@ class Turns:
         session = action.actor.conversation
         if not await self._continues(session):
             who, by = action.actor.name or "agent", action.actor.owner
-            await self._begin(title(action, self._workspace_dir, purpose=True), who, session, by)
+            await self._begin(self._label(action), who, session, by)
         self._cells += isinstance(action, IPythonRunCellAction)
         if self._turn is not None:
-            key, label, turn = (
-                _key(action),
-                title(action, self._workspace_dir, purpose=True),
-                self._turn.id,
-            )
+            key, label, turn = _key(action), self._label(action), self._turn.id
             waits = isinstance(action, CmdRunAction | IPythonRunCellAction)
             await self.steps.begin(key, label, turn=turn, root=root, waits=waits)
+
+    def _label(self, action: Action) -> str:
+        return title(action, self._workspace_dir, purpose=True)
 
     async def start(self, action: Action) -> None:
         """Start the step of a command, which has waited for the shell until now."""

@@ -187,7 +187,7 @@ class ShellSession:
             self._loop.call_soon_threadsafe(self.interrupt_now, before)
 
     def interrupt_now(self, before: float = math.inf) -> bool:
-        """Do the same on the session's loop; return False if a later command is spared."""
+        """Interrupt on the session's loop; return False if the running command began later."""
         shell = None if self._supervisor is None else self._supervisor.shell
         if shell is None or shell.command is None or not shell.running:
             return True

@@ -242,88 +242,91 @@ def work_late(job: subprocess.Popen[str]) -> None:
     job.stdout.readline()
 
 
-def test_another_process_knows_the_late_work_of_an_agent(
-    root: Path,
-    checkpoints: Checkpoints,
-    source: str,
-    tmp_path: Path,
-    job: Callable[[], subprocess.Popen[str]],
-) -> None:
+@pytest.fixture
+def other(source: str, root: Path, tmp_path: Path) -> Iterator[Checkpoints]:
+    """The same checkpoints in another process, as far as it can be seen."""
     if source != "fanotify":
         pytest.skip("processes have no names")
-    with contextlib.closing(Checkpoints(root, tmp_path / "kept", is_watched=True)) as other:
-        turn = checkpoints.begin("turn", in_steps=True).id
-        number = step(checkpoints, turn)
-        started = job()
-        checkpoints.end_step(number)
-        others = other.begin("turn", in_steps=True).id
-        other.end_step(other.begin_step("work", turn=others))
-        work_late(started)  # and its own process does not look
-        (root / "mine").write_text("mine")
-        other.rewind(turn)
-        assert sorted(contents(root)) == ["mine"]
-        other.rewind(other.entries()[-1].id)
-        assert sorted(contents(root)) == ["mine", "model"]
+    with contextlib.closing(Checkpoints(root, tmp_path / "kept", is_watched=True)) as made:
+        yield made
 
 
-@pytest.mark.parametrize("order", ["owner first", "owner last"])
+@pytest.fixture
+def late_work(
+    checkpoints: Checkpoints, other: Checkpoints, job: Callable[[], subprocess.Popen[str]]
+) -> Callable[[], None]:
+    """Change a file by a job of the first turn, after a step of the other process."""
+    turn = checkpoints.begin("turn", in_steps=True).id
+    number = step(checkpoints, turn)
+    started = job()
+    checkpoints.end_step(number)
+    others = other.begin("turn", in_steps=True).id
+    other.end_step(other.begin_step("work", turn=others))
+    return lambda: work_late(started)
+
+
+def write_as_agent(checkpoints: Checkpoints, path: Path) -> None:
+    number = checkpoints.begin_step("write", turn=checkpoints.entries()[-1].id)
+    path.write_text("agent\n")
+    checkpoints.end_step(number, [str(path)])
+
+
+def test_another_process_knows_the_late_work_of_an_agent(
+    root: Path, other: Checkpoints, late_work: Callable[[], None]
+) -> None:
+    late_work()  # and its own process does not look
+    (root / "mine").write_text("mine")
+    other.rewind(1)
+    assert sorted(contents(root)) == ["mine"]
+    other.rewind(other.entries()[-1].id)
+    assert sorted(contents(root)) == ["mine", "model"]
+
+
+@pytest.mark.parametrize("is_owner_first", [True, False])
 def test_late_work_that_two_processes_record_is_undone_once(
     root: Path,
     checkpoints: Checkpoints,
-    source: str,
-    tmp_path: Path,
-    job: Callable[[], subprocess.Popen[str]],
-    order: str,
+    other: Checkpoints,
+    late_work: Callable[[], None],
+    is_owner_first: bool,
 ) -> None:
-    if source != "fanotify":
-        pytest.skip("processes have no names")
-    with contextlib.closing(Checkpoints(root, tmp_path / "kept", is_watched=True)) as other:
-        turn = checkpoints.begin("turn", in_steps=True).id
-        number = step(checkpoints, turn)
-        started = job()
-        checkpoints.end_step(number)
-        others = other.begin("turn", in_steps=True).id
-        number = other.begin_step("work", turn=others)
-        (root / "model").write_text("agent\n")
-        other.end_step(number, [str(root / "model")])
-        checkpoints.look()
-        work_late(started)
-        number = other.begin_step("more work", turn=others)
-        looks = [checkpoints.look, other.look]
-        for look in looks if order == "owner first" else reversed(looks):
-            look()
-        other.end_step(number)
-        other.rewind(turn)
-        assert contents(root) == {}
+    write_as_agent(other, root / "model")
+    checkpoints.look()
+    number = other.begin_step("more work", turn=other.entries()[-1].id)
+    late_work()
+    for process in (checkpoints, other) if is_owner_first else (other, checkpoints):
+        process.look()
+    other.end_step(number)
+    recorders = [each.recorder for each in other._steps.writes() if each.turn == 1]
+    assert set(recorders) == {checkpoints.process, other.process}
+    assert (recorders[0] == checkpoints.process) == is_owner_first
+    other.rewind(1)
+    assert contents(root) == {}
 
 
 def test_late_work_is_restored_that_its_process_records_after_a_rewind(
-    root: Path,
-    checkpoints: Checkpoints,
-    source: str,
-    tmp_path: Path,
-    job: Callable[[], subprocess.Popen[str]],
+    root: Path, checkpoints: Checkpoints, other: Checkpoints, late_work: Callable[[], None]
 ) -> None:
-    if source != "fanotify":
-        pytest.skip("processes have no names")
-    with contextlib.closing(Checkpoints(root, tmp_path / "kept", is_watched=True)) as other:
-        turn = checkpoints.begin("turn", in_steps=True).id
-        number = step(checkpoints, turn)
-        started = job()
-        checkpoints.end_step(number)
-        others = other.begin("turn", in_steps=True).id
-        number = other.begin_step("work", turn=others)
-        (root / "model").write_text("agent\n")
-        other.end_step(number, [str(root / "model")])
-        work_late(started)
-        other.rewind(turn)
-        assert contents(root) == {}
-        seen = [each for each in other._steps.writes() if each.turn == turn]
-        checkpoints._steps.add(seen, checkpoints.process)  # what it saw before the rewind
-        other.rewind(other.entries()[-1].id)
-        assert {name: state[-1] for name, state in contents(root).items()} == {"model": b"late"}
-        other.rewind(turn)
-        assert contents(root) == {}
+    write_as_agent(other, root / "model")
+    late_work()
+    other.rewind(1)
+    assert contents(root) == {}
+    seen = [each for each in other._steps.writes() if each.turn == 1]
+    checkpoints._steps.add(seen, checkpoints.process)  # what it saw before the rewind
+    other.rewind(other.entries()[-1].id)
+    assert (root / "model").read_text() == "late"
+    other.rewind(1)
+    assert contents(root) == {}
+
+
+def test_the_jobs_of_a_dead_process_are_forgotten(
+    root: Path, checkpoints: Checkpoints, other: Checkpoints, late_work: Callable[[], None]
+) -> None:
+    assert [owner for owner, _ in other._steps.jobs()] == [checkpoints.process]
+    assert checkpoints._owner is not None
+    checkpoints._owner.close()  # as when it is killed
+    other.settle()
+    assert other._steps.jobs() == []
 
 
 def test_a_job_that_ends_with_its_step(
